@@ -1,0 +1,168 @@
+"""Settings: the one place that reads the environment.
+
+Owns every setting's name, default and unit; docs/settings.md lists them and a test compares.
+Settings come from the environment, or from a file of `NAME=value` lines named by
+FLATTHREAD_CONFIG, which the environment overrides. Nothing is read after start.
+"""
+
+import contextlib
+import dataclasses
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from comments import errors, sorthash
+
+_SECRET_BYTES = 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What a process runs with. Sizes are bytes, times are seconds."""
+
+    secret: str
+    scheme: sorthash.Scheme = sorthash.Scheme()  # noqa: RUF009 - a frozen value
+    datastore: str = "embedded"
+    project: str = "flatthread"
+    database: str = ""
+    namespace: str = ""
+    emulator_host: str = ""
+    data_dir: Path = Path("data")
+    deadline: float = 20.0
+    rpc_timeout: float = 10.0
+    max_body: int = 64 * 1024
+    edit_window: int = 15 * 60
+    guest_term: int = 24 * 60 * 60
+
+    @property
+    def where(self) -> str:
+        """Which store this is, in one line for the log."""
+        if self.datastore == "embedded":
+            return f"the embedded engine in {self.data_dir}"
+        if self.datastore == "emulator":
+            return f"the emulator at {self.emulator_host}"
+        return f"Datastore, project {self.project}"
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings of this process.
+
+    Raises:
+        errors.Misconfigured: a value does not parse, a file is unreadable, or the secret is
+            missing where it must be given.
+    """
+    source = os.environ if environ is None else environ
+    values = {**_file(source.get("FLATTHREAD_CONFIG", "")), **source}
+    kind = _kind(values)
+    data_dir = Path(values.get("DATA_DIR") or "data")
+    return Settings(
+        secret=_secret(values, kind, data_dir),
+        scheme=_scheme(values),
+        datastore=kind,
+        project=_project(values),
+        database=values.get("DATASTORE_DATABASE", ""),
+        namespace=values.get("DATASTORE_NAMESPACE", ""),
+        emulator_host=values.get("DATASTORE_EMULATOR_HOST", ""),
+        data_dir=data_dir,
+        deadline=_number(values, "DEADLINE", 20, 1, 300),
+        rpc_timeout=_number(values, "RPC_TIMEOUT", 10, 1, 60),
+        max_body=_number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
+        edit_window=_number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
+        guest_term=_number(values, "GUEST_TERM", 24 * 3600, 60, 24 * 3600),
+    )
+
+
+def _file(path: str) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.Misconfigured(f"FLATTHREAD_CONFIG={path} cannot be read: {error}") from error
+    values: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        name, equals, value = line.partition("=")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not equals:
+            raise errors.Misconfigured(f"{path}:{number}: expected NAME=value")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def _kind(values: Mapping[str, str]) -> str:
+    if values.get("DATASTORE_EMULATOR_HOST"):
+        return "emulator"
+    chosen = values.get("DATASTORE", "")
+    if chosen not in {"", "cloud", "embedded"}:
+        raise errors.Misconfigured(f"DATASTORE is 'cloud', 'embedded' or unset, not {chosen!r}")
+    if chosen:
+        return chosen
+    # App Engine sets GAE_ENV on every instance.
+    return "cloud" if values.get("GAE_ENV") else "embedded"
+
+
+def _project(values: Mapping[str, str]) -> str:
+    names = ("DATASTORE_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
+    return next((values[name] for name in names if values.get(name)), "flatthread")
+
+
+def _scheme(values: Mapping[str, str]) -> sorthash.Scheme:
+    try:
+        return sorthash.Scheme(
+            digits=values.get("SORT_HASH_DIGITS") or sorthash.DEFAULT_DIGITS,
+            width=_number(values, "SORT_HASH_WIDTH", 2, 1, 8),
+            levels=_number(values, "SORT_HASH_LEVELS", 8, 1, 100),
+        )
+    except sorthash.BadSortHash as error:
+        raise errors.Misconfigured(f"SORT_HASH_*: {error}") from error
+
+
+def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    text = values.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and low <= int(text) <= high):
+        raise errors.Misconfigured(f"{name} is a whole number from {low} to {high}, not {text!r}")
+    return int(text)
+
+
+def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
+    """The key of all signatures: given, or on one machine made once beside the data.
+
+    A deployment without a secret must not start: several instances would each make their own and
+    refuse one another's tokens.
+    """
+    given = values.get("SECRET", "")
+    if given:
+        if len(given) < _SECRET_BYTES:
+            raise errors.Misconfigured(f"SECRET is at least {_SECRET_BYTES} characters")
+        return given
+    if kind != "embedded":
+        raise errors.Misconfigured("SECRET is not set: give a random text, the same everywhere")
+    return _kept_secret(data_dir / "secret")
+
+
+def _kept_secret(path: Path) -> str:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            _make_secret(path)
+        kept = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise errors.Misconfigured(f"{path} cannot be read or made: {error}") from error
+    if len(kept) < _SECRET_BYTES:
+        raise errors.Misconfigured(f"{path} is damaged: restore it, or delete it to sign anew")
+    return kept
+
+
+def _make_secret(path: Path) -> None:
+    """Write a new secret unless there is one: of processes that start at once, the first wins."""
+    own = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(32))
+    # A link appears whole or not at all, so nobody reads half a secret.
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(own)
+    own.unlink()

@@ -1,0 +1,497 @@
+"""The door to the store: contexts, transactions, time-outs, retries, bulk reads and the guard.
+
+Owns every call that leaves for a Datastore, and these facts about google-cloud-ndb 2.7, each
+a test in tests/comments/test_datastore.py:
+
+- A transaction body may run again although its commit was applied (the answer was lost). Bodies
+  therefore recognise their own earlier work; `transaction` relies on it and retries everything
+  that is transient, whatever was or was not applied.
+- After a failed transaction the context cache holds values nobody stored: contexts have no cache.
+- NDB retries by sleeping 1, 2, 4 s and RPCs have no time-out: here every RPC has one, NDB's
+  retries are off, and ours are short, jittered and end at one deadline. Then `Overloaded`.
+- Reading 1,000 entities through NDB takes ten times as long as through the generated protobuf
+  classes: bulk reads (`fetch`, `count`) use those, single entities and writes use NDB.
+
+**The guard.** Comments and votes are written only by their owners (`OWNERS`), because writes
+that go around the owners are how counters drift. An owner hands out `Writes`; `apply` puts them
+and lets the commit of this transaction pass with them. A commit that holds any other entity of
+an owned kind is refused before it leaves, however it was made.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import grpc
+from google.api_core import exceptions as api
+from google.cloud import ndb
+from google.cloud.datastore_v1.types import datastore as rpc_types
+from google.cloud.datastore_v1.types import entity as entity_types
+from google.cloud.datastore_v1.types import query as query_types
+
+from comments import errors
+
+if TYPE_CHECKING:
+    from google.cloud.ndb.context import Context
+
+T = TypeVar("T")
+
+# Which module may write a kind. Every kind that is not here is written by whoever owns its module.
+OWNERS = {"Comment": "tree", "Vote": "votes"}
+
+# What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.
+TRANSIENT = (
+    api.Aborted,
+    api.ServiceUnavailable,
+    api.InternalServerError,
+    api.Unknown,
+    api.DeadlineExceeded,
+    api.ResourceExhausted,
+    api.Cancelled,
+)
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.5
+
+Entity = entity_types.Entity.pb()
+Value = entity_types.Value.pb()
+_Query = query_types.Query.pb()
+_Filter = query_types.PropertyFilter.pb()
+_RunQueryRequest = rpc_types.RunQueryRequest.pb()
+_AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
+_OPERATORS = {
+    "=": query_types.PropertyFilter.Operator.EQUAL,
+    "<": query_types.PropertyFilter.Operator.LESS_THAN,
+    "<=": query_types.PropertyFilter.Operator.LESS_THAN_OR_EQUAL,
+    ">": query_types.PropertyFilter.Operator.GREATER_THAN,
+    ">=": query_types.PropertyFilter.Operator.GREATER_THAN_OR_EQUAL,
+}
+_NOT_FINISHED = query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED
+_SERVICE = "/google.datastore.v1.Datastore/"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Writes:
+    """What an owner wants put and deleted in the current transaction.
+
+    Raises:
+        errors.UnownedWrite: an entity is of a kind that belongs to another owner.
+    """
+
+    owner: str
+    put: tuple[ndb.Model, ...] = ()
+    delete: tuple[ndb.Key, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check each entity's kind against `OWNERS`."""
+        for key in self.keys:
+            if OWNERS.get(key.kind(), self.owner) != self.owner:
+                raise errors.UnownedWrite(f"{self.owner} may not write {key.kind()}")
+
+    @property
+    def keys(self) -> tuple[ndb.Key, ...]:
+        """The keys of all entities touched."""
+        return (*(entity.key for entity in self.put), *self.delete)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a kind: filters `(property, operator, value)`, orders (`-name` descends).
+
+    `__key__` filters take the key's name.
+    """
+
+    kind: str
+    where: Sequence[tuple[str, str, object]] = ()
+    order: Sequence[str] = ()
+    limit: int | None = None
+    keys_only: bool = False
+
+
+class _State(threading.local):
+    """What the current thread is inside of."""
+
+    store: "Store | None" = None
+    end: float | None = None
+    allowed: set[tuple[str, str]] | None = None
+
+
+_state = _State()
+
+
+class Store:
+    """A connection to one database. Safe for many threads; make one per process."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        *,
+        project: str,
+        database: str = "",
+        namespace: str = "",
+        deadline: float = 20.0,
+        rpc_timeout: float = 10.0,
+    ) -> None:
+        self.project = project
+        self.database = database
+        self.namespace = namespace
+        self.deadline = deadline
+        self.rpc_timeout = rpc_timeout
+        self._lines = _Lines()
+        self._client = _Client(self, _Stub(channel))
+        self._run_query = channel.unary_unary(
+            f"{_SERVICE}RunQuery",
+            request_serializer=_RunQueryRequest.SerializeToString,
+            response_deserializer=rpc_types.RunQueryResponse.pb().FromString,
+        )
+        self._aggregate = channel.unary_unary(
+            f"{_SERVICE}RunAggregationQuery",
+            request_serializer=_AggregationRequest.SerializeToString,
+            response_deserializer=rpc_types.RunAggregationQueryResponse.pb().FromString,
+        )
+
+    @contextlib.contextmanager
+    def context(self) -> Iterator["Context"]:
+        """Enter the store for one request or command of the current thread."""
+        with self._client.context(cache_policy=False, global_cache=None) as context:
+            _state.store = self
+            try:
+                yield context
+            finally:
+                _state.store = None
+
+    def request_fields(self) -> dict[str, str]:
+        """The project and database fields every request names."""
+        return {"project_id": self.project, "database_id": self.database}
+
+    def run_query(self, request: Any) -> Any:
+        """One RunQuery call with time-out and retries."""
+        return _patiently(lambda: self._run_query(request, timeout=_timeout(self)), self)
+
+    def aggregate(self, request: Any) -> Any:
+        """One RunAggregationQuery call with time-out and retries."""
+        return _patiently(lambda: self._aggregate(request, timeout=_timeout(self)), self)
+
+    def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
+        """Wait in this process's line for `name`."""
+        return self._lines.wait(name)
+
+
+def transaction(body: Callable[[], T], *, line: str = "") -> T:
+    """Run `body` in a read-write transaction until it commits once; return what it returned.
+
+    `body` may run several times, also after a commit of its own that was applied: it looks first
+    and recognises its own work. `line` names a row that many write at once: within one process
+    those transactions then take turns instead of aborting one another.
+
+    Raises:
+        errors.Overloaded: it did not commit before the deadline. It may have been applied.
+    """
+    store = _current()
+
+    def attempt() -> T:
+        _state.allowed = set()
+        try:
+            return ndb.transaction(body, retries=0)
+        finally:
+            _state.allowed = None
+
+    with _deadline(store), store.line(line):
+        return _patiently(attempt, store)
+
+
+def snapshot(body: Callable[[], T]) -> T:
+    """Run `body` in a read-only transaction: everything it reads is of one moment."""
+    store = _current()
+    with _deadline(store):
+        return _patiently(lambda: ndb.transaction(body, retries=0, read_only=True), store)
+
+
+def apply(*changes: Writes) -> None:
+    """Put and delete what owners asked for, as part of the current transaction."""
+    if _state.allowed is None:
+        raise errors.UnownedWrite("apply belongs inside datastore.transaction")
+    entities = [entity for change in changes for entity in change.put]
+    deleted = [key for change in changes for key in change.delete]
+    _state.allowed.update((key.kind(), key.id()) for change in changes for key in change.keys)
+    # Waits for the puts: a put that nobody waits for is lost without a word.
+    ndb.put_multi(entities, retries=0)
+    ndb.delete_multi(deleted, retries=0)
+
+
+def get(key: ndb.Key) -> Any:
+    """Read one entity, or None."""
+    return get_multi([key])[0]
+
+
+def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
+    """Read entities by key in one call; None where there is none."""
+    if ndb.in_transaction():
+        return list(ndb.get_multi(keys, retries=0))
+    store = _current()
+    with _deadline(store):
+        return list(_patiently(lambda: ndb.get_multi(keys, retries=0), store))
+
+
+def fetch(query: Query) -> Iterator[Any]:
+    """Yield the entities of a query as protobuf messages, in its order, in batches as they come.
+
+    Inside a transaction the query is part of it.
+    """
+    store = _current()
+    request = _RunQueryRequest(
+        **store.request_fields(), partition_id=_partition(store), query=_message(store, query)
+    )
+    _join_transaction(request)
+    while True:
+        batch = store.run_query(request).batch
+        for result in batch.entity_results:
+            yield result.entity
+        if batch.more_results != _NOT_FINISHED:
+            return
+        request.query.start_cursor = batch.end_cursor
+        if query.limit is not None:
+            request.query.limit.value -= len(batch.entity_results)
+
+
+def count(query: Query) -> int:
+    """How many entities a query matches, without reading them."""
+    store = _current()
+    request = _AggregationRequest(**store.request_fields(), partition_id=_partition(store))
+    request.aggregation_query.nested_query.CopyFrom(_message(store, query))
+    request.aggregation_query.aggregations.add(alias="n").count.SetInParent()
+    _join_transaction(request)
+    batch = store.aggregate(request).batch
+    return int(batch.aggregation_results[0].aggregate_properties["n"].integer_value)
+
+
+def _current() -> Store:
+    if _state.store is None:
+        raise RuntimeError("enter `with store.context():` first")
+    return _state.store
+
+
+def _join_transaction(request: Any) -> None:
+    if ndb.in_transaction():
+        request.read_options.transaction = ndb.get_context().transaction
+
+
+def _partition(store: Store) -> Any:
+    return entity_types.PartitionId.pb()(
+        project_id=store.project, database_id=store.database, namespace_id=store.namespace
+    )
+
+
+def _message(store: Store, query: Query) -> Any:
+    message = _Query()
+    message.kind.add(name=query.kind)
+    filters = [_filter(store, query.kind, *condition) for condition in query.where]
+    if len(filters) == 1:
+        message.filter.property_filter.CopyFrom(filters[0])
+    elif filters:
+        message.filter.composite_filter.op = query_types.CompositeFilter.Operator.AND
+        for condition in filters:
+            message.filter.composite_filter.filters.add().property_filter.CopyFrom(condition)
+    for name in query.order:
+        direction = query_types.PropertyOrder.Direction
+        message.order.add(
+            property={"name": name.lstrip("-")},
+            direction=direction.DESCENDING if name.startswith("-") else direction.ASCENDING,
+        )
+    if query.limit is not None:
+        message.limit.value = query.limit
+    if query.keys_only:
+        message.projection.add(property={"name": "__key__"})
+    return message
+
+
+def _filter(store: Store, kind: str, name: str, operator: str, value: object) -> Any:
+    message = _Filter(property={"name": name}, op=_OPERATORS[operator])
+    if name == "__key__":
+        message.value.key_value.partition_id.CopyFrom(_partition(store))
+        message.value.key_value.path.add(kind=kind, name=value)
+    elif isinstance(value, bool):
+        message.value.boolean_value = value
+    elif isinstance(value, int):
+        message.value.integer_value = value
+    elif isinstance(value, str):
+        message.value.string_value = value
+    else:
+        message.value.timestamp_value.FromDatetime(value)
+    return message
+
+
+@contextlib.contextmanager
+def _deadline(store: Store) -> Iterator[None]:
+    """Bound everything inside; an outer deadline, being sooner, stays."""
+    outer = _state.end
+    _state.end = time.monotonic() + store.deadline if outer is None else outer
+    try:
+        yield
+    finally:
+        _state.end = outer
+
+
+def _timeout(store: Store) -> float:
+    """Seconds the next RPC may take."""
+    if _state.end is None:
+        return store.rpc_timeout
+    return max(0.001, min(store.rpc_timeout, _state.end - time.monotonic()))
+
+
+def _patiently(attempt: Callable[[], T], store: Store) -> T:
+    """Try until it works, something permanent happens, or the deadline comes.
+
+    Inside a transaction there is one try: what failed there has to start again from its begin.
+    """
+    with _deadline(store):
+        for tries in itertools.count():
+            try:
+                return attempt()
+            except (api.GoogleAPICallError, grpc.RpcError) as raw:
+                error = raw if isinstance(raw, api.GoogleAPICallError) else _translated(raw)
+                if ndb.in_transaction():
+                    raise error from raw
+                if not isinstance(error, TRANSIENT):
+                    raise errors.Overloaded(f"the store refused: {error}") from error
+                _pause(tries, error)
+    raise AssertionError("unreachable: the loop above has no end")
+
+
+def _translated(error: grpc.RpcError) -> api.GoogleAPICallError:
+    translated: api.GoogleAPICallError = api.from_grpc_error(error)
+    return translated
+
+
+def _pause(tries: int, error: Exception) -> None:
+    """Sleep a random while that grows, or give up where the deadline would pass."""
+    pause = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries))  # noqa: S311
+    if _state.end is not None and time.monotonic() + pause >= _state.end:
+        raise errors.Overloaded("the store did not answer in time") from error
+    time.sleep(pause)
+
+
+class _Lines:
+    """One lock per name for as long as somebody holds or awaits it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+
+    @contextlib.contextmanager
+    def wait(self, name: str) -> Iterator[None]:
+        """Take the line of `name`; without a name, or at the deadline, go on at once.
+
+        Going on without the lock is safe: the line saves work, the transaction is what is right.
+        """
+        if not name:
+            yield
+            return
+        with self._guard:
+            lock, users = self._locks.get(name, (threading.Lock(), 0))
+            self._locks[name] = (lock, users + 1)
+        left = 0.0 if _state.end is None else max(0.0, _state.end - time.monotonic())
+        taken = lock.acquire(timeout=left)
+        try:
+            yield
+        finally:
+            if taken:
+                lock.release()
+            with self._guard:
+                lock, users = self._locks.pop(name)
+                if users > 1:
+                    self._locks[name] = (lock, users - 1)
+
+
+class _Client(ndb.Client):
+    """NDB's client around our stub. NDB's own constructor would open a second channel."""
+
+    def __init__(self, store: Store, stub: "_Stub") -> None:
+        self.project = store.project
+        self.database = store.database or None
+        self.namespace = store.namespace or None
+        self.host = "store"
+        self.secure = False
+        self.stub = stub
+        stub.store = store
+
+
+class _Stub:
+    """The calls NDB makes, each with a time-out; commits pass the guard."""
+
+    store: Store
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        def method(name: str) -> Any:
+            return channel.unary_unary(
+                _SERVICE + name,
+                request_serializer=getattr(rpc_types, f"{name}Request").serialize,
+                response_deserializer=getattr(rpc_types, f"{name}Response").deserialize,
+            )
+
+        self.lookup = _Method(self, method("Lookup"))
+        self.run_query = _Method(self, method("RunQuery"))
+        self.begin_transaction = _Method(self, method("BeginTransaction"))
+        self.commit = _Method(self, method("Commit"), check=_refuse_unowned)
+        self.rollback = _Rollback(self, method("Rollback"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Method:
+    stub: _Stub
+    call: Any
+    check: Callable[[Any], None] = lambda _: None
+
+    def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
+        self.check(request)
+        return self.call.future(
+            request, timeout=timeout or _timeout(self.stub.store), metadata=metadata
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rollback:
+    """Rollback without an error: NDB would raise it instead of the one that led here.
+
+    A transaction whose rollback was not answered ends by itself.
+    """
+
+    stub: _Stub
+    call: Any
+
+    def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
+        wait = timeout or min(1.0, _timeout(self.stub.store))
+        with contextlib.suppress(grpc.RpcError):
+            self.call(request, timeout=wait, metadata=metadata)
+        return _Answered(rpc_types.RollbackResponse())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Answered:
+    """A call that is over, as far as NDB looks at one."""
+
+    answer: Any
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> Any:
+        return self.answer
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        callback(self)
+
+
+def _refuse_unowned(request: Any) -> None:
+    """Raise if a commit holds an owned kind that no owner asked to write."""
+    allowed = _state.allowed or set()
+    for mutation in request._pb.mutations:  # noqa: SLF001 - proto-plus hides the message there
+        operation = mutation.WhichOneof("operation")
+        value = getattr(mutation, operation)
+        last = (value if operation == "delete" else value.key).path[-1]
+        if last.kind in OWNERS and (last.kind, last.name) not in allowed:
+            raise errors.UnownedWrite(f"{last.kind} is written by {OWNERS[last.kind]} only")

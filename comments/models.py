@@ -1,0 +1,202 @@
+"""The stored kinds, and how a stored row becomes a record.
+
+Owns property names, key shapes and what is indexed; DESIGN of the rows in docs/architecture.md.
+Property names, key names and the meaning of stored text are for ever: golden tests hold them.
+Only what a query filters or orders by is indexed, because each indexed property costs a row.
+
+    Site      key: site id
+    Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
+    Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
+              would make NDB's retry a second comment
+"""
+
+import base64
+import hashlib
+from datetime import UTC, datetime
+from typing import Any
+
+from google.cloud import ndb
+
+from comments import records
+
+# Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
+# its comments, so long ids become a digest well before that.
+_LONGEST_PLAIN_ID = 500
+
+
+class Site(ndb.Model):
+    """One website and the scheme its hashes are written in."""
+
+    origins = ndb.StringProperty(repeated=True, indexed=False)
+    digits = ndb.StringProperty(indexed=False, required=True)
+    width = ndb.IntegerProperty(indexed=False, required=True)
+    query_keys = ndb.StringProperty(repeated=True, indexed=False)
+    keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
+    created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+
+
+class Thread(ndb.Model):
+    """A discussion. `child_count` is the counter its roots are numbered from."""
+
+    site = ndb.StringProperty(required=True)
+    thread = ndb.TextProperty(required=True)
+    title = ndb.TextProperty(default="")
+    url = ndb.TextProperty(default="")
+    state = ndb.StringProperty(indexed=False, default=records.ThreadState.OPEN.value)
+    child_count = ndb.IntegerProperty(indexed=False, default=0)
+    created = ndb.DateTimeProperty(tzinfo=UTC)
+
+
+class Comment(ndb.Model):
+    """One comment. `thread` is its Thread's key name. Written by `tree` only."""
+
+    site = ndb.StringProperty(required=True, indexed=False)
+    thread = ndb.StringProperty(required=True)
+    thread_id = ndb.TextProperty(required=True)
+    sort_hash = ndb.StringProperty(required=True)
+    level = ndb.IntegerProperty(required=True)
+    number = ndb.IntegerProperty(required=True, indexed=False)
+    child_count = ndb.IntegerProperty(default=0, indexed=False)
+    parent = ndb.StringProperty()
+    reply_to = ndb.StringProperty(indexed=False)
+    slug = ndb.StringProperty(required=True)
+    author_name = ndb.TextProperty(default="")
+    author_website = ndb.TextProperty(default="")
+    author_email = ndb.TextProperty(default="")
+    author_id = ndb.StringProperty(default="")
+    body = ndb.TextProperty(default="")
+    html = ndb.TextProperty(default="")
+    renderer = ndb.StringProperty(indexed=False, default="")
+    status = ndb.StringProperty(required=True)
+    listed = ndb.BooleanProperty(required=True)
+    revision = ndb.IntegerProperty(default=1, indexed=False)
+    unfolded = ndb.BooleanProperty(default=True)
+    created = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    edited = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    score = ndb.IntegerProperty(default=0, indexed=False)
+    up = ndb.IntegerProperty(default=0, indexed=False)
+    down = ndb.IntegerProperty(default=0, indexed=False)
+    fingerprint = ndb.BlobProperty(indexed=False)
+    source = ndb.StringProperty(indexed=False)
+
+
+def site_key(site: str) -> ndb.Key:
+    """The key of a site."""
+    return ndb.Key(Site, site)
+
+
+def thread_key(name: records.ThreadName) -> ndb.Key:
+    """The key of a thread."""
+    return ndb.Key(Thread, thread_key_name(name))
+
+
+def thread_key_name(name: records.ThreadName) -> str:
+    """The key name of a thread. Site ids hold neither "/" nor "#", so no two threads share one."""
+    encoded = name.id.encode()
+    if len(encoded) > _LONGEST_PLAIN_ID:
+        return f"{name.site}#{hashlib.sha256(encoded).hexdigest()}"
+    return f"{name.site}/{name.id}"
+
+
+def comment_key(comment_id: str) -> ndb.Key:
+    """The key of a comment."""
+    return ndb.Key(Comment, comment_id)
+
+
+def comment_id(digest: bytes) -> str:
+    """Write the first 128 bits of a digest, or of randomness, as a comment id (26 characters)."""
+    return base64.b32encode(digest[:16]).decode().rstrip("=").lower()
+
+
+def is_comment_id(text: str) -> bool:
+    """Whether `text` has the shape of a comment id; anything else cannot be one."""
+    return len(text) == 26 and all("a" <= c <= "z" or "2" <= c <= "7" for c in text)  # noqa: PLR2004
+
+
+def site_record(row: Site) -> records.Site:
+    """A stored site as a record."""
+    return records.Site(
+        id=row.key.id(),
+        origins=tuple(row.origins),
+        digits=row.digits,
+        width=row.width,
+        query_keys=tuple(row.query_keys),
+        keep_trailing_slash=bool(row.keep_trailing_slash),
+    )
+
+
+def thread_record(row: Thread) -> records.Thread:
+    """A stored thread as a record."""
+    return records.Thread(
+        name=records.ThreadName(row.site, row.thread),
+        title=row.title,
+        url=row.url,
+        state=records.ThreadState(row.state),
+        child_count=row.child_count,
+    )
+
+
+def comment_record(row: Comment) -> records.Comment:
+    """A stored comment as a record."""
+    return records.Comment(
+        id=row.key.id(),
+        site=row.site,
+        thread=row.thread_id,
+        sort_hash=row.sort_hash,
+        level=row.level,
+        number=row.number,
+        child_count=row.child_count,
+        parent=row.parent,
+        reply_to=row.reply_to,
+        slug=row.slug,
+        author=records.Author(row.author_name, row.author_website, row.author_email, row.author_id),
+        body=row.body,
+        html=row.html,
+        status=records.Status(row.status),
+        listed=row.listed,
+        revision=row.revision,
+        created=row.created,
+        edited=row.edited,
+        score=row.score,
+        up=row.up,
+        down=row.down,
+    )
+
+
+def comment_from_message(entity: Any) -> records.Comment:
+    """A comment as a record, straight from its protobuf message (the bulk read path)."""
+    values = entity.properties
+    edited = values["edited"]
+    return records.Comment(
+        id=entity.key.path[-1].name,
+        site=values["site"].string_value,
+        thread=values["thread_id"].string_value,
+        sort_hash=values["sort_hash"].string_value,
+        level=values["level"].integer_value,
+        number=values["number"].integer_value,
+        child_count=values["child_count"].integer_value,
+        parent=values["parent"].string_value or None,
+        reply_to=values["reply_to"].string_value or None,
+        slug=values["slug"].string_value,
+        author=records.Author(
+            values["author_name"].string_value,
+            values["author_website"].string_value,
+            values["author_email"].string_value,
+            values["author_id"].string_value,
+        ),
+        body=values["body"].string_value,
+        html=values["html"].string_value,
+        status=records.Status(values["status"].string_value),
+        listed=values["listed"].boolean_value,
+        revision=values["revision"].integer_value,
+        created=_time(values["created"]),
+        edited=_time(edited) if edited.HasField("timestamp_value") else None,
+        score=values["score"].integer_value,
+        up=values["up"].integer_value,
+        down=values["down"].integer_value,
+    )
+
+
+def _time(value: Any) -> datetime:
+    moment: datetime = value.timestamp_value.ToDatetime(UTC)
+    return moment

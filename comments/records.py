@@ -1,0 +1,139 @@
+"""What travels above the data rows: frozen values without a store behind them.
+
+Owns the words of a comment's life (`Status`) and which rows a reader sees (`visible`).
+A record never changes; a change makes a new one. Times are aware UTC with microseconds,
+as a Datastore keeps them.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+
+class Status(enum.StrEnum):
+    """Where a comment stands. Stored as text: renaming one is a migration."""
+
+    APPROVED = "approved"
+    PENDING = "pending"
+    SPAM = "spam"
+    REJECTED = "rejected"
+    RETRACTED = "retracted"
+
+
+class ThreadState(enum.StrEnum):
+    """Whether a thread takes comments. Stored as text."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Site(msgspec.Struct, frozen=True):
+    """One website. `origins` are exact web origins, `query_keys` those that tell pages apart."""
+
+    id: str
+    origins: tuple[str, ...]
+    digits: str
+    width: int
+    query_keys: tuple[str, ...] = ()
+    keep_trailing_slash: bool = False
+
+
+class ThreadName(msgspec.Struct, frozen=True):
+    """Which thread: a site and a canonical thread id (`threadids`)."""
+
+    site: str
+    id: str
+
+
+class Thread(msgspec.Struct, frozen=True):
+    """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty."""
+
+    name: ThreadName
+    title: str
+    url: str
+    state: ThreadState
+    child_count: int
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Who wrote a comment. `id` is the capability or account behind it and never leaves the server.
+
+    `email` is personal data: kept for notifications, never part of a public answer.
+    """
+
+    name: str
+    website: str = ""
+    email: str = ""
+    id: str = ""
+
+
+class Comment(msgspec.Struct, frozen=True):
+    """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers."""
+
+    id: str
+    site: str
+    thread: str
+    sort_hash: str
+    level: int
+    number: int
+    child_count: int
+    parent: str | None
+    reply_to: str | None
+    slug: str
+    author: Author
+    body: str
+    html: str
+    status: Status
+    listed: bool
+    revision: int
+    created: datetime
+    edited: datetime | None
+    score: int = 0
+    up: int = 0
+    down: int = 0
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether readers see only that something was here: listed for its replies' sake."""
+        return self.status is not Status.APPROVED
+
+
+class ImportedComment(msgspec.Struct, frozen=True):
+    """A comment read from another system's export, on its way into a tree.
+
+    `id` is derived from the source's id, so a second import finds the first one's rows.
+    `reply_to` is the id of the comment it answers; the tree decides where that puts it.
+    """
+
+    id: str
+    reply_to: str | None
+    author: Author
+    body: str
+    html: str
+    renderer: str
+    status: Status
+    created: datetime
+    source: str
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A run of a listing. `replies[i]` is how many listed comments stand below `comments[i]`.
+
+    `cursor` continues after the last one and is None at the end.
+    """
+
+    comments: tuple[Comment, ...]
+    replies: tuple[int, ...]
+    cursor: str | None
+    total: int
+
+
+def visible(rows: Iterable[Comment]) -> Iterator[Comment]:
+    """The rows a reader sees, in the order given.
+
+    `listed` is stored rather than derived here because one query must answer it: a comment is
+    listed when it is approved or when something listed stands below it (`tree` keeps that true).
+    """
+    return (row for row in rows if row.listed)

@@ -1,0 +1,225 @@
+"""The sort hash: a comment's place in its thread as one string whose plain order is reading order.
+
+A hash is one *segment* per level, root first. A segment is a *number* written in the scheme's
+digits, which sort in ASCII order, so comparing two hashes as strings compares the two paths of
+numbers: depth first, siblings by number, a parent before everything below it. One query ordered
+by this string is the whole discussion, and everything below a comment is one range of it.
+
+Two things make that true, and both must stay true:
+
+1. **No segment is a prefix of another.** Then the first place where two hashes differ lies inside
+   the same level of both, and a hash is a string prefix of another only if its comment is an
+   ancestor. Segments of one width would do it, but would run out at `base ** width` siblings. So
+   two letters that are not digits and sort above all digits open longer segments:
+
+       first     width digits           numbers 0 ..                      AZ
+       second    y + (width + 1) digits the next base ** (width + 1)      yAAA
+       third     z + (width + 3) digits the next base ** (width + 3)      zAAAAA
+
+   A `y` never stands where a short segment begins, so a longer segment cannot start with a
+   shorter one; and since `y` and `z` sort above every digit, order of strings is still order of
+   numbers across the three classes.
+2. **Numbers are never reused.** They come from a counter on the parent that only grows, so a
+   hash that was once handed out never means another comment.
+
+With the default scheme (base 50, width 2) that is 2,500 siblings in two letters, 127,500 in four
+and 312,627,500 in six. Roots are numbered from 0 and children from 1: in the *padded* form, where
+missing levels are zero segments, 0 below the root means "this node itself".
+
+The alternatives: a parent link alone needs a query per level; nested-set intervals rewrite half
+the thread for each reply; numbers in decimal or dotted form ("1.10" < "1.9") do not sort.
+
+Stored bytes are for ever: changing digits, width or the two class letters corrupts every thread.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+
+LONG = "y"
+LONGER = "z"
+DEFAULT_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
+# Sorts above every digit and class letter, below nothing a hash can hold.
+ABOVE = "{"
+
+
+class BadSortHash(ValueError):
+    """A string is not a hash of this scheme, or a number does not fit one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scheme:
+    """How numbers are written. `levels` may be raised later; the other two may never change.
+
+    Raises:
+        BadSortHash: fewer than two digits, digits out of ASCII order or not below `y`, a width
+            or number of levels below one.
+    """
+
+    digits: str = DEFAULT_DIGITS
+    width: int = 2
+    levels: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse schemes whose order of strings would not be the order of numbers."""
+        ordered = "".join(sorted(set(self.digits)))
+        if len(self.digits) < 2 or ordered != self.digits:  # noqa: PLR2004
+            raise BadSortHash(f"digits must be two or more, distinct and ascending: {self.digits}")
+        if not self.digits.isascii() or self.digits[-1] >= LONG:
+            raise BadSortHash(f"digits must be ASCII and sort below {LONG!r}: {self.digits}")
+        if self.width < 1 or self.levels < 1:
+            raise BadSortHash("width and levels are at least 1")
+
+    @property
+    def base(self) -> int:
+        """How many digits there are."""
+        return len(self.digits)
+
+    @property
+    def zero(self) -> str:
+        """The segment of number 0."""
+        return self.digits[0] * self.width
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Class:
+    """One of the three lengths of segment: numbers `first` .. `last` behind `lead`."""
+
+    lead: str
+    width: int
+    first: int
+    last: int
+
+
+@functools.cache
+def _classes(scheme: Scheme) -> tuple[_Class, ...]:
+    classes: list[_Class] = []
+    first = 0
+    for lead, width in (("", 0), (LONG, 1), (LONGER, 3)):
+        last = first + scheme.base ** (scheme.width + width) - 1
+        classes.append(_Class(lead, scheme.width + width, first, last))
+        first = last + 1
+    return tuple(classes)
+
+
+@functools.cache
+def _values(scheme: Scheme) -> dict[str, int]:
+    return {digit: value for value, digit in enumerate(scheme.digits)}
+
+
+def last_number(scheme: Scheme) -> int:
+    """The greatest number a segment can hold."""
+    return _classes(scheme)[-1].last
+
+
+def encode_segment(scheme: Scheme, number: int) -> str:
+    """Write `number` as a segment.
+
+    Raises:
+        BadSortHash: `number` is negative or above `last_number`.
+    """
+    for klass in _classes(scheme):
+        if klass.first <= number <= klass.last:
+            return klass.lead + _in_digits(scheme, number - klass.first, klass.width)
+    raise BadSortHash(f"{number} is not within 0 .. {last_number(scheme)}")
+
+
+def _in_digits(scheme: Scheme, value: int, width: int) -> str:
+    text = ""
+    for _ in range(width):
+        value, digit = divmod(value, scheme.base)
+        text = scheme.digits[digit] + text
+    return text
+
+
+def decode_segment(scheme: Scheme, segment: str) -> int:
+    """Read a segment back.
+
+    Raises:
+        BadSortHash: `segment` is not exactly one segment of `scheme`.
+    """
+    klass = _class_at(scheme, segment, 0)
+    digits = segment[len(klass.lead) :]
+    if len(digits) != klass.width:
+        raise BadSortHash(f"not one segment: {segment!r}")
+    value = 0
+    for digit in digits:
+        if digit not in _values(scheme):
+            raise BadSortHash(f"{digit!r} is not a digit: {segment!r}")
+        value = value * scheme.base + _values(scheme)[digit]
+    return klass.first + value
+
+
+def _class_at(scheme: Scheme, sort_hash: str, start: int) -> _Class:
+    short, long, longer = _classes(scheme)
+    return {LONG: long, LONGER: longer}.get(sort_hash[start : start + 1], short)
+
+
+def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:
+    """The segments of a hash, root first. A cut-off last segment is yielded as it stands."""
+    start = 0
+    while start < len(sort_hash):
+        klass = _class_at(scheme, sort_hash, start)
+        end = start + len(klass.lead) + klass.width
+        yield sort_hash[start:end]
+        start = end
+
+
+def from_numbers(scheme: Scheme, numbers: tuple[int, ...]) -> str:
+    """The hash of a path of numbers, root first."""
+    return "".join(encode_segment(scheme, number) for number in numbers)
+
+
+def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
+    """The path of numbers of a hash, root first.
+
+    Raises:
+        BadSortHash: the string is empty or not a hash of `scheme`.
+    """
+    if not sort_hash:
+        raise BadSortHash("a hash has at least one segment")
+    return tuple(decode_segment(scheme, part) for part in segments(scheme, sort_hash))
+
+
+def child(scheme: Scheme, parent: str, number: int) -> str:
+    """The hash of child `number` below `parent`; the parent of a root is the empty string."""
+    return parent + encode_segment(scheme, number)
+
+
+def parent_of(scheme: Scheme, sort_hash: str) -> str:
+    """The parent's hash: everything but the last segment; empty for a root."""
+    return "".join(list(segments(scheme, sort_hash))[:-1])
+
+
+def ancestors(scheme: Scheme, sort_hash: str) -> tuple[str, ...]:
+    """The hashes of all comments above this one, root first, itself left out."""
+    parts = list(segments(scheme, sort_hash))
+    return tuple("".join(parts[:end]) for end in range(1, len(parts)))
+
+
+def level(scheme: Scheme, sort_hash: str) -> int:
+    """How deep the comment stands; 0 is a root."""
+    return sum(1 for _ in segments(scheme, sort_hash)) - 1
+
+
+def subtree_range(sort_hash: str) -> tuple[str, str]:
+    """The half-open range `low <= hash < high` that holds this comment and all below it.
+
+    Nothing else of the thread is in it, because no other hash has this one as a prefix.
+    """
+    return sort_hash, sort_hash + ABOVE
+
+
+def padded(scheme: Scheme, sort_hash: str) -> str:
+    """The hash with a zero segment for each missing level: for display and comparison only.
+
+    A hash of a comment that was stored when `levels` was larger comes back unchanged.
+    """
+    missing = scheme.levels - 1 - level(scheme, sort_hash)
+    return sort_hash + scheme.zero * max(missing, 0)
+
+
+def slug(scheme: Scheme, sort_hash: str) -> str:
+    """The path as people count it, for permalinks: "3-1" is the first reply to the third root."""
+    root, *below = to_numbers(scheme, sort_hash)
+    return "-".join(str(number) for number in (root + 1, *below))
