@@ -1,0 +1,291 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors, records, threadids
+
+SITE = records.Site(id="s", origins=(), digits="AB", width=2, query_keys=("p",))
+E_ACUTE = "e\u0301"
+
+
+def page(path: str) -> str:
+    return threadids.canonical_page("https://blog.example" + path)
+
+
+@pytest.mark.parametrize(
+    ("query", "thread"),
+    [
+        (b"thread=/a", "/a"),
+        (b"thread=/a/", "/a/"),
+        (b"thread=/A", "/A"),
+        (b"thread=/a?utm", "/a?utm"),
+        (b"thread=/a%23x", "/a#x"),
+        (b"thread=/%61", "/a"),
+        (b"thread=/%2561", "/%61"),
+        (b"thread=a%2Fb", "a/b"),
+        (b"thread=a%252Fb", "a%2Fb"),
+        (b"thread=//a", "//a"),
+        (b"thread=..", ".."),
+        (b"thread=__x__", "__x__"),
+        (b"thread=caf%C3%A9", "caf\u00e9"),
+        (b"thread=cafe%CC%81", "caf\u00e9"),
+        (b"thread=a+b", "a b"),
+        (b"thread=a%2Bb", "a+b"),
+        (b"order=%ff&thread=x&limit=1", "x"),
+        (b"th%72ead=x", "x"),
+        (b"page=https://blog.example/a%3Fp=1%26q=2", "blog.example/a?p=1"),
+        (b"thread=" + b"a" * 1501, "a" * 1501),
+        (b"thread=" + b"a" * 2000, "a" * 2000),
+    ],
+)
+def test_a_raw_query_names_one_thread(query: bytes, thread: str):
+    assert threadids.thread_from_query(query, SITE) == thread
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"",
+        b"limit=1",
+        b"thread=",
+        b"thread",
+        b"thread=+",
+        b"thread=%00",
+        b"thread=%0A",
+        b"thread=%7F",
+        b"thread=%C2%85",
+        b"thread=%ff",
+        b"thread=\xff",
+        b"thread=%ED%A0%80",
+        b"thread=%EF%BF%BD",
+        b"thread=100%",
+        b"thread=%zz",
+        b"thread=" + b"a" * 2001,
+        b"thread=" + b"%C3%A9" * 1001,
+        b"thread=a&thread=a",
+        b"thread=a&th%72ead=b",
+        b"thread=a&page=https://blog.example/",
+        b"page=https://blog.example/&page=https://blog.example/",
+        b"page=",
+        b"page=/a",
+    ],
+)
+def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes):
+    with pytest.raises(errors.BadInput) as caught:
+        threadids.thread_from_query(query, SITE)
+    assert caught.value.field in {"thread", "page"}
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        ("//", "/"),
+        ("/a", "/a"),
+        ("/a/", "/a"),
+        ("/a//", "/a"),
+        ("/A", "/A"),
+        ("/a?utm", "/a"),
+        ("/a#x", "/a"),
+        ("/a#%", "/a"),
+        ("/a?q=100%", "/a"),
+        ("?utm", "/"),
+        ("/%61", "/a"),
+        ("/%7Ebob", "/~bob"),
+        ("/a%2fb", "/a%2Fb"),
+        ("/a%252Fb", "/a%252Fb"),
+        ("//a", "//a"),
+        ("/..", "/"),
+        ("/a/../b", "/b"),
+        ("/a/%2E%2e/b", "/b"),
+        ("/a/b/..", "/a"),
+        ("/a b", "/a%20b"),
+        ('/a"<>', "/a%22%3C%3E"),
+        ("/caf\u00e9", "/caf%C3%A9"),
+        ("/cafe\u0301", "/caf%C3%A9"),
+        ("/cafe%cc%81", "/caf%C3%A9"),
+        ("/%2C%CC%A7", "/%2C%CC%A7"),
+        ("/__x__", "/__x__"),
+    ],
+)
+def test_a_page_is_its_host_and_normalised_path(path: str, canonical: str):
+    assert page(path) == "blog.example" + canonical
+
+
+@pytest.mark.parametrize("path", ["/%00", "/%0d", "/%7f", "/%C2%85", "/%ff", "/%", "/%4", "/\\a"])
+def test_a_path_that_cannot_be_read_in_one_way_is_refused(path: str):
+    with pytest.raises(errors.BadInput) as caught:
+        page(path)
+    assert caught.value.field == "page"
+
+
+def test_paths_that_may_be_different_pages_stay_apart():
+    paths = ["/a", "/A", "//a", "/a%2Fb", "/a/b", "/a%252Fb", "/a+b", "/a%20b", "/a%2Bb", "/a;b"]
+    assert len({page(path) for path in paths}) == len(paths)
+
+
+@pytest.mark.parametrize(
+    ("host", "canonical"),
+    [
+        ("Blog.EXAMPLE", "blog.example"),
+        ("blog.example.", "blog.example"),
+        ("blog.example:443", "blog.example"),
+        ("blog.example:0443", "blog.example"),
+        ("blog.example:", "blog.example"),
+        ("blog.example:80", "blog.example:80"),
+        ("blog.example:8443", "blog.example:8443"),
+        ("b\u00fccher.example", "xn--bcher-kva.example"),
+        ("B\u00dcCHER.example", "xn--bcher-kva.example"),
+        ("fa\u00df.example", "xn--fa-hia.example"),
+        ("\uff42log\u3002example", "blog.example"),
+        ("a_b.example", "a_b.example"),
+        ("localhost:4000", "localhost:4000"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("[2001:DB8::1]:8080", "[2001:db8::1]:8080"),
+        ("[2001:db8:0:0:0:0:0:1]", "[2001:db8::1]"),
+    ],
+)
+def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str):
+    assert threadids.canonical_page(f"https://{host}/a") == canonical + "/a"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/a",
+        "//blog.example/a",
+        "https:blog.example",
+        "https:/blog.example",
+        "https:///blog.example",
+        "https://",
+        "https://?a",
+        "ftp://blog.example/",
+        "javascript:alert(1)",
+        " https://blog.example/",
+        "https://blog.example/ ",
+        "ht\ttps://blog.example/",
+        "https://blog.example/\n",
+        "https://user@blog.example/",
+        "https://user:pass@blog.example/",
+        "https://blog.example\\@evil.example/",
+        "https:\\\\blog.example/",
+        "https://blog.ex%61mple/",
+        "https://blog example/",
+        "https://blog..example/",
+        "https://-blog.example/",
+        "https://.",
+        "https://blog.example:99999/",
+        "https://blog.example:0/",
+        "https://blog.example:4x/",
+        "https://127.1/",
+        "https://0x7f.1/",
+        "https://2130706433/",
+        "https://127.0.0.01/",
+        "https://[::1/",
+        "https://[1:2]/",
+        "https://[fe80::1%25eth0]/",
+        "https://" + "a." * 127 + "example/",
+        "https://" + "\u00fc" * 254 + "/",
+        "https://\u00fc\u00ad\u200d.example/",
+        "https://blog.example/\ud800",
+        "https://blog.example/a\ufffd",
+        "https://blog.example/" + "a" * 2000,
+    ],
+)
+def test_a_url_without_a_plain_http_host_is_refused(url: str):
+    with pytest.raises(errors.BadInput) as caught:
+        threadids.canonical_page(url)
+    assert caught.value.field == "page"
+
+
+def test_the_scheme_does_not_tell_pages_apart():
+    assert threadids.canonical_page("http://x.example:80/a") == "x.example/a"
+    assert threadids.canonical_page("http://x.example:443/a") == "x.example:443/a"
+
+
+def test_only_the_sites_query_keys_are_kept_and_sorted():
+    url = "https://x.example/?utm=1&q=%7e&%70=2&p=1&q&caf%C3%A9=%c3%a9#p=9"
+    kept = threadids.canonical_page(url, query_keys=("q", "p", "caf\u00e9"))
+    assert kept == "x.example/?caf%C3%A9=%C3%A9&p=2&p=1&q=~&q"
+
+
+def test_an_unreadable_value_of_a_kept_key_is_refused():
+    with pytest.raises(errors.BadInput):
+        threadids.canonical_page("https://x.example/?p=%ff", query_keys=("p",))
+
+
+def test_a_combining_mark_after_the_sign_does_not_eat_the_key():
+    url = "https://x.example/?p=%CC%B8"
+    assert threadids.canonical_page(url, query_keys=("p",)) == "x.example/?p=%CC%B8"
+
+
+def test_a_site_may_keep_trailing_slashes():
+    def keeping(url: str) -> str:
+        return threadids.canonical_page(url, keep_trailing_slash=True)
+
+    assert keeping("https://x.example/a/") == "x.example/a/"
+    assert keeping("https://x.example/a") == "x.example/a"
+    assert keeping("https://x.example") == "x.example/"
+
+
+def test_an_explicit_id_is_kept_in_nfc():
+    assert threadids.canonical_id("caf" + E_ACUTE) == "caf\u00e9"
+    assert threadids.canonical_id("%2F ") == "%2F "
+
+
+@pytest.mark.parametrize("raw", ["", " ", "a\ud800", "a\x00", "a\x9f", "\ufffd", "a" * 2001])
+def test_an_unreadable_explicit_id_is_refused(raw: str):
+    with pytest.raises(errors.BadInput) as caught:
+        threadids.canonical_id(raw)
+    assert caught.value.field == "thread"
+
+
+# Divided by blanks; the escapes are a combining acute, a combining slash and three characters
+# that NFC turns into ASCII.
+AWKWARD = st.sampled_from(
+    "/ // .. . %2e %2F %25 %41 %C3%A9 %cc%81 %CC%A7 %2C = & p ? # e , ; + <".split()
+) | st.sampled_from(" \u0301\u0338\u212a\u037e\u1fef")
+PATHS = st.lists(AWKWARD | st.text(max_size=3), max_size=12).map("".join)
+HOSTS = st.sampled_from(["a.example", "A.example:80", "\u00fc.example:8080", "[::1]"]) | st.text(
+    min_size=1, max_size=8
+)
+
+
+@given(scheme=st.sampled_from(["http", "HTTPS"]), host=HOSTS, path=PATHS, keep=st.booleans())
+def test_a_canonical_page_is_its_own_canonical_form(
+    *, scheme: str, host: str, path: str, keep: bool
+):
+    try:
+        once = threadids.canonical_page(
+            f"{scheme}://{host}/{path}", query_keys=("p",), keep_trailing_slash=keep
+        )
+    except errors.BadInput:
+        return
+    assert once.isascii()
+    assert threadids.canonical_id(once) == once
+    again = threadids.canonical_page(
+        f"{scheme}://{once}", query_keys=("p",), keep_trailing_slash=keep
+    )
+    assert again == once
+
+
+@given(st.text())
+def test_a_canonical_id_is_its_own_canonical_form(raw: str):
+    try:
+        once = threadids.canonical_id(raw)
+    except errors.BadInput:
+        return
+    assert threadids.canonical_id(once) == once == unicodedata.normalize("NFC", raw)
+
+
+@given(st.binary() | PATHS.map(lambda path: b"page=https://a.example/" + path.encode()))
+def test_any_query_gives_a_thread_or_bad_input(query: bytes):
+    try:
+        thread = threadids.thread_from_query(query, SITE)
+    except errors.BadInput:
+        return
+    assert threadids.canonical_id(thread) == thread
