@@ -142,6 +142,7 @@ class Store:
         self.deadline = deadline
         self.rpc_timeout = rpc_timeout
         self._lines = _Lines()
+        self._kept: dict[str, Any] = {}
         self._client = _Client(self, _Stub(channel))
         self._run_query = channel.unary_unary(
             f"{_SERVICE}RunQuery",
@@ -175,6 +176,11 @@ class Store:
     def aggregate(self, request: Any) -> Any:
         """One RunAggregationQuery call with time-out and retries."""
         return _patiently(lambda: self._aggregate(request, timeout=_timeout(self)), self)
+
+    def kept(self, name: str, factory: Callable[[], T]) -> T:
+        """What a module keeps in this process about this store, made on first use."""
+        value: T = self._kept.get(name) or self._kept.setdefault(name, factory())
+        return value
 
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
         """Wait in this process's line for `name`."""
@@ -267,6 +273,11 @@ def count(query: Query) -> int:
     _join_transaction(request)
     batch = store.aggregate(request).batch
     return int(batch.aggregation_results[0].aggregate_properties["n"].integer_value)
+
+
+def kept(name: str, factory: Callable[[], T]) -> T:
+    """What a module keeps in this process about the current store, made on first use."""
+    return _current().kept(name, factory)
 
 
 def _current() -> Store:

@@ -1,0 +1,174 @@
+"""The commands of `flask --app main ...`: sites, imports, repair.
+
+Owns what an operator types and reads. Every command enters the store, reports what it did, and
+exits with 0 only if all of it was done: 1 for input that was refused, 2 for wrong usage.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import click
+import flask
+import rich.console
+import rich.progress
+from flask.cli import AppGroup
+
+from comments import config, datastore, errors, records, repair, sites, sorthash
+from comments.transfer import disqus, importing, wordpress
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_READERS = {"disqus": disqus.read, "wordpress": wordpress.read}
+
+
+def register(app: flask.Flask) -> None:
+    """Add the commands to an application made by `app.create_app`."""
+    app.cli.add_command(_site)
+    app.cli.add_command(_import)
+    app.cli.add_command(_repair)
+
+
+def _settings() -> config.Settings:
+    settings: config.Settings = flask.current_app.extensions["flatthread"].settings
+    return settings
+
+
+@contextlib.contextmanager
+def _store() -> Iterator[None]:
+    store: datastore.Store = flask.current_app.extensions["flatthread"].store
+    with store.context():
+        yield
+
+
+def _reported(command: Callable[P, T]) -> Callable[P, T]:
+    """Enter the store, and turn refusals into one clear line and exit code 1."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            with _store():
+                return command(*args, **kwargs)
+        except errors.FlatthreadError as error:
+            raise click.ClickException(error.message) from error
+
+    return run
+
+
+_site = AppGroup("site", help="Add, list and change websites.")
+
+
+@_site.command("add")
+@click.argument("site_id", metavar="ID")
+@click.option("--origin", "origins", multiple=True, required=True, help="https://example.com")
+@_reported
+def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
+    """Register a website and the origins its pages come from."""
+    site = sites.add(site_id, origins, scheme=_settings().scheme, now=datetime.now(UTC))
+    click.echo(f"Added {site.id} ({', '.join(site.origins)}).")
+
+
+@_site.command("list")
+@_reported
+def _list_sites() -> None:
+    """Show every website, one a line: its id and origins."""
+    for site in sites.every():
+        click.echo(f"{site.id}\t{' '.join(site.origins)}")
+
+
+@_site.command("set")
+@click.argument("site_id", metavar="ID")
+@click.option("--origin", "origins", multiple=True, help="Replace the origins by these.")
+@click.option("--query-key", "query_keys", multiple=True, help="A key that tells pages apart.")
+@click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
+@_reported
+def _set_site(
+    site_id: str,
+    origins: tuple[str, ...],
+    query_keys: tuple[str, ...],
+    keep_trailing_slash: bool | None,  # noqa: FBT001 - click passes options by name
+) -> None:
+    """Change what is given; leave the rest."""
+    sites.change(
+        site_id,
+        origins=origins or None,
+        query_keys=query_keys or None,
+        keep_trailing_slash=keep_trailing_slash,
+    )
+    click.echo(f"Changed {site_id}. Running processes notice within a minute.")
+
+
+@click.command("import")
+@click.argument("system", type=click.Choice(sorted(_READERS)))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--site", "site_id", required=True, help="The site the comments go to.")
+@click.option("--dry-run", is_flag=True, help="Check the file and report; store nothing.")
+@flask.cli.with_appcontext
+@_reported
+def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
+    """Take over the comments of another system's export.
+
+    The whole file is checked before anything is stored. Running it again adds nothing; an
+    interrupted import is finished by running it again.
+    """
+    site, scheme = sites.get(site_id), _settings().scheme
+    with importing.plan(_READERS[system], file, site=site, scheme=scheme) as plan:
+        _show_report(plan.report)
+        if dry_run:
+            click.echo("Dry run: nothing was stored.")
+            return
+        with _progress(plan.report.comments) as advance:
+            summary = importing.write(plan, scheme=scheme, now=datetime.now(UTC), progress=advance)
+    click.echo(
+        f"{summary.added} comments added, {summary.present} were there already, "
+        f"in {summary.threads} threads."
+    )
+
+
+def _show_report(report: importing.Report) -> None:
+    for line in report.lines():
+        click.echo(line)
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; nothing in a log."""
+    console = rich.console.Console(stderr=True)
+    with rich.progress.Progress(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Importing", total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+@click.command("repair")
+@click.option("--site", "site_id", help="Only this site.")
+@click.option("--fix", is_flag=True, help="Mend what is found.")
+@flask.cli.with_appcontext
+@_reported
+def _repair(site_id: str | None, *, fix: bool) -> None:
+    """Check every tree against its parent links and numbers; exit 1 if something is wrong."""
+    scheme = _settings().scheme
+    chosen = [sites.get(site_id)] if site_id else sites.every()
+    found = 0
+    for site in chosen:
+        for name in repair.threads(site.id):
+            found += _repair_thread(name, scheme, fix=fix)
+    click.echo(f"{found} problems {'mended' if fix else 'found'}.")
+    if found and not fix:
+        raise click.exceptions.Exit(1)
+
+
+def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bool) -> int:
+    problems = repair.find_problems(scheme, name)
+    for problem in problems:
+        where = problem.comment or "thread"
+        click.echo(
+            f"{name.site} {name.id} {where}: {problem.field} is {problem.stored!r}, "
+            f"should be {problem.expected!r}"
+        )
+    if problems and fix:
+        repair.fix(scheme, name)
+    return len(problems)

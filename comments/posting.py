@@ -1,0 +1,226 @@
+"""What people do with comments: post, edit, retract.
+
+Owns the way from raw input to one transaction: everything is cleaned, checked and rendered
+*before* the transaction, so that bad input costs no number and a transaction holds nothing slow;
+then one verb of `tree`, safe to run twice.
+
+Who a comment belongs to: `author.id`, which for guests is the capability their first post earned.
+Whoever repeats a post with the same idempotency key gets the same comment, so the key is part of
+the comment's id together with who speaks; another author's key leads elsewhere, never to a
+comment of somebody else.
+"""
+
+import dataclasses
+import hashlib
+import hmac
+import secrets
+from datetime import datetime
+
+from comments import config, datastore, errors, records, rendering, tree
+from comments.models import comment_id
+
+_MAX_TITLE = 500
+_MAX_URL = 2_000
+_MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Draft:
+    """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id."""
+
+    site: records.Site
+    thread: str
+    parent: str | None
+    author: records.Author
+    body: str
+    title: str = ""
+    url: str = ""
+    key: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Posted:
+    """A comment that is stored, and whether this call stored it."""
+
+    comment: records.Comment
+    created: bool
+
+
+def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
+    """Store a comment once, however often it is sent.
+
+    Raises:
+        errors.BadInput: naming the field.
+        errors.NotFound, errors.Conflict, errors.KeyReused: see `tree.append`.
+        errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
+    """
+    author = _clean_author(draft.author)
+    text = _text(draft.body)
+    name = records.ThreadName(draft.site.id, draft.thread)
+    digest = _digest(settings, name, author, draft.key)
+    placed = tree.Draft(
+        id=comment_id(digest),
+        name=name,
+        reply_to=draft.parent,
+        author=_with_id(author, settings, digest),
+        text=text,
+        fingerprint=_fingerprint(author, draft, text),
+        created=now,
+        title=_line("title", draft.title, _MAX_TITLE),
+        url=rendering.clean_website(_line("url", draft.url, _MAX_URL)),
+    )
+    scheme = settings.scheme
+
+    def body() -> tree.Change:
+        change = tree.append(scheme, placed)
+        datastore.apply(change.writes)
+        return change
+
+    # Many answer one comment, or start discussions on one page, at once: let them take turns.
+    change = datastore.transaction(body, line=draft.parent or f"{name.site}/{name.id}")
+    return Posted(change.comment, change.is_new)
+
+
+def edit(
+    comment_id: str,
+    *,
+    author_id: str,
+    body: str,
+    revision: int | None,
+    settings: config.Settings,
+    now: datetime,
+) -> records.Comment:
+    """Replace the text of one's own comment while the edit window is open.
+
+    Raises:
+        errors.BadInput: the body is refused.
+        errors.NotFound: there is no such comment, or it was retracted.
+        errors.Forbidden: it is somebody else's, or too old.
+        errors.RevisionMismatch: it is no longer at `revision`.
+    """
+    text = _text(body)
+
+    def check(comment: records.Comment) -> None:
+        _check_owner(comment, author_id)
+        if (now - comment.created).total_seconds() > settings.edit_window:
+            raise errors.Forbidden("the time to edit this comment is over", code="edit-window-over")
+        # A repeat of an edit that was applied finds its own work; the revision moved with it.
+        if comment.body != text.body:
+            _check_revision(comment, revision)
+
+    def verb() -> records.Comment:
+        change = tree.edit(comment_id, text, now=now, check=check)
+        datastore.apply(change.writes)
+        return change.comment
+
+    return datastore.transaction(verb, line=comment_id)
+
+
+def retract(
+    comment_id: str, *, author_id: str, revision: int | None, now: datetime
+) -> records.Comment:
+    """Take one's own comment back: its content and author are erased for good.
+
+    Raises:
+        errors.NotFound: there is no such comment.
+        errors.Forbidden: it is somebody else's.
+        errors.RevisionMismatch: it is no longer at `revision`.
+    """
+
+    def check(comment: records.Comment) -> None:
+        if comment.status is records.Status.RETRACTED:
+            return  # nothing left to protect; the author's id was erased with the rest
+        _check_owner(comment, author_id)
+        _check_revision(comment, revision)
+
+    def verb() -> records.Comment:
+        change = tree.retract(comment_id, now=now, check=check)
+        datastore.apply(change.writes)
+        return change.comment
+
+    return datastore.transaction(verb, line=comment_id)
+
+
+def preview(body: str) -> str:
+    """The HTML a comment of this body would be stored with.
+
+    Raises:
+        errors.BadInput: the body is refused.
+    """
+    return _text(body).html
+
+
+def _check_owner(comment: records.Comment, author_id: str) -> None:
+    if not author_id or not hmac.compare_digest(comment.author.id.encode(), author_id.encode()):
+        raise errors.Forbidden("this comment is not yours")
+
+
+def _check_revision(comment: records.Comment, revision: int | None) -> None:
+    if revision is not None and revision != comment.revision:
+        raise errors.RevisionMismatch(revision, comment.revision)
+
+
+def _text(body: str) -> tree.Text:
+    cleaned = rendering.clean_body(body)
+    return tree.Text(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
+
+
+def _clean_author(author: records.Author) -> records.Author:
+    return records.Author(
+        name=rendering.clean_name(author.name),
+        website=rendering.clean_website(author.website) if author.website else "",
+        email=_email(author.email),
+        id=author.id,
+    )
+
+
+def _email(raw: str) -> str:
+    text = _line("email", raw, _MAX_EMAIL).strip()
+    local, at, domain = text.partition("@")
+    plain = text.isascii() and not any(c in text for c in ' ",;:<>()[]\\')
+    if text and not (plain and at and local and "." in domain and "@" not in domain):
+        raise errors.BadInput("email", "is not one plain address")
+    return text
+
+
+def _line(field: str, raw: str, limit: int) -> str:
+    """One line of printable text, refused rather than cut."""
+    if len(raw) > limit:
+        raise errors.BadInput(field, f"longer than {limit} characters")
+    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in raw):  # noqa: PLR2004
+        raise errors.BadInput(field, "holds control characters")
+    return raw
+
+
+def _digest(
+    settings: config.Settings, name: records.ThreadName, author: records.Author, key: str | None
+) -> bytes:
+    """What the comment's id is made of: random, or the same for every repeat of a request."""
+    if key is None:
+        return secrets.token_bytes(32)
+    # A guest without a capability is told apart by what he says of himself. Two of the same name
+    # and mail who also send the same key and the same text cannot be told from one who repeats.
+    speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
+    return _keyed(settings, "comment", name.site, name.id, speaker, key)
+
+
+def _with_id(author: records.Author, settings: config.Settings, digest: bytes) -> records.Author:
+    """Give a newcomer an id that a repeat of his first post finds again."""
+    if author.id:
+        return author
+    made = "g:" + comment_id(_keyed(settings, "guest", digest.hex()))
+    return records.Author(author.name, author.website, author.email, made)
+
+
+def _keyed(settings: config.Settings, *parts: str) -> bytes:
+    return hmac.digest(settings.secret.encode(), _joined(parts), "sha256")
+
+
+def _fingerprint(author: records.Author, draft: Draft, text: tree.Text) -> bytes:
+    parts = (author.name, author.website, author.email, draft.parent or "", text.body)
+    return hashlib.sha256(_joined(parts)).digest()
+
+
+def _joined(parts: tuple[str, ...]) -> bytes:
+    """Length-prefixed, so that no two different tuples give the same bytes."""
+    return b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)

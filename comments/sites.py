@@ -1,0 +1,186 @@
+"""Websites: adding them, changing them, and knowing them cheaply.
+
+Owns the Site rows and their copy in this process, at most `_TERM` seconds old, so that a request
+does not read its site from the store. A site keeps the scheme its hashes were written with.
+"""
+
+import dataclasses
+import re
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from comments import datastore, errors, models, records, sorthash
+
+_TERM = 60.0
+_ID = re.compile(r"[a-z0-9-]{1,63}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Copy:
+    site: records.Site
+    loaded: float
+
+
+class _Copies:
+    """Copies of sites by id, shared by the threads of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._copies: dict[str, _Copy] = {}
+
+    def get(self, key: str) -> records.Site | None:
+        """A copy that is young enough."""
+        with self._lock:
+            copy = self._copies.get(key)
+        if copy is None or time.monotonic() - copy.loaded > _TERM:
+            return None
+        return copy.site
+
+    def keep(self, key: str, site: records.Site) -> None:
+        """Remember a site just read. Sites are few: only ones that exist are kept."""
+        with self._lock:
+            self._copies[key] = _Copy(site, time.monotonic())
+
+    def drop(self, key: str) -> None:
+        """Forget a site that changed."""
+        with self._lock:
+            self._copies.pop(key, None)
+
+
+def get(site_id: str) -> records.Site:
+    """The site, perhaps a minute old.
+
+    Raises:
+        errors.NotFound: there is none of that id.
+    """
+    copies = datastore.kept("sites", _Copies)
+    site = copies.get(site_id)
+    if site is None:
+        row = datastore.get(models.site_key(site_id)) if _ID.fullmatch(site_id) else None
+        if row is None:
+            raise errors.NotFound("site", site_id)
+        site = models.site_record(row)
+        copies.keep(site_id, site)
+    return site
+
+
+def add(
+    site_id: str, origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime
+) -> records.Site:
+    """Register a website.
+
+    Raises:
+        errors.BadInput: the id or an origin is malformed.
+        errors.Conflict: there is a site of that id.
+    """
+    if not _ID.fullmatch(site_id):
+        raise errors.BadInput("site", "1 to 63 of a-z, 0-9 and -")
+    checked = [checked_origin(origin) for origin in origins]
+
+    def body() -> records.Site:
+        if datastore.get(models.site_key(site_id)) is not None:
+            raise errors.Conflict(f"site {site_id} exists", code="site-exists")
+        row = models.Site(
+            key=models.site_key(site_id),
+            origins=checked,
+            digits=scheme.digits,
+            width=scheme.width,
+            created=now,
+        )
+        datastore.apply(datastore.Writes("sites", put=(row,)))
+        return models.site_record(row)
+
+    return datastore.transaction(body)
+
+
+def change(
+    site_id: str,
+    *,
+    origins: Sequence[str] | None = None,
+    query_keys: Sequence[str] | None = None,
+    keep_trailing_slash: bool | None = None,
+) -> records.Site:
+    """Change what is given; the rest stays.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: an origin is malformed.
+    """
+    checked = None if origins is None else [checked_origin(origin) for origin in origins]
+
+    def body() -> records.Site:
+        row = datastore.get(models.site_key(site_id)) if site_id else None
+        if row is None:
+            raise errors.NotFound("site", site_id)
+        row.origins = row.origins if checked is None else checked
+        row.query_keys = row.query_keys if query_keys is None else list(query_keys)
+        if keep_trailing_slash is not None:
+            row.keep_trailing_slash = keep_trailing_slash
+        datastore.apply(datastore.Writes("sites", put=(row,)))
+        return models.site_record(row)
+
+    changed = datastore.transaction(body)
+    datastore.kept("sites", _Copies).drop(site_id)
+    return changed
+
+
+def every() -> list[records.Site]:
+    """All sites by id."""
+    names = [
+        entity.key.path[-1].name
+        for entity in datastore.fetch(datastore.Query("Site", keys_only=True))
+    ]
+    return [
+        models.site_record(row)
+        for row in datastore.get_multi([models.site_key(name) for name in names])
+        if row is not None
+    ]
+
+
+def check_schemes(scheme: sorthash.Scheme) -> None:
+    """Refuse to go on when a site's hashes were written in other digits or another width.
+
+    Raises:
+        errors.Misconfigured: naming the site and the setting.
+    """
+    for site in every():
+        if (site.digits, site.width) != (scheme.digits, scheme.width):
+            raise errors.Misconfigured(
+                f"site {site.id} holds sort hashes of digits {site.digits!r}, width {site.width}; "
+                f"SORT_HASH_DIGITS and SORT_HASH_WIDTH say {scheme.digits!r}, {scheme.width}: "
+                "they cannot change once a site exists"
+            )
+
+
+def checked_origin(origin: str) -> str:
+    """An origin as browsers send it: scheme and host, in lower case, a port if not the usual one.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    problem = errors.BadInput("origin", f"not like https://example.com: {origin!r}")
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError as error:
+        raise problem from error
+    host = parts.hostname or ""
+    if ":" in host:
+        host = f"[{host}]"
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    suffix = "" if port in {None, usual} else f":{port}"
+    plain = f"{parts.scheme}://{host}{suffix}"
+    if (
+        usual is None
+        or not host.isascii()
+        or origin.rstrip("/").lower()
+        not in {
+            plain,
+            f"{plain}:{usual}",
+        }
+    ):
+        raise problem
+    return plain

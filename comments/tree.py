@@ -1,0 +1,449 @@
+"""The comment tree: the only module that changes its shape, and the only one that writes comments.
+
+Every verb is called inside `datastore.transaction`, reads what it needs, decides, and returns a
+`Change` whose `writes` the caller applies in the same transaction. Every verb is safe to run
+again after its own commit was applied.
+
+What must stay true, whatever is interrupted or runs at once (`repair` checks it):
+
+- a comment's hash is its parent's hash plus the segment of its number; a root's is the segment;
+- numbers come from the parent's child counter (a root's from the thread's), are never reused,
+  and counter, number and comment are stored by one commit: no gap, no orphan;
+- a comment is listed when it is approved or when something listed stands below it;
+- nothing that was retracted or rejected comes back.
+
+A reply writes its parent and not its thread, so replies to different parents do not meet. A root
+writes its thread.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+from google.cloud import ndb
+
+from comments import datastore, errors, models, records, sorthash
+from comments.records import Status
+
+_OWNER = "tree"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """A body with what it was rendered to, and by which renderer."""
+
+    body: str
+    html: str
+    renderer: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A comment on its way into a thread; everything but its place in the tree.
+
+    `fingerprint` tells a repeat of the same request from another one under the same id.
+    """
+
+    id: str
+    name: records.ThreadName
+    reply_to: str | None
+    author: records.Author
+    text: Text
+    fingerprint: bytes
+    created: datetime
+    title: str = ""
+    url: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What a verb did: the comment as it will stand, and what to put. A repeat puts nothing."""
+
+    comment: records.Comment
+    writes: datastore.Writes = datastore.Writes(_OWNER)  # noqa: RUF009 - a frozen value
+    is_new: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Imported:
+    """What a batch of imported comments puts, and how many of them were not there yet."""
+
+    writes: datastore.Writes
+    added: int
+
+
+def append(scheme: sorthash.Scheme, draft: Draft) -> Change:
+    """Place a new comment, or recognise that it was placed already.
+
+    Raises:
+        errors.NotFound: the answered comment is not there, not in this thread, or not public.
+        errors.Conflict: the answered comment was retracted, the thread is closed, or its parent
+            holds as many children as the scheme can number.
+        errors.KeyReused: the id is taken by a comment with other content.
+    """
+    keys = [models.comment_key(draft.id), models.thread_key(draft.name)]
+    if draft.reply_to is not None:
+        keys.append(models.comment_key(draft.reply_to))
+    present, thread, *answered = datastore.get_multi(keys)
+    if present is not None:
+        return _repeat(present, draft)
+    thread = thread or _new_thread(draft.name, draft.title, draft.url, draft.created)
+    if thread.state != records.ThreadState.OPEN:
+        raise errors.Conflict("the thread takes no more comments", code="thread-closed")
+    target = _answerable(answered[0], draft) if answered else None
+    parent = _tree_parent(scheme, target)
+    row = _new_row(draft, reply_to=draft.reply_to)
+    _place(scheme, row, parent, thread)
+    writes = datastore.Writes(_OWNER, put=(row, thread if parent is None else parent))
+    return Change(models.comment_record(row), writes, is_new=True)
+
+
+def _repeat(row: models.Comment, draft: Draft) -> Change:
+    same_thread = row.thread == models.thread_key_name(draft.name)
+    if not same_thread or row.fingerprint != draft.fingerprint:
+        raise errors.KeyReused("this idempotency key was used for another comment")
+    return Change(models.comment_record(row))
+
+
+def _new_thread(name: records.ThreadName, title: str, url: str, now: datetime) -> models.Thread:
+    return models.Thread(
+        key=models.thread_key(name),
+        site=name.site,
+        thread=name.id,
+        title=title,
+        url=url,
+        created=now,
+    )
+
+
+def _answerable(row: models.Comment | None, draft: Draft) -> models.Comment:
+    """The comment a draft answers; refuses those that take no replies."""
+    wanted = draft.reply_to or ""
+    if row is None or row.thread != models.thread_key_name(draft.name):
+        raise errors.NotFound("parent", wanted)
+    if row.status == Status.RETRACTED:
+        raise errors.Conflict("the answered comment was retracted", code="parent-retracted")
+    if row.status != Status.APPROVED:
+        # To a reader a comment that is held or rejected is not there.
+        raise errors.NotFound("parent", wanted)
+    return row
+
+
+def _tree_parent(scheme: sorthash.Scheme, answered: models.Comment | None) -> models.Comment | None:
+    """Where a reply goes: below the answered comment, or beside it on the deepest level."""
+    if answered is None or answered.level < scheme.levels - 1:
+        return answered
+    return _parent_row(answered)
+
+
+def _parent_row(row: models.Comment) -> models.Comment | None:
+    if row.parent is None:
+        return None
+    parent = datastore.get(models.comment_key(row.parent))
+    if parent is None:
+        raise errors.Conflict("the thread is damaged here: run repair", code="thread-damaged")
+    found: models.Comment = parent
+    return found
+
+
+def _new_row(
+    draft: Draft,
+    *,
+    reply_to: str | None,
+    status: Status = Status.APPROVED,
+    source: str | None = None,
+) -> models.Comment:
+    return models.Comment(
+        key=models.comment_key(draft.id),
+        site=draft.name.site,
+        thread=models.thread_key_name(draft.name),
+        thread_id=draft.name.id,
+        reply_to=reply_to,
+        author_name=draft.author.name,
+        author_website=draft.author.website,
+        author_email=draft.author.email,
+        author_id=draft.author.id,
+        body=draft.text.body,
+        html=draft.text.html,
+        renderer=draft.text.renderer,
+        status=status.value,
+        listed=status is Status.APPROVED,
+        created=draft.created,
+        fingerprint=draft.fingerprint,
+        source=source,
+    )
+
+
+def _place(
+    scheme: sorthash.Scheme,
+    row: models.Comment,
+    parent: models.Comment | None,
+    thread: models.Thread,
+) -> None:
+    """Take the next number of `parent`, or of the thread, and write the row's place from it."""
+    if parent is None:
+        # Roots count from 0, so the number is the counter before it grows.
+        row.number = thread.child_count
+        thread.child_count += 1
+    else:
+        parent.child_count += 1
+        row.number = parent.child_count
+    above = "" if parent is None else parent.sort_hash
+    try:
+        row.sort_hash = sorthash.child(scheme, above, row.number)
+    except sorthash.BadSortHash as error:
+        raise errors.Conflict("no more replies fit here", code="parent-full") from error
+    row.parent = None if parent is None else parent.key.id()
+    row.level = 0 if parent is None else parent.level + 1
+    row.slug = sorthash.slug(scheme, row.sort_hash)
+
+
+def edit(
+    comment_id: str, text: Text, *, now: datetime, check: Callable[[records.Comment], None]
+) -> Change:
+    """Replace a comment's text. `check` sees the stored comment first and raises if it may not be.
+
+    Raises:
+        errors.NotFound: there is no such comment, or it was retracted.
+    """
+    row = _existing(comment_id)
+    check(models.comment_record(row))
+    if row.status == Status.RETRACTED:
+        raise errors.NotFound("comment", comment_id)
+    if row.body == text.body and row.renderer == text.renderer:
+        return Change(models.comment_record(row))
+    row.body, row.html, row.renderer = text.body, text.html, text.renderer
+    row.edited = now
+    _touch(row)
+    return Change(models.comment_record(row), datastore.Writes(_OWNER, put=(row,)))
+
+
+def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]) -> Change:
+    """Erase a comment's content and its author. Its place, its number and its replies stay.
+
+    While something listed stands below it, it stays listed as a tombstone; with the last of those
+    the tombstones above it go too. Retracting again changes nothing.
+
+    Raises:
+        errors.NotFound: there is no such comment.
+    """
+    row = _existing(comment_id)
+    check(models.comment_record(row))
+    if row.status == Status.RETRACTED:
+        return Change(models.comment_record(row))
+    _erase(row)
+    row.edited = now
+    row.listed = row.child_count > 0 and _has_listed_below(row, without="")
+    _touch(row)
+    changed = [row] if row.listed else [row, *_settled_tombstones(row)]
+    return Change(models.comment_record(row), datastore.Writes(_OWNER, put=tuple(changed)))
+
+
+def _existing(comment_id: str) -> models.Comment:
+    row = datastore.get(models.comment_key(comment_id)) if comment_id else None
+    if row is None:
+        raise errors.NotFound("comment", comment_id)
+    found: models.Comment = row
+    return found
+
+
+def _touch(row: models.Comment) -> None:
+    """Mark a change readers can see."""
+    row.revision += 1
+    row.unfolded = True
+
+
+def _erase(row: models.Comment) -> None:
+    row.status = Status.RETRACTED.value
+    row.body = row.html = row.renderer = ""
+    row.author_name = row.author_website = row.author_email = row.author_id = ""
+
+
+def _settled_tombstones(row: models.Comment) -> Iterator[models.Comment]:
+    """Unlist the tombstones above `row` that have nothing listed left below them."""
+    below = row.sort_hash
+    parent = _parent_row(row)
+    while parent is not None and parent.listed and parent.status != Status.APPROVED:
+        if _has_listed_below(parent, without=below):
+            return
+        parent.listed = False
+        _touch(parent)
+        yield parent
+        below = parent.sort_hash
+        parent = _parent_row(parent)
+
+
+def _has_listed_below(row: models.Comment, *, without: str) -> bool:
+    """Whether a listed comment stands below `row`, the subtree at hash `without` left out.
+
+    Asked inside the transaction, so two that retract the last two replies at once cannot both
+    believe that the other one's is still there.
+    """
+    low, high = sorthash.subtree_range(row.sort_hash)
+    ranges = [(low, high)]
+    if without:
+        gap_low, gap_high = sorthash.subtree_range(without)
+        ranges = [(low, gap_low), (gap_high, high)]
+    return any(_any_listed(row, *bounds) for bounds in ranges)
+
+
+def _any_listed(row: models.Comment, low: str, high: str) -> bool:
+    # The row itself is still stored as listed: start just above its own hash.
+    operator = ">" if low == row.sort_hash else ">="
+    query = datastore.Query(
+        "Comment",
+        where=(
+            ("thread", "=", row.thread),
+            ("listed", "=", True),
+            ("sort_hash", operator, low),
+            ("sort_hash", "<", high),
+        ),
+        order=("sort_hash",),
+        limit=1,
+        keys_only=True,
+    )
+    return any(True for _ in datastore.fetch(query))
+
+
+def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to make
+    scheme: sorthash.Scheme,
+    name: records.ThreadName,
+    nodes: Sequence[records.ImportedComment],
+    *,
+    title: str,
+    url: str,
+    state: records.ThreadState,
+    now: datetime,
+) -> Imported:
+    """Place comments of another system's export behind what is there, in the order given.
+
+    Answered comments come before their replies, in `nodes` or in the store. Those that are
+    present already are left as they are. Replies may stand below retracted or held comments,
+    which are then listed as tombstones.
+
+    Raises:
+        errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
+    """
+    fresh = _new_thread(name, title, url, now)
+    fresh.state = state.value
+    batch = _Batch(scheme, name, nodes, fresh)
+    for node in nodes:
+        if node.id not in batch.rows:
+            batch.add(node)
+    put = tuple(batch.rows[row_id] for row_id in batch.changed)
+    if batch.thread_changed:
+        put = (*put, batch.thread)
+    return Imported(datastore.Writes(_OWNER, put=put), len(batch.added))
+
+
+class _Batch:
+    """The rows an imported batch touches, by id, and which of them changed (in order)."""
+
+    def __init__(
+        self,
+        scheme: sorthash.Scheme,
+        name: records.ThreadName,
+        nodes: Sequence[records.ImportedComment],
+        fresh: models.Thread,
+    ) -> None:
+        self.scheme = scheme
+        self.name = name
+        ids = dict.fromkeys(node.id for node in nodes)
+        ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
+        thread, *rows = datastore.get_multi(
+            [models.thread_key(name), *map(models.comment_key, ids)]
+        )
+        self.thread: models.Thread = thread or fresh
+        self.thread_changed = thread is None
+        self.rows: dict[str, models.Comment] = {row.key.id(): row for row in rows if row}
+        self.changed: dict[str, None] = {}
+        self.added: set[str] = set()
+
+    def add(self, node: records.ImportedComment) -> None:
+        """Place one node that is not there yet."""
+        answered = None if node.reply_to is None else self._row(node.reply_to)
+        parent = answered
+        if answered is not None and answered.level >= self.scheme.levels - 1:
+            parent = None if answered.parent is None else self._row(answered.parent)
+        row = _new_row(
+            Draft(
+                id=node.id,
+                name=self.name,
+                reply_to=node.reply_to,
+                author=node.author,
+                text=Text(node.body, node.html, node.renderer),
+                fingerprint=b"",
+                created=node.created,
+            ),
+            reply_to=node.reply_to,
+            status=node.status,
+            source=node.source,
+        )
+        _place(self.scheme, row, parent, self.thread)
+        self.rows[node.id] = row
+        self.changed[node.id] = None
+        self.added.add(node.id)
+        if parent is None:
+            self.thread_changed = True
+        else:
+            self.changed[parent.key.id()] = None
+        if row.listed:
+            self._list_above(parent)
+
+    def _row(self, comment_id: str) -> models.Comment:
+        row = self.rows.get(comment_id) or datastore.get(models.comment_key(comment_id))
+        if row is None or row.thread != models.thread_key_name(self.name):
+            raise errors.NotFound("parent", comment_id)
+        self.rows[comment_id] = row
+        found: models.Comment = row
+        return found
+
+    def _list_above(self, parent: models.Comment | None) -> None:
+        while parent is not None and not parent.listed:
+            parent.listed = True
+            if parent.key.id() not in self.added:
+                _touch(parent)
+            self.changed[parent.key.id()] = None
+            parent = None if parent.parent is None else self._row(parent.parent)
+
+
+def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Writes:
+    """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
+    rows = datastore.get_multi([models.comment_key(place.id) for place in places])
+    mended: list[ndb.Model] = []
+    for row, place in zip(rows, places, strict=True):
+        unchanged = row is not None and (row.parent, row.number) == (place.was_below, place.was)
+        if not unchanged or row.thread != models.thread_key_name(name):
+            continue
+        row.parent, row.number, row.level = place.parent, place.number, place.level
+        row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
+        # Numbers are never reused, so a counter is raised and never lowered.
+        row.child_count = max(row.child_count, place.child_count)
+        _touch(row)
+        mended.append(row)
+    return datastore.Writes(_OWNER, put=tuple(mended))
+
+
+def mend_thread(name: records.ThreadName, child_count: int) -> datastore.Writes:
+    """Raise the thread's root counter to at least `child_count`, for `repair`."""
+    thread = datastore.get(models.thread_key(name))
+    if thread is None or thread.child_count >= child_count:
+        return datastore.Writes(_OWNER)
+    thread.child_count = child_count
+    return datastore.Writes(_OWNER, put=(thread,))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a comment belongs by its links. `was_below` and `was` are its stored parent, number."""
+
+    id: str
+    was_below: str | None
+    was: int
+    parent: str | None
+    number: int
+    level: int
+    sort_hash: str
+    slug: str
+    listed: bool
+    child_count: int

@@ -1,0 +1,76 @@
+"""Fixtures every test may ask for: a store on a fresh engine, a site, an application's client."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import flask
+import flask.testing
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+
+from comments import config, datastore, records, sites
+from emulator import inprocess
+
+ROOT = Path(__file__).parent.parent
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+
+hypothesis_settings.register_profile(
+    "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.register_profile("dev", deadline=None, max_examples=50)
+hypothesis_settings.register_profile("deep", deadline=None, max_examples=5_000)
+hypothesis_settings.load_profile("ci")
+
+
+@pytest.fixture
+def engine() -> Iterator[inprocess.Engine]:
+    """A fresh engine in memory that serves what index.yaml names."""
+    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+        yield engine
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine) -> datastore.Store:
+    """A store whose context nobody entered yet: for threads, servers and clients."""
+    return datastore.Store(inprocess.Channel(engine), project="test")
+
+
+@pytest.fixture
+def store(open_store: datastore.Store) -> Iterator[datastore.Store]:
+    """A store with its context entered for this thread."""
+    with open_store.context():
+        yield open_store
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return config.Settings(secret="a secret of the tests")
+
+
+@pytest.fixture
+def site(open_store: datastore.Store, settings: config.Settings) -> records.Site:
+    """The site "demo", stored."""
+    with open_store.context():
+        return sites.add("demo", ["http://localhost:8080"], scheme=settings.scheme, now=NOW)
+
+
+@pytest.fixture
+def app(open_store: datastore.Store, settings: config.Settings) -> flask.Flask:
+    from comments import app as wiring  # noqa: PLC0415 - Flask only where it is asked for
+
+    return wiring.create_app(settings, open_store)
+
+
+@pytest.fixture
+def client(app: flask.Flask, site: records.Site) -> flask.testing.FlaskClient:
+    """A client of the application, the site "demo" being there."""
+    return app.test_client()
+
+
+@pytest.fixture
+def short_deadline(open_store: datastore.Store) -> datastore.Store:
+    """The store, giving up after a quarter of a second."""
+    open_store.deadline = 0.25
+    return open_store
