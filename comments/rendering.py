@@ -1,0 +1,308 @@
+"""Untrusted text: what a comment may hold, and the HTML it becomes.
+
+Owns every rule about text that people send - name, website, body - and the one path from a body
+to HTML: Markdown, then the sanitiser, once, when a comment is written. A preview is the same
+call. What must stay true:
+
+- the HTML holds only tags and attributes of the lists below, and parsing and serialising it
+  gives the same HTML again, so no browser can read it as something else;
+- text is accepted whole or refused, never cut: a cut opens tags and halves characters;
+- the time to render a body of the greatest size is bounded.
+
+Names and bodies may lose characters that show nothing (controls, bidi overrides). What would
+change what a reader understands is refused.
+
+`RENDERER` and `SANITISER` are stored beside the HTML they made; raise them with every change
+of the output, and stored HTML can be rendered again.
+"""
+
+import html
+import html.parser
+import re
+import unicodedata
+
+import markdown_it
+import nh3
+
+from comments import errors
+
+RENDERER = "markdown-1"
+SANITISER = "html-1"
+
+# Characters. About three printed pages; the time to render grows with it (docs/settings.md).
+MAX_BODY = 10_000
+# Characters. Longer than real names, short enough for one line on a phone.
+MAX_NAME = 80
+# Characters. A Datastore index takes 1,500 bytes.
+MAX_WEBSITE = 500
+# Characters of HTML that an import may hold for one comment.
+MAX_HTML = 100_000
+# Tags in it: nested lists take time that grows with their square.
+MAX_TAGS = 4_000
+# Marks on one letter. Living scripts use up to four; a pile of them covers the lines around it.
+MAX_MARKS = 8
+# Opening brackets in a body. Each may start a link, and trying them is the slowest part of
+# Markdown: 10,000 of them take twice the time of any other body.
+MAX_BRACKETS = 1_000
+# Blocks within blocks. Markdown drops what stands deeper, so deeper bodies are refused.
+MAX_NESTING = 20
+# Rounds until sanitised HTML parses to itself; two do, for what browsers write.
+_MAX_ROUNDS = 5
+
+_EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"}
+_PHRASES = {"a", "abbr", "code", "kbd", "samp", "var"}
+_BLOCKS = {"blockquote", "br", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
+_TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
+TAGS = frozenset(_EMPHASIS | _PHRASES | _BLOCKS | _TABLES)
+ATTRIBUTES = {"a": frozenset({"href", "title"}), "abbr": frozenset({"title"})}
+LINK_REL = "nofollow ugc noopener"
+# Names that would let a guest speak for the site. Compared by skeleton, see `_skeleton`.
+RESERVED_NAMES = ("admin", "administrator", "moderator", "webmaster", "system", "staff", "support")
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_REFUSED = re.compile("[\x00\ud800-\udfff]")
+# Controls that show nothing, and the bidi characters that reorder what stands around them.
+# Marks of direction (U+200E, U+200F, U+061C) stay: right-to-left text needs them.
+_DROPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]")
+# Letters and symbols by category that show nothing: fillers of Hangul and Braille.
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# Absolute http(s) with a host that every parser reads alike: no user information, no encoding.
+_WEB_URL = re.compile(
+    r"(?i:https?)://(?:[^\s\\/?#@:%<>\"'`\[\]{}|^]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+    r"(?:[/?#][^\x00-\x1f\x7f-\x9f]*)?"
+)
+# What opens an attribute or a tag somewhere else when a page is put together carelessly.
+_UNSAFE_IN_URL = re.compile(r"[\s\\<>\"'`]")
+# Letters that look alike, after case folding, and the one that stands for them all.
+_LOOKALIKES = str.maketrans(
+    {
+        character: letter
+        for letter, characters in {
+            "a": "\u0430\u03b1\u0251",
+            "b": "\u0432\u03b2",
+            "c": "\u0441",
+            "d": "\u0501",
+            "e": "\u0435\u03b5",
+            "h": "\u043d",
+            "j": "\u0458",
+            "k": "\u043a\u03ba",
+            "l": "i1|!\u0456\u03b9\u0131",
+            "m": "\u043c\u03bc",
+            "n": "\u03b7",
+            "o": "0\u043e\u03bf",
+            "p": "\u0440\u03c1",
+            "r": "\u0433",
+            "s": "5\u0455",
+            "t": "\u0442\u03c4",
+            "u": "\u03c5",
+            "v": "\u03bd",
+            "w": "\u051d",
+            "x": "\u0445\u03c7",
+            "y": "\u0443",
+        }.items()
+        for character in characters
+    }
+)
+
+
+def clean_body(raw: str) -> str:
+    """A body as it is stored: line ends as line feeds, characters that show nothing left out.
+
+    Raises:
+        errors.BadInput: the body is blank, above a limit, or holds NUL or lone surrogates.
+    """
+    _refuse("body", raw, _REFUSED)
+    if len(raw) > MAX_BODY:
+        raise errors.BadInput("body", f"is longer than {MAX_BODY:,} characters", code="too-long")
+    text = _DROPPED.sub("", raw.replace("\r\n", "\n").replace("\r", "\n"))
+    if not _shows(text):
+        raise errors.BadInput("body", "is empty")
+    _refuse_piled_marks("body", text)
+    if text.count("[") > MAX_BRACKETS:
+        raise errors.BadInput("body", f"has more than {MAX_BRACKETS:,} opening brackets")
+    return text
+
+
+def clean_name(raw: str) -> str:
+    """A guest's name as it is stored.
+
+    Raises:
+        errors.BadInput: what `tidy_name` refuses, or a name that speaks for the site.
+    """
+    name = tidy_name(raw)
+    if _skeleton(name) in _RESERVED:
+        raise errors.BadInput("name", "is reserved", code="reserved-name")
+    return name
+
+
+def tidy_name(raw: str) -> str:
+    """A name without the reserved-name rule, for names that were given elsewhere (imports).
+
+    Runs of white space become one blank; bidi overrides are left out.
+
+    Raises:
+        errors.BadInput: the name is empty or shows nothing, is above a limit, or holds control
+            characters or lone surrogates.
+    """
+    _refuse("name", raw, _REFUSED)
+    _refuse("name", raw.strip(), _CONTROL)
+    name = " ".join(unicodedata.normalize("NFC", _DROPPED.sub("", raw)).split())
+    if not _shows(name):
+        raise errors.BadInput("name", "is empty")
+    if len(name) > MAX_NAME:
+        raise errors.BadInput("name", f"is longer than {MAX_NAME} characters", code="too-long")
+    _refuse_piled_marks("name", name)
+    return name
+
+
+def clean_website(raw: str) -> str:
+    """A website as it is stored: empty, or an absolute http(s) URL exactly as given.
+
+    Raises:
+        errors.BadInput: anything else, including what browsers would repair.
+    """
+    _refuse("website", raw, _REFUSED)
+    if not raw:
+        return ""
+    if len(raw) > MAX_WEBSITE:
+        limit = f"is longer than {MAX_WEBSITE} characters"
+        raise errors.BadInput("website", limit, code="too-long")
+    if not _is_web_url(raw) or _UNSAFE_IN_URL.search(raw):
+        raise errors.BadInput("website", "is not an absolute http or https URL")
+    return raw
+
+
+def render_markdown(source: str) -> str:
+    """The HTML of a body: CommonMark with tables and strikethrough, without HTML and images.
+
+    Headings start at the third level, below those of the page around them.
+
+    Raises:
+        errors.BadInput: blocks are nested too deeply to be shown whole.
+    """
+    _refuse("body", source, _REFUSED)
+    tokens = _MARKDOWN.parse(source)
+    if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):
+        raise errors.BadInput("body", "is nested too deeply")
+    for token in tokens:
+        if token.type.startswith("heading_"):
+            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+    return _sanitise(str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})))
+
+
+def sanitise_html(source: str) -> str:
+    """The HTML of a body that came as HTML from another system.
+
+    Raises:
+        errors.BadInput: it is above a limit or not text.
+    """
+    _refuse("body", source, _REFUSED)
+    if len(source) > MAX_HTML:
+        raise errors.BadInput("body", f"is longer than {MAX_HTML:,} characters", code="too-long")
+    if source.count("<") > MAX_TAGS:
+        raise errors.BadInput("body", f"has more than {MAX_TAGS:,} tags")
+    return _sanitise(source)
+
+
+def plain_text(source: str) -> str:
+    """The text of HTML, a line for each block: for excerpts, titles and mail."""
+    parser = _TextOf()
+    parser.feed(sanitise_html(source))
+    parser.close()
+    lines = (" ".join(line.split()) for line in "".join(parser.parts).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _refuse(field: str, text: str, pattern: re.Pattern[str]) -> None:
+    if pattern.search(text):
+        raise errors.BadInput(field, "has characters that are not text", code="bad-characters")
+
+
+def _shows(text: str) -> bool:
+    """Whether a reader would see anything: a letter, number, punctuation mark or symbol."""
+    return any(unicodedata.category(c)[0] in "LNPS" and c not in _BLANK for c in text)
+
+
+def _refuse_piled_marks(field: str, text: str) -> None:
+    pile = 0
+    for character in text:
+        kind = unicodedata.category(character)
+        if kind[0] == "M":
+            pile += 1
+        elif kind != "Cf":
+            pile = 0
+        if pile > MAX_MARKS:
+            raise errors.BadInput(field, f"piles more than {MAX_MARKS} marks on one letter")
+
+
+def _skeleton(name: str) -> str:
+    """What is left of a name once case, marks, look-alikes and everything between are gone."""
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
+    return "".join(c for c in folded.translate(_LOOKALIKES) if c.isalnum())
+
+
+def _is_web_url(text: str) -> bool:
+    return _WEB_URL.fullmatch(text) is not None
+
+
+def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:
+    if (tag, attribute) == ("a", "href") and not _is_web_url(value):
+        return None
+    return value
+
+
+def _sanitise(source: str) -> str:
+    """Sanitise until the result parses to itself.
+
+    Leaving tags out can bring others together that a parser then takes apart again (`<p>` in
+    what was a button in a `<p>`), and HTML that changes when parsed is how sanitisers are passed.
+    """
+    for _ in range(_MAX_ROUNDS):
+        cleaned = _DROPPED.sub("", _CLEANER.clean(source))
+        if cleaned == source:
+            return cleaned
+        source = cleaned
+    return _CLEANER.clean(html.escape(source, quote=False))
+
+
+class _TextOf(html.parser.HTMLParser):
+    """Collects text; the start and end of a block are line ends."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+
+    def handle_starttag(
+        self,
+        tag: str,
+        attrs: list[tuple[str, str | None]],  # noqa: ARG002 - the signature of the base class
+    ) -> None:
+        if tag in _BLOCKS or tag in _TABLES:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.handle_starttag(tag, [])
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data.replace("\n", " "))
+
+
+def _markdown() -> markdown_it.MarkdownIt:
+    parser = markdown_it.MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
+    parser.enable(["table", "strikethrough"]).disable("image")
+    # The rules are compiled on first use, and not safely so: two threads must not be the first.
+    parser.render("*a*")
+    return parser
+
+
+_MARKDOWN = _markdown()
+_CLEANER = nh3.Cleaner(
+    tags=TAGS,
+    clean_content_tags={"script", "style", "template", "noscript", "iframe", "math", "svg"},
+    attributes=ATTRIBUTES,
+    attribute_filter=_keep_attribute,
+    link_rel=LINK_REL,
+    url_schemes={"http", "https"},
+    url_relative="deny",
+)
+_RESERVED = frozenset(_skeleton(name) for name in RESERVED_NAMES)
