@@ -1,0 +1,240 @@
+"""The calls of `/api/v1`: each reads the request, asks row 3, and shapes the answer.
+
+The order before every call: is the site there, may this page's origin write to it, is the caller
+who he says, is the body JSON of our shape. Reading creates nothing, whatever is asked for.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+import msgspec
+
+from comments import errors, posting, reading, records, sites, threadids
+from comments.web import (
+    answers,
+    bodies,
+    context,
+    cors,
+    openapi,
+    preconditions,
+    queries,
+    session,
+    shapes,
+)
+from comments.web import errors as web_errors
+
+blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
+
+_READS = {"GET", "HEAD"}
+
+
+@blueprint.before_request
+def _admit() -> flask.Response | None:
+    """Answer preflights; refuse writes from pages that may not write here."""
+    path = flask.request.view_args or {}
+    if flask.request.method == "OPTIONS":
+        return cors.preflight(_site_asked_about(path))
+    if flask.request.method not in _READS:
+        cors.check(
+            sites.get(path["site_id"]) if "site_id" in path else _site_of(path["comment_id"])
+        )
+    return None
+
+
+@blueprint.get("/openapi.json")
+def describe() -> flask.Response:
+    """The OpenAPI document."""
+    return answers.cacheable(openapi.document())
+
+
+@blueprint.get("/sites/<site:site_id>/comments")
+def list_comments(site_id: str) -> flask.Response:
+    """A page of a thread."""
+    site = sites.get(site_id)
+    thread, query = queries.read_thread(shapes.ListQuery, site)
+    listing = _listing(records.ThreadName(site.id, thread), query)
+    return answers.cacheable(msgspec.json.encode(shapes.page(listing)))
+
+
+@blueprint.post("/sites/<site:site_id>/comments")
+def post_comment(site_id: str) -> flask.Response:
+    """Post a comment, once however often it is sent with the same Idempotency-Key."""
+    site = sites.get(site_id)
+    thread, _ = queries.read_thread(shapes.NoQuery, site)
+    key = preconditions.idempotency_key()
+    guest = _guest_on(site)
+    sent = bodies.read(shapes.NewComment)
+    draft = posting.Draft(
+        site=site,
+        thread=thread,
+        parent=sent.parent,
+        author=records.Author(sent.name, sent.website, sent.email, guest.id if guest else ""),
+        body=sent.body,
+        title=sent.title,
+        url=sent.url,
+        key=key,
+    )
+    now = datetime.now(UTC)
+    return _posted(posting.post(draft, settings=context.settings(), now=now), now)
+
+
+@blueprint.get("/comments/<comment:comment_id>")
+def show_comment(comment_id: str) -> flask.Response:
+    """One comment with those above it.
+
+    Its tag is its revision, for If-Match. Never 304 by it: those above change without it.
+    """
+    queries.read(shapes.NoQuery)
+    comment, ancestors = reading.comment(comment_id)
+    shown = shapes.OneComment(shapes.comment(comment), [shapes.comment(row) for row in ancestors])
+    return _at_revision(answers.fresh(shown), comment)
+
+
+@blueprint.patch("/comments/<comment:comment_id>")
+def edit_comment(comment_id: str) -> flask.Response:
+    """Replace the text of one's own comment."""
+    queries.read(shapes.NoQuery)
+    guest, revision = _guest(), preconditions.revision()
+    comment = posting.edit(
+        comment_id,
+        author_id=guest.id,
+        body=bodies.read(shapes.NewBody).body,
+        revision=revision,
+        settings=context.settings(),
+        now=datetime.now(UTC),
+    )
+    return _at_revision(answers.fresh(shapes.ChangedComment(shapes.comment(comment))), comment)
+
+
+@blueprint.delete("/comments/<comment:comment_id>")
+def retract_comment(comment_id: str) -> flask.Response:
+    """Take one's own comment back."""
+    queries.read(shapes.NoQuery)
+    guest, revision = _guest(), preconditions.revision()
+    comment = posting.retract(
+        comment_id, author_id=guest.id, revision=revision, now=datetime.now(UTC)
+    )
+    return _at_revision(answers.fresh(shapes.ChangedComment(shapes.comment(comment))), comment)
+
+
+@blueprint.get("/comments/<comment:comment_id>/replies")
+def list_replies(comment_id: str) -> flask.Response:
+    """A page of everything below a comment."""
+    query = queries.read(shapes.RepliesQuery)
+    listing = reading.replies(
+        comment_id,
+        limit=query.limit,
+        cursor=query.cursor or None,
+        secret=context.settings().secret,
+    )
+    return answers.cacheable(msgspec.json.encode(shapes.page(listing)))
+
+
+@blueprint.post("/sites/<site:site_id>/preview")
+def preview(site_id: str) -> flask.Response:
+    """A text as it would be stored."""
+    del site_id  # checked on the way in; every site renders alike
+    queries.read(shapes.NoQuery)
+    return answers.fresh(shapes.Preview(posting.preview(bodies.read(shapes.NewBody).body)))
+
+
+@blueprint.post("/sites/<site:site_id>/counts")
+def count_comments(site_id: str) -> flask.Response:
+    """How many comments readers see in each of many threads."""
+    queries.read(shapes.NoQuery)
+    threads = [_canonical(raw) for raw in bodies.read(shapes.ThreadList).threads]
+    return answers.fresh(shapes.Counts(reading.totals(site_id, threads)))
+
+
+def _listing(name: records.ThreadName, query: shapes.ListQuery) -> records.Page:
+    secret = context.settings().secret
+    if query.around:
+        _refuse_beside_around(query)
+        return reading.around(name, query.around, limit=query.limit, secret=secret)
+    return reading.page(
+        name,
+        order=reading.Order(query.order),
+        parent=query.parent or None,
+        limit=query.limit,
+        cursor=query.cursor or None,
+        secret=secret,
+    )
+
+
+def _refuse_beside_around(query: shapes.ListQuery) -> None:
+    beside = {
+        "cursor": query.cursor,
+        "parent": query.parent,
+        "order": query.order is not shapes.Order.THREAD,
+    }
+    for name, given in beside.items():
+        if given:
+            raise errors.BadInput(name, "does not go with around")
+
+
+def _posted(posted: posting.Posted, now: datetime) -> flask.Response:
+    comment, settings = posted.comment, context.settings()
+    guest = session.Guest(comment.site, comment.author.id)
+    shown = shapes.PostedComment(
+        comment=shapes.comment(comment, 0 if posted.created else msgspec.UNSET),
+        token=session.sign(guest, secret=settings.secret),
+        expires=session.expiry(now, settings.guest_term),
+    )
+    response = _at_revision(answers.fresh(shown, 201), comment)
+    response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
+    if not posted.created:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
+
+
+def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:
+    response.headers["ETag"] = preconditions.revision_tag(comment.revision)
+    return response
+
+
+def _guest() -> session.Guest:
+    """The caller of a change; it takes a token."""
+    header = flask.request.headers.get("Authorization")
+    if header is None:
+        raise web_errors.Unauthenticated("this takes the token that posting gave", code="no-token")
+    settings = context.settings()
+    return session.read(header, secret=settings.secret, term=settings.guest_term)
+
+
+def _guest_on(site: records.Site) -> session.Guest | None:
+    """The caller of a post: known by a token of this site, or a newcomer without one."""
+    if "Authorization" not in flask.request.headers:
+        return None
+    guest = _guest()
+    if guest.site != site.id:
+        raise web_errors.Unauthenticated("the token is of another site")
+    return guest
+
+
+def _site_of(comment_id: str) -> records.Site:
+    """The site whose pages may change a comment: where the token is from, else the comment.
+
+    A guest's id belongs to one site, so a comment that it owns is of the token's site. Asking the
+    token first lets a repeated retraction find its way when the comment is no longer listed.
+    """
+    try:
+        return sites.get(_guest().site)
+    except web_errors.Unauthenticated:
+        comment, _ = reading.comment(comment_id)
+        return sites.get(comment.site)
+
+
+def _site_asked_about(path: dict[str, str]) -> records.Site | None:
+    try:
+        if "comment_id" in path:
+            return sites.get(reading.comment(path["comment_id"])[0].site)
+        return sites.get(path["site_id"]) if "site_id" in path else None
+    except errors.NotFound:
+        return None
+
+
+def _canonical(raw: str) -> str:
+    try:
+        return threadids.canonical_id(raw)
+    except errors.BadInput as error:
+        raise errors.BadInput("threads", error.message.partition(": ")[2]) from error

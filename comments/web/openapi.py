@@ -1,0 +1,201 @@
+"""The OpenAPI document, made from the types that decode and encode.
+
+`OPERATIONS` is the list of calls; a test compares it with the routes, both ways. What a call takes
+and gives is named by its shapes, and their JSON Schema comes from msgspec.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from comments.web import shapes
+
+Json: TypeAlias = dict[str, Any]
+
+_REF = "#/components/schemas/{name}"
+_SITE: Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
+_COMMENT: Json = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
+_PATH_SCHEMAS = {"site": _SITE, "id": _COMMENT}
+_THREAD: tuple[Json, ...] = (
+    {
+        "name": "thread",
+        "in": "query",
+        "description": "The thread, by the id the site gives it. This or `page`.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+    {
+        "name": "page",
+        "in": "query",
+        "description": "The thread, by its page's URL. This or `thread`.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+)
+_KEY: Json = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Makes repeats safe: the same key posts once.",
+    "schema": {"type": "string", "minLength": 16, "maxLength": 255, "pattern": "^[!-~]+$"},
+}
+_REVISION: Json = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "Change only this revision.",
+    "schema": {"type": "string", "pattern": '^"[1-9][0-9]*"$'},
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operation:
+    """One call: where it is, what it takes, what it gives, and how it may refuse."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    answer: type[msgspec.Struct] | None
+    refusals: tuple[int, ...]
+    query: type[msgspec.Struct] = shapes.NoQuery
+    body: type[msgspec.Struct] | None = None
+    extra: tuple[Json, ...] = ()
+    status: int = 200
+    # Whether a guest's token is of no use, welcome or required.
+    security: tuple[Mapping[str, list[str]], ...] = ()
+
+
+_TOKEN_TAKEN: tuple[Json, ...] = ({}, {"guest": []})
+_TOKEN_NEEDED: tuple[Json, ...] = ({"guest": []},)
+_WRITE = (400, 403, 404, 413, 415, 503)
+_COMMENTS = "/sites/{site}/comments"
+_ONE = "/comments/{id}"
+
+OPERATIONS = (
+    Operation(
+        "get", _COMMENTS, "listComments", "A page of a thread, in order",
+        shapes.CommentPage, (400, 404, 503), query=shapes.ListQuery, extra=_THREAD,
+    ),
+    Operation(
+        "post", _COMMENTS, "postComment", "Post a comment",
+        shapes.PostedComment, (*_WRITE, 401, 409), body=shapes.NewComment, extra=(*_THREAD, _KEY),
+        status=201, security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "get", _ONE, "showComment", "One comment, with those it stands below",
+        shapes.OneComment, (400, 404, 503),
+    ),
+    Operation(
+        "patch", _ONE, "editComment", "Replace the text of one's own comment",
+        shapes.ChangedComment, (*_WRITE, 401, 409, 412), body=shapes.NewBody, extra=(_REVISION,),
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "delete", _ONE, "retractComment", "Take one's own comment back",
+        shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", f"{_ONE}/replies", "listReplies", "A page of everything below a comment",
+        shapes.CommentPage, (400, 404, 503), query=shapes.RepliesQuery,
+    ),
+    Operation(
+        "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
+        shapes.Preview, _WRITE, body=shapes.NewBody,
+    ),
+    Operation(
+        "post", "/sites/{site}/counts", "countComments", "Listed comments of many threads",
+        shapes.Counts, _WRITE, body=shapes.ThreadList,
+    ),
+    Operation("get", "/openapi.json", "describe", "This document", None, ()),
+)  # fmt: skip
+
+
+@functools.cache
+def document() -> bytes:
+    """The document as JSON."""
+    schemas = _schemas()
+    paths: dict[str, Json] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _described(operation)
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Flatthread", "version": "1"},
+            "servers": [{"url": "/api/v1"}],
+            "paths": paths,
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": {"guest": {"type": "http", "scheme": "bearer"}},
+            },
+        }
+    )
+
+
+def _schemas() -> Json:
+    """The schemas of every shape that is a body or an answer."""
+    bodies = (operation.body for operation in OPERATIONS)
+    answers = (operation.answer for operation in OPERATIONS)
+    kinds = [shapes.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
+    return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
+
+
+def _described(operation: Operation) -> Json:
+    described: Json = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": [
+            *_path_parameters(operation),
+            *_query_parameters(operation),
+            *operation.extra,
+        ],
+        "responses": _responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": _content(operation.body)}
+    if operation.security:
+        described["security"] = list(operation.security)
+    return described
+
+
+def _path_parameters(operation: Operation) -> list[Json]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": schema}
+        for name, schema in _PATH_SCHEMAS.items()
+        if f"{{{name}}}" in operation.path
+    ]
+
+
+def _query_parameters(operation: Operation) -> list[Json]:
+    """One parameter per field of the query's shape, with the schema that field is checked by."""
+    (_,), found = msgspec.json.schema_components([operation.query], ref_template=_REF)
+    properties: Json = found[operation.query.__name__]["properties"]
+    return [
+        {"name": name, "in": "query", "schema": _inlined(schema, found)}
+        for name, schema in properties.items()
+    ]
+
+
+def _inlined(schema: Json, found: Json) -> Json:
+    """A parameter's schema without references: what they name is not among the components."""
+    reference = schema.get("$ref") or next(
+        (part["$ref"] for part in schema.get("allOf", []) if "$ref" in part), None
+    )
+    if reference is None:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
+    return {**found[reference.rpartition("/")[2]], **rest}
+
+
+def _responses(operation: Operation) -> Json:
+    content = {} if operation.answer is None else {"content": _content(operation.answer)}
+    problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    refused = {
+        str(status): {"description": "Refused", "content": problem}
+        for status in sorted(operation.refusals)
+    }
+    return {str(operation.status): {"description": operation.summary, **content}, **refused}
+
+
+def _content(shape: type[msgspec.Struct]) -> Json:
+    return {"application/json": {"schema": {"$ref": _REF.format(name=shape.__name__)}}}

@@ -1,0 +1,50 @@
+"""The service's own pages: its health, the demo, and the widget's files."""
+
+import re
+from pathlib import Path
+
+import flask
+
+from comments import datastore, models
+from comments.web import answers
+
+blueprint = flask.Blueprint("pages", __name__, template_folder="templates")
+
+_STATIC = Path(__file__).parent / "static"
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9]+)+")
+# Named here because the machine's own table differs from machine to machine.
+_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@blueprint.get("/healthz")
+def health() -> flask.Response:
+    """Whether this process can read its store; 503 when it cannot."""
+    # Of a site that cannot be: one lookup, and no copy kept in this process answers for it.
+    datastore.get(models.site_key("."))
+    response = flask.jsonify(status="ok")
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.get("/")
+def demo() -> flask.Response:
+    """A page with a thread on it, as a site would embed one."""
+    return answers.cacheable(
+        flask.render_template("demo.html").encode(), content_type="text/html; charset=utf-8"
+    )
+
+
+@blueprint.get("/widget/<name>")
+def widget(name: str) -> flask.Response:
+    """A file of the widget. Any site may load it, also as a module."""
+    content_type = _TYPES.get(Path(name).suffix)
+    file = _STATIC / name
+    if content_type is None or not _FILE.fullmatch(name) or not file.is_file():
+        flask.abort(404)
+    response = answers.cacheable(file.read_bytes(), content_type=content_type)
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    return response
