@@ -1,0 +1,90 @@
+"""Reads the XML export of Disqus.
+
+    <disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
+      <thread dsq:id="1"> <id/> <link/> <title/> <isClosed/> <isDeleted/> </thread>
+      <post dsq:id="2">
+        <message/> <createdAt/> <isDeleted/> <isSpam/>
+        <author> <name/> <email/> </author> <thread dsq:id="1"/> <parent dsq:id="2"/>
+      </post>
+    </disqus>
+
+Threads usually come before posts and parents before replies; nothing here relies on it. A post
+that was deleted is a retraction, whatever else it is: its text was to be gone.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from comments.records import Status
+from comments.transfer import source, xmlstream
+
+SYSTEM = "disqus"
+
+_NAMESPACES = ("http://disqus.com ", "http://disqus.com/disqus-internals ")
+_THREAD = "disqus/thread"
+_POST = "disqus/post"
+
+
+def read(path: Path) -> Iterator[source.Thread | source.Comment | source.Skipped]:
+    """Yield the threads and posts of an export.
+
+    Raises:
+        errors.BadImport: the file is refused; names the line.
+    """
+    for element in xmlstream.read(path, _SHAPE):
+        if element.name == _THREAD:
+            yield _thread(path, element)
+        else:
+            yield _comment(path, element)
+
+
+def _short_name(qualified: str) -> str:
+    for namespace in _NAMESPACES:
+        if qualified.startswith(namespace):
+            return qualified.removeprefix(namespace)
+    return ""
+
+
+_SHAPE = xmlstream.Shape(
+    title="a Disqus export",
+    root="disqus",
+    name=_short_name,
+    records={
+        _THREAD: frozenset({"@id", "id", "link", "title", "isClosed", "isDeleted"}),
+        _POST: frozenset({"@id", "message", "createdAt", "isDeleted", "isSpam"})
+        | frozenset({"author/name", "author/email", "thread@id", "parent@id"}),
+    },
+)
+
+
+def _thread(path: Path, element: xmlstream.Element) -> source.Thread:
+    return source.Thread(
+        key=source.checked_id(path, element.line, element.text("@id")),
+        line=element.line,
+        link=element.text("link"),
+        id=element.text("id"),
+        title=element.text("title"),
+        closed=element.text("isClosed") == "true",
+        deleted=element.text("isDeleted") == "true",
+    )
+
+
+def _comment(path: Path, element: xmlstream.Element) -> source.Comment:
+    return source.Comment(
+        system=SYSTEM,
+        id=source.checked_id(path, element.line, element.text("@id")),
+        line=element.line,
+        thread=source.checked_id(path, element.line, element.text("thread@id")),
+        parent=element.text("parent@id") or None,
+        status=_status(element),
+        created=source.moment(path, element.line, element.text("createdAt")),
+        name=element.text("author/name"),
+        email=element.text("author/email"),
+        body=element.text("message"),
+    )
+
+
+def _status(element: xmlstream.Element) -> Status:
+    if element.text("isDeleted") == "true":
+        return Status.RETRACTED
+    return Status.SPAM if element.text("isSpam") == "true" else Status.APPROVED

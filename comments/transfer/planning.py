@@ -1,0 +1,308 @@
+"""The first pass: reads the whole file, checks everything, stores nothing.
+
+What cannot be read in one way refuses the file (`errors.BadImport`, with the line): dates, ids,
+bodies beyond every limit. What can be put right without losing a comment is put right and noted:
+a parent that is missing or in another thread makes a root, a circle is cut at its earliest
+comment, an unusable name becomes a guest's, an unusable website is dropped.
+
+Memory holds ids, links and dates; texts are in the spool.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from comments import errors, models, records, rendering, threadids
+from comments.records import Status, ThreadState
+from comments.transfer import ordering, source, spool
+from comments.transfer.report import Note
+
+# Comments of one file: what memory holds for each is about half a kilobyte.
+MAX_COMMENTS = 1_000_000
+GUEST = "Guest"
+_MAX_TITLE = 500
+_MAX_EMAIL = 254  # RFC 5321, what fits the angle brackets of an envelope
+
+MERGED = "Pages that become one thread"
+ELSEWHERE = "Hosts that are not origins of the site"
+NO_LINK = "Threads without a usable link, named by their id"
+NO_NAME = "Threads without a usable link or id, left out with their comments"
+DELETED = "Deleted threads, left out with their comments"
+HIDDEN = "Pages that not everybody may read, their comments held"
+NO_THREAD = "Comments of threads that are not in the file, left out"
+REPEATED = "Ids that come twice, the second left out"
+SKIPPED = "Not comments, left out"
+ORPHANS = "Replies to comments that are not in the file, now roots"
+UNROOTED = "Replies to what was left out, now roots"
+CROSSING = "Replies to comments of other threads, now roots"
+CYCLES = "Circles of replies, cut at the earliest comment"
+NAMELESS = "Comments without a usable name, now a guest's"
+WEBSITES = "Websites that are not http(s), dropped"
+EMPTY = "Comments without text"
+
+
+class Thread(msgspec.Struct, frozen=True):
+    """A thread to write: what it is called, and its comments in the order of writing."""
+
+    name: records.ThreadName
+    title: str
+    url: str
+    state: ThreadState
+    nodes: tuple[ordering.Node, ...]
+
+
+def comment_id(site: str, system: str, source_id: str) -> str:
+    """The id of an imported comment: the same each time, so a second import finds it.
+
+    Stored bytes are for ever: another id would import every comment a second time.
+    """
+    digest = hashlib.sha256()
+    for part in (site, system, source_id):
+        data = part.encode()
+        digest.update(len(data).to_bytes(4, "big") + data)
+    return models.comment_id(digest.digest())
+
+
+class Reading:
+    """The first pass over one file."""
+
+    def __init__(self, file: Path, site: records.Site, store: spool.Spool) -> None:
+        self.notes: list[Note] = []
+        self.system = ""
+        self._file = file
+        self._site = site
+        self._spool = store
+        self._sources: dict[str, source.Thread] = {}
+        self._nodes: dict[str, ordering.Node] = {}
+        self._left_out: set[str] = set()
+
+    def take(self, item: source.Thread | source.Comment | source.Skipped) -> None:
+        """Take the next item of the file.
+
+        Raises:
+            errors.BadImport: it cannot be stored.
+        """
+        if isinstance(item, source.Thread):
+            self._take_thread(item)
+        elif isinstance(item, source.Skipped):
+            self._leave_out(SKIPPED, item.id, item.line, item.what)
+        elif item.id in self._nodes:
+            self._note(REPEATED, item.line, f"{item.id} came in line {self._nodes[item.id].line}")
+        else:
+            self._take_comment(item)
+
+    def threads(self, levels: int) -> tuple[Thread, ...]:
+        """Settle what only the whole file tells, and give the threads to write."""
+        names = self._settle_threads()
+        self._settle_parents()
+        by_thread: dict[str, list[ordering.Node]] = defaultdict(list)
+        for node in self._nodes.values():
+            by_thread[node.thread].append(node)
+        return tuple(
+            self._planned(name, names[name], ordering.arrange(nodes, levels))
+            for name, nodes in by_thread.items()
+        )
+
+    def _note(self, kind: str, line: int, text: str) -> None:
+        self.notes.append(Note(kind, line, text))
+
+    def _leave_out(self, kind: str, item_id: str, line: int, text: str) -> None:
+        self._left_out.add(item_id)
+        self._note(kind, line, text)
+
+    def _take_thread(self, thread: source.Thread) -> None:
+        first = self._sources.setdefault(thread.key, thread)
+        if first is not thread:
+            self._note(REPEATED, thread.line, f"thread {thread.key} came in line {first.line}")
+
+    def _take_comment(self, comment: source.Comment) -> None:
+        if len(self._nodes) == MAX_COMMENTS:
+            raise self._bad(comment.line, f"more than {MAX_COMMENTS:,} comments in one file")
+        self.system = comment.system
+        self._nodes[comment.id] = ordering.Node(
+            id=comment.id,
+            line=comment.line,
+            thread=comment.thread,
+            answers=comment.parent,
+            created=comment.created,
+            status=comment.status,
+            place=self._spool.put(self._imported(comment)),
+        )
+
+    def _bad(self, line: int, message: str) -> errors.BadImport:
+        return errors.BadImport(str(self._file), line, message)
+
+    def _imported(self, comment: source.Comment) -> records.ImportedComment:
+        """The comment as it will be stored, but for the one it answers."""
+        is_erased = comment.status is Status.RETRACTED
+        body = "" if is_erased else comment.body
+        if not body and not is_erased:
+            self._note(EMPTY, comment.line, comment.id)
+        try:
+            html = rendering.sanitise_html(body)
+        except errors.BadInput as error:
+            raise self._bad(comment.line, f"comment {comment.id}: {error.message}") from error
+        return records.ImportedComment(
+            id=comment_id(self._site.id, comment.system, comment.id),
+            reply_to=None,
+            author=records.Author("") if is_erased else self._author(comment),
+            body=body,
+            html=html,
+            renderer="" if is_erased else rendering.SANITISER,
+            status=comment.status,
+            created=comment.created,
+            source=f"{comment.system}:{comment.id}",
+        )
+
+    def _author(self, comment: source.Comment) -> records.Author:
+        email = comment.email if _is_email(comment.email) else ""
+        return records.Author(self._name(comment), self._website(comment), email)
+
+    def _name(self, comment: source.Comment) -> str:
+        try:
+            # Names may be reserved here: the site's owner was "admin" where they come from.
+            return rendering.tidy_name(" ".join(comment.name.split()))
+        except errors.BadInput as error:
+            self._note(NAMELESS, comment.line, f"{comment.id}: {error.message}")
+            return GUEST
+
+    def _website(self, comment: source.Comment) -> str:
+        try:
+            return rendering.clean_website(comment.website)
+        except errors.BadInput as error:
+            self._note(WEBSITES, comment.line, f"{comment.id}: {error.message}")
+            return ""
+
+    def _settle_threads(self) -> dict[str, list[source.Thread]]:
+        """Name every thread that is used; leave out the comments of those without a name."""
+        names: dict[str, str | None] = {}
+        found: dict[str, list[source.Thread]] = defaultdict(list)
+        for node in list(self._nodes.values()):
+            thread = self._sources.get(node.thread)
+            if thread is None:
+                self._note(NO_THREAD, node.line, f"{node.id} in thread {node.thread}")
+                self._drop(node)
+                continue
+            if thread.key not in names:
+                names[thread.key] = name = self._thread_id(thread)
+                if name is not None:
+                    found[name].append(thread)
+            self._settle_node(node, thread, names[thread.key])
+        self._note_threads(found)
+        return found
+
+    def _settle_node(self, node: ordering.Node, thread: source.Thread, name: str | None) -> None:
+        if name is None:
+            self._drop(node)
+            return
+        node.thread = name
+        if thread.hidden and node.status is Status.APPROVED:
+            node.status = Status.PENDING
+
+    def _drop(self, node: ordering.Node) -> None:
+        self._left_out.add(node.id)
+        del self._nodes[node.id]
+
+    def _thread_id(self, thread: source.Thread) -> str | None:
+        if thread.deleted:
+            self._note(DELETED, thread.line, thread.link or thread.key)
+            return None
+        if thread.hidden:
+            self._note(HIDDEN, thread.line, thread.link or thread.key)
+        try:
+            return threadids.canonical_page(
+                thread.link,
+                query_keys=self._site.query_keys,
+                keep_trailing_slash=self._site.keep_trailing_slash,
+            )
+        except errors.BadInput as error:
+            return self._id_without_link(thread, error)
+
+    def _id_without_link(self, thread: source.Thread, reason: errors.BadInput) -> str | None:
+        try:
+            name = threadids.canonical_id(thread.id)
+        except errors.BadInput:
+            self._note(NO_NAME, thread.line, f"{thread.link!r}: {reason.message}")
+            return None
+        self._note(NO_LINK, thread.line, f"{name} ({thread.link!r}: {reason.message})")
+        return name
+
+    def _note_threads(self, found: dict[str, list[source.Thread]]) -> None:
+        own = {origin.partition("://")[2] for origin in self._site.origins}
+        elsewhere: dict[str, list[source.Thread]] = defaultdict(list)
+        for name, threads in found.items():
+            if len(threads) > 1:
+                links = ", ".join(f"{thread.link} (line {thread.line})" for thread in threads)
+                self._note(MERGED, threads[0].line, f"{name}: {links}")
+            host = name.partition("/")[0]
+            if host not in own:
+                elsewhere[host].append(threads[0])
+        for host, threads in elsewhere.items():
+            self._note(
+                ELSEWHERE,
+                threads[0].line,
+                f"{host or 'no host'} (of {len(threads)} of the threads)",
+            )
+
+    def _settle_parents(self) -> None:
+        for node in self._nodes.values():
+            kind = self._fault(node)
+            if kind:
+                self._note(kind, node.line, f"{node.id} answers {node.answers}")
+                node.answers = None
+        for circle in list(ordering.cycles(self._nodes)):
+            earliest = min(circle, key=lambda node: node.order)
+            self._note(CYCLES, earliest.line, " answers ".join(node.id for node in circle[:5]))
+            earliest.answers = None
+
+    def _fault(self, node: ordering.Node) -> str:
+        """Why the comment that a node answers cannot be answered; empty if it can."""
+        if node.answers is None:
+            return ""
+        answered = self._nodes.get(node.answers)
+        if answered is None:
+            return UNROOTED if node.answers in self._left_out else ORPHANS
+        return CROSSING if answered.thread != node.thread else ""
+
+    def _planned(
+        self, name: str, sources: list[source.Thread], nodes: list[ordering.Node]
+    ) -> Thread:
+        # Two pages that become one discussion take comments while one of them does.
+        is_closed = all(thread.closed for thread in sources)
+        return Thread(
+            name=records.ThreadName(self._site.id, name),
+            title=next(_nonempty(_title(thread.title) for thread in sources), ""),
+            url=next(_nonempty(_url(thread.link) for thread in sources), ""),
+            state=ThreadState.CLOSED if is_closed else ThreadState.OPEN,
+            nodes=tuple(nodes),
+        )
+
+
+def statuses(threads: tuple[Thread, ...]) -> dict[str, int]:
+    """How many comments will have which status."""
+    return dict(Counter(node.status.value for thread in threads for node in thread.nodes))
+
+
+def _nonempty(texts: Iterator[str]) -> Iterator[str]:
+    return (text for text in texts if text)
+
+
+def _is_email(text: str) -> bool:
+    return len(text) <= _MAX_EMAIL and text.isprintable() and " " not in text and "@" in text
+
+
+def _title(raw: str) -> str:
+    try:
+        return " ".join(rendering.plain_text(raw).split())[:_MAX_TITLE]
+    except errors.BadInput:
+        return ""
+
+
+def _url(link: str) -> str:
+    try:
+        return rendering.clean_website(link)
+    except errors.BadInput:
+        return ""
