@@ -1,0 +1,69 @@
+"""`python -m emulator`: a Datastore for clients in any language.
+
+Owns the command line. It prints the variables that clients need, answers until SIGTERM or SIGINT,
+and then lets running requests finish.
+"""
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulator import errors, inprocess, server
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until told to stop; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.concurrency == "pessimistic":
+        print("--concurrency pessimistic is not available yet", file=sys.stderr)
+        return 2
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        engine = inprocess.open_engine(
+            None if options.in_memory else options.data, indexes=options.indexes
+        )
+    except (errors.DatastoreError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    with engine:
+        try:
+            running = server.start(engine, options.host, options.port)
+        except OSError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(f"export DATASTORE_EMULATOR_HOST={options.host}:{running.port}")
+        print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
+        stopped.wait()
+        running.stop()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m emulator", description="A Datastore on one machine."
+    )
+    parser.add_argument("--port", type=int, required=True, help="0 picks a free one")
+    parser.add_argument("--host", default="localhost")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
+    where.add_argument("--in-memory", action="store_true", help="keep nothing")
+    parser.add_argument("--indexes", type=Path, help="an index.yaml")
+    parser.add_argument(
+        "--strict-indexes",
+        action="store_true",
+        help="refuse queries that index.yaml does not serve (always so, until there is a choice)",
+    )
+    parser.add_argument(
+        "--concurrency", choices=("pessimistic", "optimistic"), default="optimistic"
+    )
+    parser.add_argument("--project", default="test", help="only for the printed variables")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,304 @@
+"""The service: what each RPC does, whichever door it came through.
+
+Owns the order of things inside a request: check, then read or lock, then answer. Requests are raw
+protobuf messages and are never changed; answers are serialised messages. Every refusal is a
+DatastoreError; anything else that escapes is a fault of the engine, logged and answered once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import weakref
+from collections.abc import Callable, Iterator
+
+from emulator import (
+    entities,
+    errors,
+    executor,
+    keys,
+    messages,
+    readsets,
+    storage,
+    transactions,
+    writes,
+)
+
+MAX_REQUEST_BYTES = 10 * 1024 * 1024
+MAX_LOOKUP_KEYS = 1000
+MAX_ALLOCATED = 500
+MAX_AGGREGATIONS = 5
+_TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
+_NO_MORE_RESULTS = 3
+
+_logger = logging.getLogger(__name__)
+_open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def _forget_parent() -> None:
+    for engine in list(_open_engines):
+        engine.forget_parent()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
+
+
+class Engine:
+    """An open data file that answers requests, from any thread."""
+
+    def __init__(self, store: storage.Storage, clock: Callable[[], float]) -> None:
+        self._storage = store
+        self._transactions = transactions.Transactions(store, clock)
+        self._methods: dict[str, Callable[..., bytes]] = {
+            "Lookup": self._lookup,
+            "RunQuery": self._run_query,
+            "RunAggregationQuery": self._run_aggregation_query,
+            "BeginTransaction": self._begin_transaction,
+            "Commit": self._commit,
+            "Rollback": self._rollback,
+            "AllocateIds": self._allocate_ids,
+            "ReserveIds": self._reserve_ids,
+        }
+        _open_engines.add(self)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all transactions and close the file."""
+        self._transactions.close()
+        self._storage.close()
+
+    def forget_parent(self) -> None:
+        """Start afresh in a forked child."""
+        self._storage.forget_connections()
+        self._transactions.forget()
+
+    def call(self, method: str, request: messages.Request) -> bytes:
+        """Answer one request with a serialised response message.
+
+        Raises:
+            errors.DatastoreError: the request is answered with another status than OK.
+        """
+        try:
+            if request.ByteSize() > MAX_REQUEST_BYTES:
+                raise errors.InvalidArgument(
+                    f"The request is larger than {MAX_REQUEST_BYTES} bytes."
+                )
+            return self._methods[method](request)
+        except errors.DatastoreError:
+            raise
+        except Exception as fault:
+            _logger.exception("%s failed", method)
+            raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
+
+    def _lookup(self, request: messages.LookupRequest) -> bytes:
+        if request.HasField("property_mask"):
+            raise errors.Unimplemented("LookupRequest.property_mask")
+        default = _partition(request)
+        if len(request.keys) > MAX_LOOKUP_KEYS:
+            raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
+        asked = {keys.encode(entities.check_key(key, default), key): key for key in request.keys}
+        with self._reading(request, default) as (snapshot, reads, began):
+            answer = executor.lookup(snapshot, list(asked.values()), list(asked), reads)
+            return answer + (messages.field(5, began) if began else b"")
+
+    def _run_query(self, request: messages.RunQueryRequest) -> bytes:
+        for feature in ("property_mask", "explain_options"):
+            if request.HasField(feature):
+                raise errors.Unimplemented(f"RunQueryRequest.{feature}")
+        partition = _query_partition(request)
+        if request.WhichOneof("query_type") == "gql_query":
+            raise errors.Unimplemented("RunQueryRequest.gql_query")
+        with self._reading(request, partition) as (snapshot, reads, began):
+            batch = executor.run_query(snapshot, request, partition, reads)
+            return messages.field(1, batch) + (messages.field(5, began) if began else b"")
+
+    def _run_aggregation_query(self, request: messages.RunAggregationQueryRequest) -> bytes:
+        if request.HasField("explain_options"):
+            raise errors.Unimplemented("RunAggregationQueryRequest.explain_options")
+        if request.WhichOneof("query_type") == "gql_query":
+            raise errors.Unimplemented("RunAggregationQueryRequest.gql_query")
+        partition = _query_partition(request)
+        limits = _count_limits(request.aggregation_query)
+        response = messages.RunAggregationQueryResponse()
+        with self._reading(request, partition) as (snapshot, reads, began):
+            batch = response.batch
+            result = batch.aggregation_results.add()
+            nested = request.aggregation_query.nested_query
+            for alias, most in limits.items():
+                number = executor.count(snapshot, nested, partition, reads, most)
+                result.aggregate_properties[alias].integer_value = number
+            batch.more_results = _NO_MORE_RESULTS
+            batch.read_time.FromMicroseconds(snapshot.version)
+            response.transaction = began
+        return response.SerializeToString()
+
+    @contextlib.contextmanager
+    def _reading(
+        self, request: messages.ReadRequest, default: keys.Partition
+    ) -> Iterator[tuple[storage.Reader, readsets.ReadSet | None, bytes]]:
+        """Hold the snapshot that the read options ask for, what notes reads, and a new id."""
+        options = request.read_options
+        scope = (default.project, default.database)
+        match options.WhichOneof("consistency_type"):
+            case "read_time":
+                raise errors.Unimplemented("ReadOptions.read_time")
+            case "transaction":
+                name, began = options.transaction, b""
+            case "new_transaction":
+                name = began = self._begin(options.new_transaction, scope).name
+            case _:
+                with self._storage.read() as snapshot:
+                    yield snapshot, None, b""
+                return
+        try:
+            with self._transactions.using(name, scope) as transaction:
+                reads = None if transaction.is_read_only else transaction.reads
+                yield self._transactions.snapshot_of(transaction), reads, began
+        except BaseException:
+            if began:
+                # Nobody has learnt the id of a transaction whose first read failed.
+                self._transactions.roll_back(began, scope)
+            raise
+
+    def _begin(
+        self, options: messages.TransactionOptions, scope: tuple[str, str]
+    ) -> transactions.Transaction:
+        is_read_only = options.WhichOneof("mode") == "read_only"
+        if is_read_only and options.read_only.HasField("read_time"):
+            raise errors.Unimplemented("TransactionOptions.ReadOnly.read_time")
+        return self._transactions.begin(scope, is_read_only=is_read_only)
+
+    def _begin_transaction(self, request: messages.BeginTransactionRequest) -> bytes:
+        partition = _partition(request)
+        scope = (partition.project, partition.database)
+        transaction = self._begin(request.transaction_options, scope)
+        return messages.field(1, transaction.name)
+
+    def _rollback(self, request: messages.RollbackRequest) -> bytes:
+        partition = _partition(request)
+        scope = (partition.project, partition.database)
+        self._transactions.roll_back(request.transaction, scope)
+        return b""
+
+    def _commit(self, request: messages.CommitRequest) -> bytes:
+        default = _partition(request)
+        selector = request.WhichOneof("transaction_selector")
+        if selector == "single_use_transaction":
+            raise errors.Unimplemented("CommitRequest.single_use_transaction")
+        has_transaction = selector is not None
+        if request.mode == _NON_TRANSACTIONAL and has_transaction:
+            raise errors.InvalidArgument(
+                "A non-transactional commit may not specify a transaction."
+            )
+        if request.mode != _NON_TRANSACTIONAL and not has_transaction:
+            raise errors.InvalidArgument("A transactional commit must specify a transaction.")
+        if not has_transaction:
+            checked = writes.check(request.mutations, default)
+            writes.check_each_once(checked)
+            return self._write(checked, None)
+        scope = (default.project, default.database)
+        with self._transactions.using(request.transaction, scope) as transaction:
+            if transaction.is_read_only and request.mutations:
+                raise errors.InvalidArgument("Cannot modify entities in a read-only transaction.")
+            checked = writes.check(request.mutations, default)
+            try:
+                answer = self._write(checked, transaction)
+            except errors.Aborted:
+                self._transactions.end(transaction, transactions.Outcome.ABORTED)
+                raise
+            self._transactions.end(transaction, transactions.Outcome.COMMITTED)
+            return answer
+
+    def _write(
+        self, checked: list[writes.Write], transaction: transactions.Transaction | None
+    ) -> bytes:
+        response = messages.CommitResponse()
+        if not checked:
+            # Nothing is written, so what was read is consistent: it is one snapshot.
+            return b""
+        with self._storage.write() as writer:
+            if transaction is not None:
+                transactions.validate(transaction, writer)
+            for write in checked:
+                response.mutation_results.append(writes.apply(writer, write))
+            response.index_updates = writer.index_updates
+            if transaction is not None:
+                response.commit_time.FromMicroseconds(writer.commit_version)
+        return response.SerializeToString()
+
+    def _allocate_ids(self, request: messages.AllocateIdsRequest) -> bytes:
+        default = _partition(request)
+        wanted = []
+        for key in request.keys:
+            partition = entities.check_written_key(key, default, may_be_incomplete=True)
+            if keys.is_complete(key):
+                raise errors.InvalidArgument(f"Key path is complete: {entities.key_text(key)}")
+            wanted.append((partition, key))
+        response = messages.AllocateIdsResponse()
+        if not wanted:
+            return b""
+        with self._storage.write() as writer:
+            for partition, key in wanted:
+                answer = response.keys.add()
+                answer.CopyFrom(key)
+                entities.fill_partition(answer, partition)
+                answer.path[-1].id = writes.take_id(writer, partition, key)
+        return response.SerializeToString()
+
+    def _reserve_ids(self, request: messages.ReserveIdsRequest) -> bytes:
+        default = _partition(request)
+        reserved = []
+        for key in request.keys:
+            partition = entities.check_written_key(key, default, may_be_incomplete=False)
+            if key.path[-1].name:
+                raise errors.InvalidArgument(f"The key has no id: {entities.key_text(key)}")
+            reserved.append(keys.encode(partition, key))
+        with self._storage.write() as writer:
+            for key in reserved:
+                writer.reserve(key)
+        return b""
+
+
+def _partition(request: messages.Request) -> keys.Partition:
+    return entities.request_partition(request.project_id, request.database_id)
+
+
+def _query_partition(request: messages.QueryRequest) -> keys.Partition:
+    default = _partition(request)
+    key = messages.Key(partition_id=request.partition_id)
+    partition = keys.partition_of(key, default)
+    entities.check_partition(partition)
+    return partition
+
+
+def _count_limits(query: messages.AggregationQuery) -> dict[str, int | None]:
+    """Return the highest number to count to under each alias."""
+    given = query.aggregations
+    if not 1 <= len(given) <= MAX_AGGREGATIONS:
+        raise errors.InvalidArgument(
+            "The maximum number of aggregations allowed in an aggregation query is "
+            f"{MAX_AGGREGATIONS}. Received: {len(given)}"
+        )
+    limits: dict[str, int | None] = {}
+    unnamed = 0
+    for each in given:
+        operator = each.WhichOneof("operator")
+        if operator != "count":
+            raise errors.Unimplemented(f"The aggregation {operator}")
+        most = each.count.up_to.value if each.count.HasField("up_to") else None
+        if most is not None and most < 0:
+            raise errors.InvalidArgument("up_to is negative.")
+        alias = each.alias
+        if not alias:
+            unnamed += 1
+            alias = f"property_{unnamed}"
+        if alias in limits:
+            raise errors.InvalidArgument(f"Aggregation aliases contain duplicate alias: {alias}.")
+        limits[alias] = most
+    return limits

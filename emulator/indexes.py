@@ -1,0 +1,192 @@
+"""Indexes: their definitions, and the entries an entity has in them.
+
+Owns what is an index, how index.yaml names one, and the entry's stored form.
+
+    code   text(kind) (N | A) { text(property) (+ | -) }       A: with ancestors
+    entry  [path of one ancestor] value... path
+           a descending value is complemented; so is the path if the code ends with __key__ -
+
+`text` and `path` are those of `keys`, values those of `values`. An entity is in an index once for
+each combination of distinct values (and each ancestor, itself included), and not at all if one of
+the properties is missing or unindexed. A change here makes every data file wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulator import errors, keys, messages, values
+
+KEY = "__key__"
+MAX_ENTRIES = 20_000  # of one entity, in all indexes together
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One index of one kind. No properties: the kind's keys."""
+
+    kind: str
+    properties: tuple[tuple[str, bool], ...] = ()
+    has_ancestor: bool = False
+    is_key_descending: bool = False
+    code: bytes = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = [keys.encode_text(self.kind), b"A" if self.has_ancestor else b"N"]
+        for name, is_descending in self.properties:
+            parts += (keys.encode_text(name), b"-" if is_descending else b"+")
+        if self.is_key_descending:
+            parts += (keys.encode_text(KEY), b"-")
+        object.__setattr__(self, "code", b"".join(parts))
+
+    @property
+    def is_builtin(self) -> bool:
+        """Tell whether every kind has this index without index.yaml."""
+        return len(self.properties) < 2 and not (self.has_ancestor or self.is_key_descending)  # noqa: PLR2004
+
+
+@functools.lru_cache(maxsize=4096)
+def builtin(kind: str, name: str | None = None, *, is_descending: bool = False) -> Index:
+    """Return the index of a kind's keys, or of one of its properties."""
+    return Index(kind) if name is None else Index(kind, ((name, is_descending),))
+
+
+def decode(code: bytes) -> Index:
+    """Return the index that a code names."""
+    kind, position = keys.decode_text(code, 0)
+    has_ancestor = code[position : position + 1] == b"A"
+    position += 1
+    properties = []
+    while position < len(code):
+        name, position = keys.decode_text(code, position)
+        properties.append((name.decode(), code[position : position + 1] == b"-"))
+        position += 1
+    is_key_descending = bool(properties) and properties[-1] == (KEY, True)
+    if is_key_descending:
+        properties.pop()
+    return Index(kind.decode(), tuple(properties), has_ancestor, is_key_descending)
+
+
+def read_yaml(path: str | os.PathLike[str]) -> tuple[Index, ...]:
+    """Read the composite indexes that an index.yaml names.
+
+    Raises:
+        errors.InvalidArgument: the file is not an index.yaml.
+    """
+    import yaml  # noqa: PLC0415 - a quarter of the start-up time, and most engines need it not
+
+    try:
+        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise errors.InvalidArgument(f"{path} is not YAML: {error}") from error
+    try:
+        named = [_from_yaml(entry) for entry in (document or {}).get("indexes") or ()]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
+    return tuple(dict.fromkeys(index for index in named if not index.is_builtin))
+
+
+def _from_yaml(entry: dict[str, object]) -> Index:
+    properties: list[tuple[str, bool]] = []
+    listed = entry.get("properties") or ()
+    if not isinstance(listed, Iterable):
+        raise TypeError("properties is not a list")
+    for each in listed:
+        direction = each.get("direction", "asc")
+        if direction not in ("asc", "desc"):
+            raise ValueError(f"direction: {direction}")
+        properties.append((str(each["name"]), direction == "desc"))
+    # Nothing sorts below a key, and an ascending key ends every index anyway.
+    names = [name for name, _ in properties]
+    is_key_descending = False
+    if KEY in names:
+        is_key_descending = properties[names.index(KEY)][1]
+        properties = properties[: names.index(KEY)]
+    has_ancestor = entry.get("ancestor") in (True, "yes")
+    return Index(str(entry["kind"]), tuple(properties), has_ancestor, is_key_descending)
+
+
+def to_yaml(index: Index) -> str:
+    """Return the index.yaml entry of an index."""
+    lines = [f"- kind: {index.kind}"]
+    if index.has_ancestor:
+        lines.append("  ancestor: yes")
+    lines.append("  properties:")
+    key = ((KEY, True),) if index.is_key_descending else ()
+    for name, is_descending in (*index.properties, *key):
+        lines.append(f"  - name: {name}")
+        if is_descending:
+            lines.append("    direction: desc")
+    return "\n".join(lines) + "\n"
+
+
+def indexed_values(entity: messages.Entity, partition: keys.Partition) -> dict[str, list[bytes]]:
+    """Return the distinct encoded values of each indexed property, embedded ones as `outer.inner`.
+
+    An empty array counts as null.
+    """
+    found: dict[str, set[bytes]] = {}
+    for name, value in entity.properties.items():
+        _collect(name, value, partition, found)
+    return {name: sorted(encoded) for name, encoded in found.items()}
+
+
+def _collect(
+    name: str, value: messages.Value, partition: keys.Partition, found: dict[str, set[bytes]]
+) -> None:
+    if value.exclude_from_indexes:
+        return
+    kind = value.WhichOneof("value_type")
+    if kind == "array_value":
+        elements = value.array_value.values
+        if not elements:
+            found.setdefault(name, set()).add(values.NULL)
+        for element in elements:
+            _collect(name, element, partition, found)
+    elif kind == "entity_value":
+        for inner, part in value.entity_value.properties.items():
+            _collect(f"{name}.{inner}", part, partition, found)
+    else:
+        found.setdefault(name, set()).add(values.encode(value, partition))
+
+
+def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[bytes]:
+    """Return an entity's entries in one index."""
+    columns: list[list[bytes]] = []
+    for name, is_descending in index.properties:
+        column = indexed.get(name)
+        if column is None:
+            return []
+        columns.append([values.complement(each) for each in column] if is_descending else column)
+    if math.prod(map(len, columns)) > MAX_ENTRIES:
+        raise errors.InvalidArgument(
+            f"The entity has more than {MAX_ENTRIES} entries in one composite index."
+        )
+    last = values.complement(path) if index.is_key_descending else path
+    joined = [b"".join(each) + last for each in itertools.product(*columns)]
+    if not index.has_ancestor:
+        return joined
+    return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
+
+
+def all_entries(
+    kind: str, path: bytes, indexed: dict[str, list[bytes]], composites: Iterable[Index]
+) -> Iterator[tuple[Index, list[bytes]]]:
+    """Yield each index that an entity is in, with its entries there."""
+    yield builtin(kind), [path]
+    for name, column in indexed.items():
+        yield builtin(kind, name), [each + path for each in column]
+        yield (
+            builtin(kind, name, is_descending=True),
+            [values.complement(each) + path for each in column],
+        )
+    for index in composites:
+        found = entries(index, path, indexed)
+        if found:
+            yield index, found

@@ -1,0 +1,233 @@
+"""The door without sockets: a gRPC channel that calls the engine in the caller's thread.
+
+Owns what a client library expects of a channel. A call is over before its future is returned, so
+callbacks run at once and nothing waits. Time-outs, credentials and metadata are accepted and mean
+nothing here.
+
+    engine = open_engine("data/datastore")
+    client.stub = DatastoreGrpcTransport(channel=Channel(engine))
+"""
+
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from emulator import engine as engines
+from emulator import errors, messages, storage
+from emulator import indexes as _indexes
+
+Engine = engines.Engine
+SERVICE = "/google.datastore.v1.Datastore/"
+
+# interceptor(method, request, proceed) -> response
+Interceptor = Callable[[str, Any, Callable[[], bytes]], bytes]
+
+
+def open_engine(
+    path: str | os.PathLike[str] | None,
+    *,
+    indexes: str | os.PathLike[str] | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Engine:
+    """Open a data file, creating it if need be. No path: in memory, gone at the end.
+
+    Args:
+        path: the data file; SQLite keeps two more beside it. Several processes may share it.
+        indexes: an index.yaml. Its composite indexes replace those of the file. None leaves them.
+        clock: returns seconds since 1970.
+
+    Raises:
+        errors.FailedPrecondition: the file is not of this engine's format.
+        errors.InvalidArgument: the index.yaml cannot be read.
+    """
+    composites = None if indexes is None else _indexes.read_yaml(indexes)
+    store = storage.Storage(path, composites, lambda: int(clock() * 1_000_000))
+    return Engine(store, clock)
+
+
+class _Finished(grpc.Call, grpc.Future):  # type: ignore[misc]  # grpc has no types
+    """What a call and a future have in common once the call is over."""
+
+    def initial_metadata(self) -> tuple[()]:
+        return ()
+
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
+    def is_active(self) -> bool:
+        return False
+
+    def time_remaining(self) -> None:
+        return None
+
+    def add_callback(self, callback: Callable[[], object]) -> bool:
+        """Refuse: the call is over."""
+        return False
+
+    def cancel(self) -> bool:
+        return False
+
+    def cancelled(self) -> bool:
+        return False
+
+    def running(self) -> bool:
+        return False
+
+    def done(self) -> bool:
+        return True
+
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        fn(self)
+
+
+class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # grpc has no types
+    """A refusal, as gRPC raises it: an error that is also the finished call."""
+
+    def __init__(self, error: errors.DatastoreError) -> None:
+        super().__init__(error.message)
+        self._code = grpc.StatusCode[error.status]
+        self._details = error.message
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
+
+    def result(self, timeout: float | None = None) -> Any:
+        raise self
+
+    def exception(self, timeout: float | None = None) -> Exception:
+        return self
+
+    def traceback(self, timeout: float | None = None) -> TracebackType | None:
+        return self.__traceback__
+
+
+class _Answer(_Finished):
+    """A call that was answered with OK."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.OK
+
+    def details(self) -> str:
+        return ""
+
+    def result(self, timeout: float | None = None) -> Any:
+        return self._response
+
+    def exception(self, timeout: float | None = None) -> None:
+        return None
+
+    def traceback(self, timeout: float | None = None) -> None:
+        return None
+
+
+class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[misc]  # grpc has no types
+    """One RPC of the service."""
+
+    def __init__(
+        self,
+        channel: "Channel",
+        path: str,
+        serialize: Callable[[Any], bytes] | None,
+        deserialize: Callable[[bytes], Any] | None,
+    ) -> None:
+        self._channel = channel
+        self._name = path.rpartition("/")[2]
+        self._is_known = path.startswith(SERVICE) and self._name in messages.REQUESTS
+        self._serialize = serialize
+        self._deserialize = deserialize
+
+    def __call__(self, request: Any, *arguments: object, **options: object) -> Any:
+        """Call and return the response."""
+        response = self._channel.run(self._name, self._message(request))
+        return response if self._deserialize is None else self._deserialize(response)
+
+    def with_call(self, request: Any, *arguments: object, **options: object) -> tuple[Any, Any]:
+        """Call and return the response and the finished call."""
+        answer = _Answer(self(request))
+        return answer.result(), answer
+
+    def future(self, request: Any, *arguments: object, **options: object) -> _Finished:
+        """Call and return the finished call, whatever came of it."""
+        try:
+            return _Answer(self(request))
+        except CallError as refusal:
+            return refusal
+
+    def _message(self, request: Any) -> Any:
+        """Return the raw request message; most callers hold one already."""
+        if not self._is_known:
+            raise CallError(errors.Unimplemented(f"The method {self._name}"))
+        wanted = messages.REQUESTS[self._name]
+        raw = getattr(request, "_pb", request)  # the message inside a proto-plus wrapper
+        if isinstance(raw, wanted):
+            return raw
+        return wanted.FromString(request if self._serialize is None else self._serialize(request))
+
+
+class Channel(grpc.Channel):  # type: ignore[misc]  # grpc has no types
+    """A gRPC channel to an engine in this process. Closing it leaves the engine open.
+
+    Args:
+        engine: answers the calls.
+        interceptor: called as `interceptor(method, request, proceed)` around every call, with the
+            RPC's name ("Commit"), the raw request message, which it must not change, and a function
+            that runs the call and returns the serialised response. It returns such a response. It
+            may raise an `errors.DatastoreError` instead: before `proceed()` the request was not
+            applied, after it the request was applied and the answer is lost.
+    """
+
+    def __init__(self, engine: Engine, interceptor: Interceptor | None = None) -> None:
+        self._engine = engine
+        self._interceptor = interceptor
+
+    def run(self, method: str, request: Any) -> bytes:
+        """Answer one call."""
+        try:
+            if self._interceptor is None:
+                return self._engine.call(method, request)
+            return self._interceptor(method, request, lambda: self._engine.call(method, request))
+        except errors.DatastoreError as error:
+            raise CallError(error) from error
+
+    def unary_unary(
+        self,
+        method: str,
+        request_serializer: Callable[[Any], bytes] | None = None,
+        response_deserializer: Callable[[bytes], Any] | None = None,
+        _registered_method: bool | None = False,  # noqa: FBT001, FBT002 - grpc's own signature
+    ) -> _Method:
+        """Return one RPC of the service as a callable."""
+        return _Method(self, method, request_serializer, response_deserializer)
+
+    def unary_stream(self, method: str, *arguments: object, **options: object) -> Any:
+        """Refuse: the service has no streams."""
+        raise NotImplementedError(method)
+
+    stream_unary = unary_stream
+    stream_stream = unary_stream
+
+    def subscribe(self, callback: Callable[[Any], object], try_to_connect: bool = False) -> None:  # noqa: FBT001, FBT002 - grpc's own signature
+        """Tell at once that the channel is ready."""
+        callback(grpc.ChannelConnectivity.READY)
+
+    def unsubscribe(self, callback: Callable[[Any], object]) -> None:
+        """Forget nothing: nothing will be told."""
+
+    def close(self) -> None:
+        """Do nothing: the engine belongs to whoever opened it."""
+
+    def __enter__(self) -> "Channel":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

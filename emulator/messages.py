@@ -1,0 +1,114 @@
+"""The protobuf classes of google.datastore.v1, and the few bytes that are written by hand.
+
+Owns the one import of the message definitions and the protobuf wire format. Engine code uses the
+raw classes: the proto-plus wrappers around them cost more than a whole query.
+
+Query results are spliced, not parsed: an EntityResult is the stored Entity bytes behind a tag and
+a length. What is written here must parse as the message that it claims to be.
+"""
+
+from google.cloud.datastore_v1.types import datastore as _definitions
+from google.protobuf import descriptor_pool, message_factory
+
+_PACKAGE = _definitions.__protobuf__.package
+
+
+def _message_class(name):
+    descriptor = descriptor_pool.Default().FindMessageTypeByName(f"{_PACKAGE}.{name}")
+    return message_factory.GetMessageClass(descriptor)
+
+
+AllocateIdsRequest = _message_class("AllocateIdsRequest")
+AllocateIdsResponse = _message_class("AllocateIdsResponse")
+BeginTransactionRequest = _message_class("BeginTransactionRequest")
+BeginTransactionResponse = _message_class("BeginTransactionResponse")
+CommitRequest = _message_class("CommitRequest")
+CommitResponse = _message_class("CommitResponse")
+Entity = _message_class("Entity")
+EntityResult = _message_class("EntityResult")
+Filter = _message_class("Filter")
+Key = _message_class("Key")
+LookupRequest = _message_class("LookupRequest")
+LookupResponse = _message_class("LookupResponse")
+Mutation = _message_class("Mutation")
+MutationResult = _message_class("MutationResult")
+PartitionId = _message_class("PartitionId")
+PropertyFilter = _message_class("PropertyFilter")
+Query = _message_class("Query")
+QueryResultBatch = _message_class("QueryResultBatch")
+ReadOptions = _message_class("ReadOptions")
+ReserveIdsRequest = _message_class("ReserveIdsRequest")
+ReserveIdsResponse = _message_class("ReserveIdsResponse")
+RollbackRequest = _message_class("RollbackRequest")
+RollbackResponse = _message_class("RollbackResponse")
+RunAggregationQueryRequest = _message_class("RunAggregationQueryRequest")
+RunAggregationQueryResponse = _message_class("RunAggregationQueryResponse")
+RunQueryRequest = _message_class("RunQueryRequest")
+RunQueryResponse = _message_class("RunQueryResponse")
+TransactionOptions = _message_class("TransactionOptions")
+Value = _message_class("Value")
+
+REQUESTS = {
+    "Lookup": LookupRequest,
+    "RunQuery": RunQueryRequest,
+    "RunAggregationQuery": RunAggregationQueryRequest,
+    "BeginTransaction": BeginTransactionRequest,
+    "Commit": CommitRequest,
+    "Rollback": RollbackRequest,
+    "AllocateIds": AllocateIdsRequest,
+    "ReserveIds": ReserveIdsRequest,
+}
+
+
+def varint(number):
+    """Encode a non-negative number as protobuf does."""
+    if number < 0x80:
+        return _ONE_BYTE[number]
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
+    parts = bytearray()
+    while number >= 0x80:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+_ONE_BYTE = tuple(bytes((number,)) for number in range(0x80))
+
+
+def field(number, content):
+    """Encode a length-delimited field: a message, string or bytes."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def number_field(number, value):
+    """Encode a non-negative integer or enum field; zero is left out, as proto3 does."""
+    if not value:
+        return b""
+    return varint(number << 3) + varint(value)
+
+
+def timestamp(micros):
+    """Encode a google.protobuf.Timestamp of microseconds since 1970 (not before)."""
+    seconds, rest = divmod(micros, 1_000_000)
+    return number_field(1, seconds) + number_field(2, rest * 1000)
+
+
+def split_entity(stored):
+    """Cut stored Entity bytes into the key's bytes and the fields that follow them.
+
+    The engine writes the key as the first field, with tag 0x0a.
+    """
+    size = 0
+    position = 1
+    shift = 0
+    while True:
+        byte = stored[position]
+        size |= (byte & 0x7F) << shift
+        position += 1
+        shift += 7
+        if byte < 0x80:
+            break
+    end = position + size
+    return stored[position:end], stored[end:]

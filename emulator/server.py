@@ -1,0 +1,72 @@
+"""The door for everyone else: a plaintext gRPC server.
+
+Owns sockets and the threads behind them. There are more threads than open transactions are likely,
+so a request that waits for the writer never keeps the commit it waits for from running.
+"""
+
+from collections.abc import Callable
+from concurrent import futures
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from emulator import engine as engines
+from emulator import errors, messages
+
+SERVICE = "google.datastore.v1.Datastore"
+THREADS = 128
+_RECEIVE_BYTES = 64 * 1024 * 1024  # more than the engine takes: it says INVALID_ARGUMENT itself
+_GRACE = 2.0  # seconds for the requests that run when the server stops
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers."""
+
+    server: Any
+    port: int
+
+    def stop(self) -> None:
+        """Let running requests finish, then close."""
+        self.server.stop(_GRACE).wait()
+
+
+def start(engine: engines.Engine, host: str, port: int) -> Running:
+    """Serve an engine; port 0 picks a free one.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    server = grpc.server(
+        futures.ThreadPoolExecutor(THREADS, thread_name_prefix="datastore"),
+        options=(
+            ("grpc.max_receive_message_length", _RECEIVE_BYTES),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),
+        ),
+    )
+    handlers = {
+        method: grpc.unary_unary_rpc_method_handler(
+            _handler(engine, method), request_deserializer=request.FromString
+        )
+        for method, request in messages.REQUESTS.items()
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    try:
+        bound = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        raise OSError(f"{host}:{port} cannot be had: {error}") from error
+    server.start()
+    return Running(server, bound)
+
+
+def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:
+    def handle(request: Any, context: Any) -> bytes:
+        try:
+            return engine.call(method, request)
+        except errors.DatastoreError as error:
+            context.abort(grpc.StatusCode[error.status], error.message)
+            raise
+
+    return handle
