@@ -1,0 +1,115 @@
+/**
+ * The server: every network call of the widget is made here.
+ *
+ * The API is found from where this file was loaded, never from the embedding page. No cookies are
+ * sent. Objects made here have no prototype, so a page that changed Object.prototype (a `toJSON`,
+ * say) changes nothing of what is sent.
+ */
+
+import { words } from "./words.js";
+
+const BASE = new URL("../api/v1/", import.meta.url);
+const TIMEOUT = 30_000; // milliseconds; the server gives up on its own before
+
+/** Why a call failed. `field` names the input at fault; `isFinal` says that nothing was stored. */
+export class Problem extends Error {
+  constructor(status, message, { code = "", field = "" } = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.field = field;
+  }
+
+  get isFinal() {
+    return this.status >= 400 && this.status < 500 && this.status !== 429;
+  }
+}
+
+/** A page of a thread: {comments, cursor, total}. `place.query` names the thread. */
+export function list(place, { cursor, around } = {}) {
+  const position = cursor ? { cursor } : around ? { around } : {};
+  return call("GET", `sites/${part(place.site)}/comments`, {
+    query: { ...place.query, limit: "50", ...position },
+  });
+}
+
+/** Post a comment: {comment, token, expires}. `attempt` is {key, token}. */
+export function post(place, values, attempt) {
+  return call("POST", `sites/${part(place.site)}/comments`, {
+    query: place.query,
+    body: { __proto__: null, ...values, title: place.title, url: place.url },
+    token: attempt.token,
+    headers: { "Idempotency-Key": attempt.key },
+  });
+}
+
+export function read(id) {
+  return call("GET", `comments/${part(id)}`);
+}
+
+export function edit(comment, body, token) {
+  return call("PATCH", `comments/${part(comment.id)}`, {
+    body: { __proto__: null, body },
+    token,
+    headers: { "If-Match": `"${comment.revision}"` },
+  });
+}
+
+export function retract(id, token) {
+  return call("DELETE", `comments/${part(id)}`, { token });
+}
+
+/** A body as the server would store it: {html}. */
+export function preview(site, body) {
+  return call("POST", `sites/${part(site)}/preview`, { body: { __proto__: null, body } });
+}
+
+/** The widget's style sheet. */
+export async function styles() {
+  const response = await fetch(new URL("flatthread.css", import.meta.url), init("GET"));
+  return response.ok ? response.text() : "";
+}
+
+const part = encodeURIComponent;
+
+async function call(method, path, { query = {}, body, token, headers = {} } = {}) {
+  const url = new URL(path, BASE);
+  for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+  const sent = new Headers(Object.entries(headers));
+  if (token) sent.set("Authorization", `Bearer ${token}`);
+  if (body) sent.set("Content-Type", "application/json");
+  const response = await answer(url, {
+    ...init(method),
+    __proto__: null,
+    headers: sent,
+    body: body ? JSON.stringify(body) : undefined,
+  });
+  const content = await response.json().catch(() => null);
+  if (!response.ok) throw problem(response, content);
+  if (content === null) throw new Problem(0, words.unreachable);
+  return content;
+}
+
+function init(method) {
+  const signal = AbortSignal.timeout(TIMEOUT);
+  return { __proto__: null, method, signal, credentials: "omit" };
+}
+
+async function answer(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch {
+    throw new Problem(0, words.unreachable);
+  }
+}
+
+function problem(response, content) {
+  const { status } = response;
+  if (status === 429 || status === 503) {
+    return new Problem(status, words.busy(Number(response.headers.get("Retry-After"))));
+  }
+  const { code, field, detail = words.unreachable } = content ?? {};
+  // "name: is empty" reads better as a sentence: "Name is empty".
+  const said = detail.startsWith(`${field}: `) ? detail.replace(":", "") : detail;
+  return new Problem(status, said.charAt(0).toUpperCase() + said.slice(1), { code, field });
+}

@@ -1,0 +1,131 @@
+/**
+ * One comment as a list item: who, when, what, and what its reader may do with it.
+ *
+ * Owns the item's element, which stays the same while the comment changes, and the `slot` below
+ * the text where a form or a question opens. Nesting shows as indentation only: items stand flat
+ * in one list, in the server's order.
+ */
+
+import { button, el, webUrl } from "./dom.js";
+import * as prose from "./prose.js";
+import * as times from "./times.js";
+import { words } from "./words.js";
+
+export class Comment {
+  #actions;
+
+  /**
+   * `actions` are called with this comment: reply, change, remove, and goTo with an id.
+   * `context` answers what a single comment cannot know: nameOf(id) and isOwn(id).
+   */
+  constructor(data, actions, context) {
+    this.#actions = actions;
+    this.element = el("li", { class: "ft-comment", tabindex: "-1", "data-id": data.id });
+    this.slot = el("div", { class: "ft-slot" });
+    this.show(data, context);
+  }
+
+  get id() {
+    return this.data.id;
+  }
+
+  get level() {
+    return this.data.level;
+  }
+
+  get isRemoved() {
+    return this.data.status === "removed";
+  }
+
+  get name() {
+    return this.data.author?.name || words.anonymous;
+  }
+
+  /** Draw the comment anew from `data`; what is open in the slot stays open. */
+  show(data, context) {
+    this.data = data;
+    this.element.style.setProperty("--level", data.level);
+    this.element.setAttribute("aria-level", data.level + 1);
+    this.element.classList.toggle("ft-removed", this.isRemoved);
+    if (this.isRemoved) this.#showTombstone();
+    else this.#showContent(context);
+  }
+
+  close() {
+    this.slot.replaceChildren();
+    this.element.classList.remove("ft-editing");
+  }
+
+  #showTombstone() {
+    this.close();
+    this.element.setAttribute("aria-label", words.removed);
+    this.element.replaceChildren(el("p", { class: "ft-tombstone" }, words.removed), this.slot);
+  }
+
+  #showContent(context) {
+    const to = this.data.reply_to ?? this.data.parent;
+    const toName = to === null ? null : context.nameOf(to);
+    this.element.setAttribute(
+      "aria-label",
+      to === null ? words.commentBy(this.name) : words.replyBy(this.name, toName ?? words.someone),
+    );
+    const body = el("div", { class: "ft-body", dir: "auto" });
+    body.append(prose.nodes(this.data.html));
+    this.replyButton = button("ft-reply", words.reply, () => this.#actions.reply(this), {
+      "aria-label": words.answer(this.name),
+    });
+    this.element.replaceChildren(
+      this.#head(toName),
+      body,
+      el("div", { class: "ft-actions" }, this.replyButton, ...this.#ownButtons(context)),
+      this.slot,
+    );
+  }
+
+  #head(toName) {
+    const { author, id, created, edited, status } = this.data;
+    const website = webUrl(author?.website);
+    const name = el("bdi", {}, this.name);
+    return el(
+      "header",
+      { class: "ft-head" },
+      website
+        ? el("a", { class: "ft-author", href: website, rel: "nofollow ugc noopener" }, name)
+        : el("span", { class: "ft-author" }, name),
+      this.#answered(toName),
+      el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
+      edited ? el("span", { class: "ft-edited" }, words.edited) : null,
+      status === "pending" ? el("span", { class: "ft-pending" }, words.pending) : null,
+    );
+  }
+
+  /** Whom the comment answers, where its place does not say it: at the deepest level. */
+  #answered(toName) {
+    const { parent, reply_to: to } = this.data;
+    if (!to || to === parent) return null;
+    const onclick = (event) => {
+      event.preventDefault();
+      this.#actions.goTo(to);
+    };
+    const name = el("bdi", {}, toName ?? words.someone);
+    return el(
+      "span",
+      { class: "ft-answered" },
+      `${words.inReplyTo} `,
+      el("a", { href: addressOf(to), onclick }, name),
+    );
+  }
+
+  #ownButtons(context) {
+    if (!context.isOwn(this.id)) return [];
+    return [
+      button("ft-edit", words.change, () => this.#actions.change(this)),
+      button("ft-remove", words.remove, () => this.#actions.remove(this)),
+    ];
+  }
+}
+
+/** The permalink of a comment on this page, whatever <base> says. */
+function addressOf(id) {
+  return `${location.href.split("#")[0]}#comment-${id}`;
+}

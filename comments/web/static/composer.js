@@ -1,0 +1,170 @@
+/**
+ * The form people write in: at the top of a thread, under the comment they answer, and over the
+ * comment they edit.
+ *
+ * What was typed is never lost: it is in the draft from the first letter until the server has
+ * confirmed it. Errors appear beside the field they name.
+ */
+
+import { button, el, isBusy, setBusy } from "./dom.js";
+import { words } from "./words.js";
+
+let count = 0; // ids need to be unique in their shadow root
+
+export class Composer {
+  #form;
+  #draft;
+  #send;
+  #preview;
+  #inputs = {};
+  #errors = {};
+  #submit;
+  #glance;
+
+  /**
+   * `label` names the form; `submit` its button; `fields` are of body, name and website;
+   * `values` fill what the draft does not. `send(values)` and `preview(body)` give promises;
+   * `cancel` is null where there is nothing to go back to.
+   */
+  constructor({ label, submit, fields, values, draft, send, preview, cancel }) {
+    this.#draft = draft;
+    this.#send = send;
+    this.#preview = preview;
+    this.#glance = el("div", { class: "ft-preview", role: "region", hidden: true });
+    this.#glance.setAttribute("aria-label", words.previewOf);
+    this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
+    const controls = fields.map((field) => this.#field(field, values));
+    const [body, ...about] = controls;
+    this.#errors.form = el("p", { class: "ft-error", role: "alert" });
+    this.#form = el(
+      "form",
+      { class: "ft-form", "aria-label": label, novalidate: true },
+      body,
+      this.#glance,
+      about.length ? el("div", { class: "ft-about" }, ...about) : null,
+      this.#errors.form,
+      el(
+        "div",
+        { class: "ft-buttons" },
+        this.#submit,
+        button("ft-show-preview", words.preview, () => this.#showPreview()),
+        cancel && button("ft-cancel", words.cancel, () => this.#discard(cancel)),
+      ),
+    );
+    this.#listen(cancel);
+  }
+
+  get element() {
+    return this.#form;
+  }
+
+  focus() {
+    const { body } = this.#inputs;
+    body.focus();
+    body.setSelectionRange(body.value.length, body.value.length);
+  }
+
+  get #values() {
+    const entries = Object.entries(this.#inputs).map(([name, input]) => [name, input.value]);
+    return Object.assign(Object.create(null), Object.fromEntries(entries));
+  }
+
+  #field(name, values) {
+    const id = `ft-${name}-${++count}`;
+    const input = el(name === "body" ? "textarea" : "input", {
+      ...KINDS[name],
+      id,
+      name,
+      class: `ft-input ft-input-${name}`,
+      dir: "auto",
+      "aria-describedby": name === "body" ? `${id}-hint ${id}-error` : `${id}-error`,
+    });
+    input.value = this.#draft.values?.[name] || values[name] || "";
+    this.#inputs[name] = input;
+    this.#errors[name] = el("p", { class: "ft-error", id: `${id}-error`, role: "alert" });
+    return el(
+      "div",
+      { class: `ft-field ft-field-${name}` },
+      el("label", { for: id, class: "ft-label" }, words[name]),
+      input,
+      this.#errors[name],
+      name === "body" ? el("p", { class: "ft-hint", id: `${id}-hint` }, words.bodyHint) : null,
+    );
+  }
+
+  #listen(cancel) {
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submitOnce();
+    });
+    this.#form.addEventListener("input", () => {
+      this.#glance.hidden = true;
+      this.#draft.write(this.#values);
+    });
+    for (const type of ["keydown", "keypress", "keyup"]) {
+      // Pages bind single letters to shortcuts, and cannot see from outside that this is a field.
+      this.#form.addEventListener(type, (event) => event.stopPropagation());
+    }
+    this.#form.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
+      if (event.key === "Escape" && cancel) cancel();
+    });
+  }
+
+  async #submitOnce() {
+    if (isBusy(this.#submit)) return;
+    this.#clearErrors();
+    const values = this.#values;
+    setBusy(this.#submit, true);
+    try {
+      await this.#send(values);
+      this.#draft.sent(values);
+      if (this.#inputs.body.value === values.body) this.#inputs.body.value = "";
+      this.#glance.hidden = true;
+    } catch (error) {
+      if (error.isFinal) this.#draft.refused(this.#values);
+      this.#showError(error);
+    } finally {
+      setBusy(this.#submit, false);
+    }
+  }
+
+  /** Escape closes and keeps the draft; the button says that it is not wanted. */
+  #discard(cancel) {
+    this.#draft.drop();
+    cancel();
+  }
+
+  async #showPreview() {
+    this.#clearErrors();
+    const { body } = this.#inputs;
+    const shown = body.value;
+    try {
+      const nodes = await this.#preview(shown);
+      if (body.value !== shown) return;
+      this.#glance.replaceChildren(nodes);
+      this.#glance.hidden = false;
+    } catch (error) {
+      this.#showError(error);
+    }
+  }
+
+  #clearErrors() {
+    for (const place of Object.values(this.#errors)) place.textContent = "";
+    for (const input of Object.values(this.#inputs)) input.removeAttribute("aria-invalid");
+  }
+
+  #showError({ field, message }) {
+    const input = Object.hasOwn(this.#inputs, field) ? this.#inputs[field] : null;
+    this.#errors[input ? field : "form"].textContent = message;
+    input?.setAttribute("aria-invalid", "true");
+    input?.focus();
+  }
+}
+
+const KINDS = {
+  body: { rows: "4", required: true },
+  name: { autocomplete: "nickname", required: true },
+  website: { type: "url", autocomplete: "url", inputmode: "url", placeholder: "https://" },
+};

@@ -1,0 +1,51 @@
+/**
+ * Elements: the one way the widget makes them.
+ *
+ * Strings become text or attribute values, never markup. Every class is also a `part`, so that
+ * the embedding page can style it from outside the shadow root.
+ */
+
+/**
+ * Make an element. Functions in `attributes` are listeners ("onclick"); null and false are left
+ * out, true is an empty attribute. Children that are null are left out.
+ */
+export function el(name, attributes, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (typeof value === "function") node.addEventListener(key.slice(2), value);
+    else if (key === "class") setClass(node, value);
+    else if (value !== null && value !== false) node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+/** A button that never submits a form. */
+export function button(className, label, onclick, attributes) {
+  return el("button", { type: "button", class: className, onclick, ...attributes }, label);
+}
+
+function setClass(node, value) {
+  node.className = value;
+  node.setAttribute("part", value);
+}
+
+/** Mark a control as waiting. It keeps the focus, which `disabled` would throw away. */
+export function setBusy(control, busy) {
+  if (busy) control.setAttribute("aria-disabled", "true");
+  else control.removeAttribute("aria-disabled");
+}
+
+export function isBusy(control) {
+  return control.hasAttribute("aria-disabled");
+}
+
+/** The url if it is an absolute http(s) one, else null: nothing else becomes a link. */
+export function webUrl(text) {
+  try {
+    const url = new URL(text);
+    return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;
+  } catch {
+    return null;
+  }
+}

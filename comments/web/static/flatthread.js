@@ -1,0 +1,118 @@
+/**
+ * The entry: finds the element, and puts a thread into it.
+ *
+ *     <script type="module" src="https://HOST/widget/flatthread.js" data-site="SITE" async></script>
+ *     <div id="flatthread">shown until the comments are there</div>
+ *
+ * The element's attributes: `data-thread`, an id of the site's own; else `data-page`, a URL; else
+ * the page's canonical URL. `data-theme` (light or dark) sets colours where those of the page
+ * shall not be taken over. Pages that change without loading anew import this module and call
+ * `mount`, `update` and `destroy`; it defines no global.
+ */
+
+import * as api from "./api.js";
+import { button, el } from "./dom.js";
+import { Thread } from "./thread.js";
+import { words } from "./words.js";
+// Named here as well so that the browser asks for all modules at once, not level by level.
+import "./comment.js";
+import "./composer.js";
+import "./drafts.js";
+import "./guest.js";
+import "./memory.js";
+import "./prose.js";
+import "./times.js";
+
+const ID = "flatthread";
+const threads = new WeakMap();
+const styled = style();
+
+/**
+ * Show a thread in `host`. `options` {site, thread, page} go before the attributes.
+ *
+ * Resolves when the first page is shown, or when the reader was told why it is not.
+ */
+export async function mount(host, options = {}) {
+  destroy(host);
+  const place = placeOf(host, options);
+  const thread = new Thread(place);
+  threads.set(host, thread);
+  host.setAttribute("aria-busy", "true");
+  const failure = await Promise.all([thread.open(), styled]).then(
+    () => null,
+    (error) => error,
+  );
+  // Something else was mounted here while this one was loading.
+  if (threads.get(host) !== thread) return;
+  host.removeAttribute("aria-busy");
+  await fill(host, failure ? apology(host, options, failure) : [thread.element]);
+  if (!failure) thread.arrive();
+}
+
+/** Show another thread in the same element: for pages that change without loading anew. */
+export function update(host, options) {
+  return mount(host, options);
+}
+
+/** Take the thread out; the element shows its own content again. */
+export function destroy(host) {
+  threads.get(host)?.close();
+  threads.delete(host);
+  host.shadowRoot?.replaceChildren(el("slot"));
+}
+
+async function fill(host, nodes) {
+  // The element's own content stays visible until there is something to show instead.
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  root.adoptedStyleSheets = [await styled];
+  root.replaceChildren(...nodes);
+}
+
+function apology(host, options, error) {
+  return [
+    el("slot"),
+    el(
+      "p",
+      { class: "ft-error", role: "alert" },
+      `${words.noComments} ${error.message} `,
+      button("ft-again", words.again, () => mount(host, options)),
+    ),
+  ];
+}
+
+// A constructed sheet is allowed by every style-src, as it is no inline style.
+async function style() {
+  const sheet = new CSSStyleSheet();
+  const text = await api.styles().catch(() => "");
+  sheet.replaceSync(text);
+  return sheet;
+}
+
+function placeOf(host, options) {
+  const { site = script()?.dataset.site, thread, page } = { ...host.dataset, ...options };
+  const url = page ?? canonicalUrl();
+  return {
+    site: site ?? "",
+    query: thread ? { thread } : { page: url },
+    title: document.title.replace(/\s+/g, " ").slice(0, 300),
+    url,
+  };
+}
+
+function canonicalUrl() {
+  const link = document.querySelector('link[rel~="canonical"][href]');
+  return (link?.href ?? location.href).split("#")[0];
+}
+
+function script() {
+  const all = Array.from(document.querySelectorAll("script[data-site]"));
+  return all.find((node) => node.src === import.meta.url) ?? all[0];
+}
+
+function start() {
+  const host = document.getElementById(ID);
+  if (host && !threads.has(host)) mount(host);
+}
+
+if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { once: true });
+else start();

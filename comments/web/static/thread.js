@@ -1,0 +1,395 @@
+/**
+ * A thread in its element: the list, the form above it, and what happens between them.
+ *
+ * The server's order is the order of the list. A page of it is put where it belongs even if some
+ * of its comments stand there already (because the reader just posted them), so every comment
+ * shows exactly once.
+ */
+
+import * as api from "./api.js";
+import { Comment } from "./comment.js";
+import { Composer } from "./composer.js";
+import { button, el, isBusy, setBusy } from "./dom.js";
+import { Draft } from "./drafts.js";
+import { Guest } from "./guest.js";
+import * as prose from "./prose.js";
+import * as times from "./times.js";
+import { words } from "./words.js";
+
+const MINUTE = 60_000; // milliseconds
+const PERMALINK = /^#comment-([a-z2-7]{26})$/;
+
+export class Thread {
+  #place;
+  #guest;
+  #comments = new Map();
+  #cursor = null;
+  #total = 0;
+  #stop = new AbortController();
+  #title = el("h2", { class: "ft-title", tabindex: "-1" });
+  #whole = el("div", { class: "ft-whole" });
+  #list = el("ol", { class: "ft-list", role: "list" });
+  #none = el("p", { class: "ft-none" }, words.none);
+  #foot = el("div", { class: "ft-foot" });
+  #status = el("p", { class: "ft-status", role: "status" });
+
+  /** `place` is {site, query, title, url}: which thread, and what the page says of itself. */
+  constructor(place) {
+    this.#place = place;
+    this.#guest = new Guest(place.site);
+    this.element = el(
+      "section",
+      { class: "ft-thread", "aria-label": words.comments },
+      this.#title,
+      this.#mainComposer().element,
+      this.#whole,
+      this.#list,
+      this.#none,
+      this.#foot,
+      this.#status,
+    );
+  }
+
+  /** Load the first page, or the one that holds the comment of the page's address. */
+  async open() {
+    const wanted = wantedComment();
+    await (wanted ? this.#openAround(wanted) : this.#openFirst());
+    const { signal } = this.#stop;
+    addEventListener("hashchange", () => this.#goTo(wantedComment()), { signal });
+    const ageing = setInterval(() => times.refresh(this.#list), MINUTE);
+    signal.addEventListener("abort", () => clearInterval(ageing));
+  }
+
+  /** Bring the comment of the page's address into view, once the thread is on the page. */
+  arrive() {
+    const comment = this.#comments.get(wantedComment());
+    if (comment) this.#point(comment);
+  }
+
+  close() {
+    this.#stop.abort();
+  }
+
+  async #openFirst() {
+    this.#replace(await api.list(this.#place));
+  }
+
+  async #openAround(id) {
+    try {
+      this.#replace(await api.list(this.#place, { around: id }));
+      this.#offerWhole();
+    } catch (error) {
+      if (error.status !== 404 && error.status !== 400) throw error;
+      await this.#openFirst();
+    }
+  }
+
+  /** Show a comment of this thread, loading the page that holds it where needed. */
+  async #goTo(id) {
+    if (id === null) return;
+    if (!this.#comments.has(id)) await this.#try(() => this.#openAround(id));
+    const comment = this.#comments.get(id);
+    if (comment) this.#point(comment);
+  }
+
+  #point(comment) {
+    for (const { element } of this.#comments.values()) element.classList.remove("ft-target");
+    comment.element.classList.add("ft-target");
+    comment.element.focus({ preventScroll: true });
+    comment.element.scrollIntoView({ block: "center" });
+  }
+
+  #replace(page) {
+    this.#comments.clear();
+    this.#list.replaceChildren();
+    this.#append(page);
+    this.#whole.replaceChildren();
+  }
+
+  /** A page from the middle says how many there are in all, not how many come before it. */
+  #offerWhole() {
+    if (this.#comments.size >= this.#total) return;
+    this.#whole.append(button("ft-show-whole", words.whole, () => this.#showWhole()));
+  }
+
+  #append(page) {
+    this.#cursor = page.cursor;
+    for (const data of page.comments) {
+      this.#comments.get(data.id)?.element.remove();
+      const comment = this.#make(data);
+      this.#list.append(comment.element);
+      if (this.#draftBelow(data.id).values) this.#openReply(comment);
+    }
+    this.#count(page.total);
+    this.#showMore();
+  }
+
+  #make(data) {
+    const actions = {
+      reply: (comment) => this.#reply(comment),
+      change: (comment) => this.#change(comment),
+      remove: (comment) => this.#askToRemove(comment),
+      goTo: (id) => this.#goTo(id),
+    };
+    const comment = new Comment(data, actions, this.#context);
+    this.#comments.set(data.id, comment);
+    return comment;
+  }
+
+  get #context() {
+    return {
+      nameOf: (id) => this.#comments.get(id)?.name ?? null,
+      isOwn: (id) => this.#guest.own(id) !== null,
+    };
+  }
+
+  #count(total) {
+    this.#total = total;
+    this.#title.textContent = words.title(total);
+    this.#none.hidden = this.#list.hasChildNodes();
+  }
+
+  #showMore() {
+    this.#foot.replaceChildren();
+    if (this.#cursor === null) return;
+    this.#foot.append(button("ft-more", words.more, (event) => this.#loadMore(event.target)));
+  }
+
+  async #loadMore(control) {
+    if (isBusy(control)) return;
+    setBusy(control, true);
+    this.#say(words.loading);
+    const before = this.#list.lastElementChild;
+    const done = await this.#try(async () => {
+      const page = await api.list(this.#place, { cursor: this.#cursor });
+      this.#append(page);
+      this.#say(words.shown(page.comments.length));
+    });
+    setBusy(control, false);
+    if (done) before?.nextElementSibling?.focus({ preventScroll: true });
+  }
+
+  async #showWhole() {
+    history.replaceState(history.state, "", location.href.split("#")[0]);
+    if (await this.#try(() => this.#openFirst())) this.#title.focus();
+  }
+
+  /** Do something that needs no form; whether it worked. What went wrong shows below the list. */
+  async #try(action) {
+    for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      this.#say("");
+      this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
+      return false;
+    }
+  }
+
+  #say(text) {
+    this.#status.textContent = text;
+  }
+
+  #mainComposer() {
+    return this.#postComposer({
+      label: words.write,
+      submit: words.post,
+      parent: null,
+      draft: new Draft(this.#spot),
+      cancel: null,
+    });
+  }
+
+  get #spot() {
+    const { site, query } = this.#place;
+    return `${site}:${query.thread ?? query.page}`;
+  }
+
+  #draftBelow(id) {
+    return new Draft(`${this.#spot}:${id}`);
+  }
+
+  #postComposer({ label, submit, parent, draft, cancel }) {
+    return new Composer({
+      label,
+      submit,
+      fields: ["body", "name", "website"],
+      values: this.#guest.profile,
+      draft,
+      send: (values) => this.#post(values, parent, draft),
+      preview: (body) => this.#preview(body),
+      cancel,
+    });
+  }
+
+  async #preview(body) {
+    return prose.nodes((await api.preview(this.#place.site, body)).html);
+  }
+
+  #reply(comment) {
+    if (!comment.slot.hasChildNodes()) this.#openReply(comment);
+    comment.composer.focus();
+  }
+
+  #openReply(comment) {
+    comment.composer = this.#postComposer({
+      label: words.answer(comment.name),
+      submit: words.postReply,
+      parent: comment.id,
+      draft: this.#draftBelow(comment.id),
+      cancel: () => this.#closeSlot(comment),
+    });
+    comment.slot.replaceChildren(comment.composer.element);
+  }
+
+  #closeSlot(comment) {
+    comment.close();
+    (comment.replyButton ?? comment.element).focus();
+  }
+
+  async #post(values, parent, draft) {
+    const body = parent === null ? values : { ...values, parent };
+    const answer = await this.#send(body, draft, values);
+    this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
+    this.#comments.get(parent)?.close();
+    this.#insert(answer.comment);
+    this.#say(words.posted);
+  }
+
+  /** Send an attempt. A capability the server no longer takes is given up: a new one is earned. */
+  async #send(body, draft, values) {
+    const attempt = draft.attempt(values, this.#guest.token);
+    try {
+      return await api.post(this.#place, body, attempt);
+    } catch (error) {
+      if (error.status !== 401 || !attempt.token) throw error;
+      this.#guest.leave();
+      draft.refused(values);
+      return api.post(this.#place, body, draft.attempt(values, null));
+    }
+  }
+
+  /** Put a new comment after everything that stands below the one it belongs to. */
+  #insert(data) {
+    const isNew = !this.#comments.has(data.id);
+    this.#comments.get(data.id)?.element.remove();
+    const above = this.#comments.get(data.parent) ?? this.#comments.get(data.reply_to);
+    const comment = this.#make({ replies: 0, ...data });
+    if (above) this.#lastBelow(above).after(comment.element);
+    else this.#list.append(comment.element);
+    if (isNew) this.#countReply(data, 1);
+    this.#count(this.#total + (isNew ? 1 : 0));
+    this.#point(comment);
+  }
+
+  #lastBelow(above) {
+    let last = above.element;
+    for (;;) {
+      const next = this.#comments.get(last.nextElementSibling?.dataset.id);
+      if (!next || next.level <= above.level) return last;
+      last = next.element;
+    }
+  }
+
+  #countReply(data, change) {
+    let above = this.#comments.get(data.parent);
+    while (above) {
+      above.data.replies += change;
+      above = this.#comments.get(above.data.parent);
+    }
+  }
+
+  #change(comment) {
+    const own = this.#guest.own(comment.id);
+    const composer = new Composer({
+      label: words.edit,
+      submit: words.save,
+      fields: ["body"],
+      values: { body: own?.body },
+      draft: new Draft(`${this.#spot}:${comment.id}:edit`),
+      send: ({ body }) => this.#save(comment, body),
+      preview: (body) => this.#preview(body),
+      cancel: () => this.#closeSlot(comment),
+    });
+    comment.element.classList.add("ft-editing");
+    comment.slot.replaceChildren(composer.element);
+    composer.focus();
+  }
+
+  async #save(comment, body) {
+    const token = this.#guest.own(comment.id)?.token;
+    try {
+      const { comment: data } = await api.edit(comment.data, body, token);
+      this.#guest.rewrite(comment.id, body);
+      comment.close();
+      this.#refresh(comment, data);
+    } catch (error) {
+      if (error.status === 412) await this.#catchUp(comment, error);
+      throw error;
+    }
+    this.#point(comment);
+    this.#say(words.saved);
+  }
+
+  /** Somebody - another tab, most likely - was faster: take over the revision, keep the text. */
+  async #catchUp(comment, error) {
+    const { comment: data } = await api.read(comment.id);
+    this.#refresh(comment, data);
+    error.message = words.overtaken;
+  }
+
+  #refresh(comment, data) {
+    comment.show({ ...comment.data, ...data }, this.#context);
+  }
+
+  #askToRemove(comment) {
+    const yes = button("ft-remove-yes", words.removeYes, () => this.#remove(comment, yes));
+    const no = button("ft-remove-no", words.removeNo, () => this.#closeSlot(comment));
+    comment.slot.replaceChildren(
+      el("div", { class: "ft-ask", role: "group", "aria-label": words.removeAsk },
+        el("span", {}, words.removeAsk), yes, no),
+    );
+    no.focus();
+  }
+
+  async #remove(comment, control) {
+    if (isBusy(control)) return;
+    setBusy(control, true);
+    const error = el("p", { class: "ft-error", role: "alert" });
+    try {
+      await api.retract(comment.id, this.#guest.own(comment.id)?.token);
+    } catch (problem) {
+      error.textContent = problem.message;
+      comment.slot.querySelector(".ft-error")?.remove();
+      comment.slot.append(error);
+      return;
+    } finally {
+      setBusy(control, false);
+    }
+    this.#guest.forget(comment.id);
+    this.#bury(comment);
+    this.#say(words.gone);
+  }
+
+  /** A comment with replies leaves a tombstone; one without goes, with the tombstones it held. */
+  #bury(comment) {
+    this.#refresh(comment, { status: "removed", author: null, html: "" });
+    let rest = comment;
+    while (rest?.isRemoved && rest.data.replies === 0) {
+      const above = this.#comments.get(rest.data.parent);
+      this.#countReply(rest.data, -1);
+      this.#comments.delete(rest.id);
+      rest.element.remove();
+      this.#total -= 1;
+      rest = above;
+    }
+    this.#count(this.#total);
+    (comment.element.isConnected ? comment.element : this.#title).focus();
+  }
+}
+
+/** The id in the page's address (#comment-ID), or null. */
+function wantedComment() {
+  return PERMALINK.exec(location.hash)?.[1] ?? null;
+}

@@ -1,0 +1,37 @@
+/** Times as people read them: "5 minutes ago" for a month, then a date. */
+
+import { el } from "./dom.js";
+import { words } from "./words.js";
+
+const UNITS = [
+  ["minute", 60],
+  ["hour", 3600],
+  ["day", 86400],
+];
+const MONTH = 30 * 86400;
+
+const relative = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
+const day = new Intl.DateTimeFormat(words.language, { dateStyle: "medium" });
+const full = new Intl.DateTimeFormat(words.language, { dateStyle: "long", timeStyle: "short" });
+
+/** A <time> element; its title is the full date in the reader's time zone. */
+export function time(iso) {
+  const moment = new Date(iso);
+  return el("time", { datetime: iso, title: full.format(moment) }, ago(moment));
+}
+
+/** Rewrite every <time> below `root`: they age while the page stays open. */
+export function refresh(root) {
+  for (const node of root.querySelectorAll("time")) {
+    node.textContent = ago(new Date(node.dateTime));
+  }
+}
+
+function ago(moment) {
+  const seconds = (Date.now() - moment.getTime()) / 1000;
+  if (seconds >= MONTH) return day.format(moment);
+  // Clocks differ: what seems to come from the future was written now.
+  if (seconds < 60) return "just now";
+  const [unit, size] = UNITS.findLast(([, size]) => seconds >= size);
+  return relative.format(-Math.floor(seconds / size), unit);
+}
