@@ -17,6 +17,7 @@ What we do not know as approved is held rather than shown. Comments of posts tha
 may read (drafts, private posts, posts with a password) are held.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,7 +112,8 @@ def _comment(path: Path, element: xmlstream.Element) -> source.Comment:
         parent=None if parent in {"", "0"} else parent,
         status=_STATUSES.get(element.text("wp:comment_approved"), Status.PENDING),
         created=source.moment(path, element.line, date),
-        name=element.text("wp:comment_author"),
+        # Stored with entities, as it is shown.
+        name=html.unescape(element.text("wp:comment_author")),
         email=element.text("wp:comment_author_email"),
         website=element.text("wp:comment_author_url"),
         body=_with_paragraphs(element.text("wp:comment_content")),

@@ -1,0 +1,167 @@
+import contextlib
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comments import errors
+from comments.transfer import xmlstream
+
+SHAPE = xmlstream.Shape(
+    title="a list of letters",
+    root="list",
+    name=lambda qualified: qualified.removeprefix("urn:x "),
+    records={
+        "list/letter": frozenset({"@id", "body", "from/name", "to@id"}),
+        "list/letter/note": frozenset({"body"}),
+    },
+)
+
+
+def file_of(tmp_path: Path, content: str | bytes) -> Path:
+    path = tmp_path / "letters.xml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(tmp_path: Path, content: str | bytes) -> list[xmlstream.Element]:
+    return list(xmlstream.read(file_of(tmp_path, content), SHAPE))
+
+
+def refused(tmp_path: Path, content: str | bytes) -> errors.BadImport:
+    with pytest.raises(errors.BadImport) as caught:
+        read(tmp_path, content)
+    assert caught.value.file == str(tmp_path / "letters.xml")
+    return caught.value
+
+
+def test_records_come_with_their_fields_and_lines(tmp_path: Path):
+    content = """<?xml version="1.0"?>
+<list>
+  <letter id="1"><from><name> Ada </name></from><to id="2"/>
+    <body>a <![CDATA[<b>]]> &amp; c</body><other>x</other></letter>
+  <letter/>
+</list>"""
+    first, second = read(tmp_path, content)
+    assert (first.name, first.line, first.text("from/name")) == ("list/letter", 3, "Ada")
+    assert (first.text("@id"), first.text("to@id"), first.text("body")) == ("1", "2", "a <b> & c")
+    assert (first.text("other"), second.line, dict(second.fields)) == ("", 5, {})
+
+
+def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path):
+    content = "<list><letter><note><body>n</body></note><body>l</body></letter><letter/></list>"
+    note, letter, last = read(tmp_path, content)
+    assert (note.inside, note.text("body")) == (letter.serial, "n")
+    assert (letter.inside, letter.text("body")) == (0, "l")
+    assert len({note.serial, letter.serial, last.serial}) == 3
+
+
+def test_names_are_told_apart_by_namespace_not_by_prefix(tmp_path: Path):
+    content = """<list xmlns:a="urn:x" xmlns:b="urn:y">
+    <a:letter><a:body>yes</a:body></a:letter><b:letter/>
+    <letter xmlns="urn:y"/><letter xmlns="urn:x"><b:body>no</b:body></letter></list>"""
+    assert [element.text("body") for element in read(tmp_path, content)] == ["yes", ""]
+
+
+def test_a_file_longer_than_a_chunk_is_read_whole(tmp_path: Path):
+    body = "\u00e9" * 70_000
+    content = "<list>" + f"<letter><body>{body}</body></letter>" * 3 + "</list>"
+    assert [element.text("body") for element in read(tmp_path, content)] == [body] * 3
+
+
+def test_text_in_another_declared_encoding_is_read(tmp_path: Path):
+    content = (
+        "<?xml version='1.0' encoding='utf-16'?><list><letter><body>\u00e9</body></letter></list>"
+    )
+    assert read(tmp_path, content.encode("utf-16"))[0].text("body") == "\u00e9"
+
+
+LAUGHS = """<!DOCTYPE list [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<list><letter><body>&b;</body></letter></list>"""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LAUGHS,
+        "<!DOCTYPE list [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><list>&x;</list>",
+        "<!DOCTYPE list SYSTEM 'http://x.example/list.dtd'><list/>",
+        "<!DOCTYPE list><list/>",
+    ],
+)
+def test_a_doctype_is_refused(tmp_path: Path, content: str):
+    error = refused(tmp_path, content)
+    assert error.line == 1
+    assert "DOCTYPE" in error.message
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("", 1),
+        ("<list>\n<letter>\n", 3),
+        ("<list>\n<letter></list>", 2),
+        ("<list>\n\n<a:letter/></list>", 3),
+        ("<list>\n&nbsp;</list>", 2),
+        ("<list>\n<letter><body>\x00</body></letter></list>", 2),
+        (b"<list>\n<letter><body>\xff</body></letter></list>", 2),
+        (b"<list>\n<letter><body>\xed\xa0\x80</body></letter></list>", 2),
+        (b"\x1f\x8b\x08\x00 compressed", 1),
+        ("`<?xml version='1.0'?><list/>", 1),
+        ("<list/>\n<list/>", 2),
+        ("\n<html/>", 2),
+        ("<list>\n<letter id='1' id='2'/></list>", 2),
+    ],
+)
+def test_what_is_not_this_format_is_refused_with_its_line(
+    tmp_path: Path, content: str | bytes, line: int
+):
+    assert refused(tmp_path, content).line == line
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(errors.BadImport) as caught:
+        list(xmlstream.read(tmp_path / "nothing.xml", SHAPE))
+    assert caught.value.line is None
+
+
+def test_elements_nested_a_million_deep_are_refused(tmp_path: Path):
+    content = "<list>\n" + "<x>" * 1_000_000
+    assert refused(tmp_path, content).line == 2
+
+
+def test_elements_nested_to_the_limit_are_read(tmp_path: Path):
+    deep = xmlstream.MAX_DEPTH - 1
+    assert read(tmp_path, "<list>" + "<x>" * deep + "</x>" * deep + "</list>") == []
+
+
+def test_a_field_longer_than_the_budget_is_refused(tmp_path: Path):
+    content = "<list>\n<letter><body>" + "x" * (xmlstream.MAX_TEXT + 1) + "</body></letter></list>"
+    assert refused(tmp_path, content).line == 2
+
+
+@contextlib.contextmanager
+def at_most(limit: int) -> Iterator[None]:
+    """Fail if more than `limit` bytes were allocated at once; the parser's are counted too."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("opening", ["<letter id='", "<!--", "<?x ", "<"])
+def test_a_token_without_end_is_refused_before_it_fills_memory(tmp_path: Path, opening: str):
+    path = file_of(tmp_path, "<list>\n" + opening + "x" * (32 << 20))
+    with at_most(8 * xmlstream.MAX_TOKEN), pytest.raises(errors.BadImport) as caught:
+        list(xmlstream.read(path, SHAPE))
+    assert caught.value.line == 2
+
+
+def test_text_that_nobody_asked_for_is_not_kept(tmp_path: Path):
+    other = "<other>" + "x" * (32 << 20) + "</other>"
+    path = file_of(tmp_path, f"<list><letter>{other}<body>b</body></letter></list>")
+    with at_most(1 << 20):
+        assert [element.text("body") for element in xmlstream.read(path, SHAPE)] == ["b"]
