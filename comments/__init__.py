@@ -1,1 +1,1 @@
-"""The comment backend. docs/architecture.md draws the rows; a module imports only from lower ones."""
+"""The comment backend. A module imports only from lower rows: docs/architecture.md draws them."""

@@ -157,7 +157,10 @@ class Store:
 
     @contextlib.contextmanager
     def context(self) -> Iterator["Context"]:
-        """Enter the store for one request or command of the current thread."""
+        """Enter the store for one request or command of the current thread; inside, it goes on."""
+        if _state.store is self:
+            yield ndb.get_context()
+            return
         with self._client.context(cache_policy=False, global_cache=None) as context:
             _state.store = self
             try:

@@ -31,13 +31,14 @@ class FlatthreadError(Exception):
 
 
 class BadInput(FlatthreadError):
-    """A value a caller sent cannot be accepted. `field` is the name the caller knows it by."""
+    """A value a caller sent is refused: `field`, as the caller knows it, and the `reason`."""
 
     code = "bad-input"
 
     def __init__(self, field: str, message: str, *, code: str | None = None) -> None:
         super().__init__(f"{field}: {message}", code=code)
         self.field = field
+        self.reason = message
 
 
 class BadCursor(BadInput):

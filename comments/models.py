@@ -27,10 +27,10 @@ _LONGEST_PLAIN_ID = 500
 class Site(ndb.Model):
     """One website and the scheme its hashes are written in."""
 
-    origins = ndb.StringProperty(repeated=True, indexed=False)
-    digits = ndb.StringProperty(indexed=False, required=True)
+    origins = ndb.TextProperty(repeated=True)
+    digits = ndb.TextProperty(required=True)
     width = ndb.IntegerProperty(indexed=False, required=True)
-    query_keys = ndb.StringProperty(repeated=True, indexed=False)
+    query_keys = ndb.TextProperty(repeated=True)
     keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ class Thread(ndb.Model):
     thread = ndb.TextProperty(required=True)
     title = ndb.TextProperty(default="")
     url = ndb.TextProperty(default="")
-    state = ndb.StringProperty(indexed=False, default=records.ThreadState.OPEN.value)
+    state = ndb.TextProperty(default=records.ThreadState.OPEN.value)
     child_count = ndb.IntegerProperty(indexed=False, default=0)
     created = ndb.DateTimeProperty(tzinfo=UTC)
 
@@ -50,7 +50,7 @@ class Thread(ndb.Model):
 class Comment(ndb.Model):
     """One comment. `thread` is its Thread's key name. Written by `tree` only."""
 
-    site = ndb.StringProperty(required=True, indexed=False)
+    site = ndb.TextProperty(required=True)
     thread = ndb.StringProperty(required=True)
     thread_id = ndb.TextProperty(required=True)
     sort_hash = ndb.StringProperty(required=True)
@@ -58,7 +58,7 @@ class Comment(ndb.Model):
     number = ndb.IntegerProperty(required=True, indexed=False)
     child_count = ndb.IntegerProperty(default=0, indexed=False)
     parent = ndb.StringProperty()
-    reply_to = ndb.StringProperty(indexed=False)
+    reply_to = ndb.TextProperty()
     slug = ndb.StringProperty(required=True)
     author_name = ndb.TextProperty(default="")
     author_website = ndb.TextProperty(default="")
@@ -66,7 +66,7 @@ class Comment(ndb.Model):
     author_id = ndb.StringProperty(default="")
     body = ndb.TextProperty(default="")
     html = ndb.TextProperty(default="")
-    renderer = ndb.StringProperty(indexed=False, default="")
+    renderer = ndb.TextProperty(default="")
     status = ndb.StringProperty(required=True)
     listed = ndb.BooleanProperty(required=True)
     revision = ndb.IntegerProperty(default=1, indexed=False)
@@ -77,7 +77,7 @@ class Comment(ndb.Model):
     up = ndb.IntegerProperty(default=0, indexed=False)
     down = ndb.IntegerProperty(default=0, indexed=False)
     fingerprint = ndb.BlobProperty(indexed=False)
-    source = ndb.StringProperty(indexed=False)
+    source = ndb.TextProperty()
 
 
 def site_key(site: str) -> ndb.Key:
@@ -106,6 +106,12 @@ def comment_key(comment_id: str) -> ndb.Key:
 def comment_id(digest: bytes) -> str:
     """Write the first 128 bits of a digest, or of randomness, as a comment id (26 characters)."""
     return base64.b32encode(digest[:16]).decode().rstrip("=").lower()
+
+
+def parent_id(row: Comment) -> str | None:
+    """The id of a comment's parent in the tree; None for a root."""
+    parent: str | None = row.parent
+    return parent
 
 
 def is_comment_id(text: str) -> bool:

@@ -16,11 +16,10 @@ import hmac
 import secrets
 from datetime import datetime
 
-from comments import config, datastore, errors, records, rendering, tree
+from comments import config, datastore, errors, records, rendering, threadids, tree
 from comments.models import comment_id
 
 _MAX_TITLE = 500
-_MAX_URL = 2_000
 _MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
 
 
@@ -67,7 +66,7 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
         fingerprint=_fingerprint(author, draft, text),
         created=now,
         title=_line("title", draft.title, _MAX_TITLE),
-        url=rendering.clean_website(_line("url", draft.url, _MAX_URL)),
+        url=_page_url(draft.url),
     )
     scheme = settings.scheme
 
@@ -181,6 +180,15 @@ def _email(raw: str) -> str:
     if text and not (plain and at and local and "." in domain and "@" not in domain):
         raise errors.BadInput("email", "is not one plain address")
     return text
+
+
+def _page_url(raw: str) -> str:
+    if raw:
+        try:
+            threadids.canonical_page(raw)
+        except errors.BadInput as error:
+            raise errors.BadInput("url", error.reason) from error
+    return raw
 
 
 def _line(field: str, raw: str, limit: int) -> str:

@@ -289,8 +289,7 @@ def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
     position = [row.sort_hash]
     if listing.order is not Order.THREAD:
         position = [row.created.isoformat(), row.sort_hash]
-    text = _sealer(listing, secret).dumps(position)
-    return text if isinstance(text, str) else text.decode()
+    return str(_sealer(listing, secret).dumps(position))
 
 
 def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[object, ...]:

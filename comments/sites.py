@@ -4,6 +4,7 @@ Owns the Site rows and their copy in this process, at most `_TERM` seconds old, 
 does not read its site from the store. A site keeps the scheme its hashes were written with.
 """
 
+import contextlib
 import dataclasses
 import re
 import threading
@@ -138,6 +139,14 @@ def every() -> list[records.Site]:
         for row in datastore.get_multi([models.site_key(name) for name in names])
         if row is not None
     ]
+
+
+def prepare_demo(origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime) -> None:
+    """Make the site "demo" where there is no site at all: something to see on a fresh machine."""
+    if not every():
+        # Two processes may start on one fresh folder: the second one finds it made.
+        with contextlib.suppress(errors.Conflict):
+            add("demo", origins, scheme=scheme, now=now)
 
 
 def check_schemes(scheme: sorthash.Scheme) -> None:

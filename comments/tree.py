@@ -137,9 +137,10 @@ def _tree_parent(scheme: sorthash.Scheme, answered: models.Comment | None) -> mo
 
 
 def _parent_row(row: models.Comment) -> models.Comment | None:
-    if row.parent is None:
+    parent_id = models.parent_id(row)
+    if parent_id is None:
         return None
-    parent = datastore.get(models.comment_key(row.parent))
+    parent = datastore.get(models.comment_key(parent_id))
     if parent is None:
         raise errors.Conflict("the thread is damaged here: run repair", code="thread-damaged")
     found: models.Comment = parent
@@ -330,7 +331,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     for node in nodes:
         if node.id not in batch.rows:
             batch.add(node)
-    put = tuple(batch.rows[row_id] for row_id in batch.changed)
+    put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
     if batch.thread_changed:
         put = (*put, batch.thread)
     return Imported(datastore.Writes(_OWNER, put=put), len(batch.added))
@@ -364,7 +365,7 @@ class _Batch:
         answered = None if node.reply_to is None else self._row(node.reply_to)
         parent = answered
         if answered is not None and answered.level >= self.scheme.levels - 1:
-            parent = None if answered.parent is None else self._row(answered.parent)
+            parent = self._above(answered)
         row = _new_row(
             Draft(
                 id=node.id,
@@ -398,13 +399,17 @@ class _Batch:
         found: models.Comment = row
         return found
 
+    def _above(self, row: models.Comment) -> models.Comment | None:
+        parent_id = models.parent_id(row)
+        return None if parent_id is None else self._row(parent_id)
+
     def _list_above(self, parent: models.Comment | None) -> None:
         while parent is not None and not parent.listed:
             parent.listed = True
             if parent.key.id() not in self.added:
                 _touch(parent)
             self.changed[parent.key.id()] = None
-            parent = None if parent.parent is None else self._row(parent.parent)
+            parent = self._above(parent)
 
 
 def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Writes:

@@ -48,8 +48,8 @@ def _call(node: ast.Call, module: str) -> str | None:
     if name == f"models.{last}" and OWNERS.get(last, module) != module:
         return f"only {OWNERS[last]} makes a {last}"
     if last == "Writes" and module not in OWNERS.values():
-        owner = getattr(node.args[0], "value", None) if node.args else None
-        if owner is None or owner in OWNERS.values():
+        first = node.args[0] if node.args else None
+        if not isinstance(first, ast.Constant) or first.value in OWNERS.values():
             return "an owner is named by itself, as a literal"
     if last in WRITES:
         return f"{name}() writes around datastore.apply"

@@ -129,7 +129,7 @@ class Reading:
             answers=comment.parent,
             created=comment.created,
             status=comment.status,
-            place=self._spool.put(self._imported(comment)),
+            place=self._spool.add(self._imported(comment)),
         )
 
     def _bad(self, line: int, message: str) -> errors.BadImport:

@@ -33,7 +33,7 @@ class Spool:
     ) -> None:
         self._file.close()
 
-    def put(self, comment: records.ImportedComment) -> tuple[int, int]:
+    def add(self, comment: records.ImportedComment) -> tuple[int, int]:
         """Add a comment; return its place: offset and length in bytes."""
         data = self._encoder.encode(comment)
         place = (self._end, len(data))

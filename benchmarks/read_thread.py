@@ -1,0 +1,155 @@
+"""Reading a whole 10,000-comment thread: the one ordered query against the least it could cost.
+
+In one run, on the same stored rows:
+
+    bare     SELECT of the serialised rows in order from a plain SQLite table, and parsing them
+             into the same protobuf messages: the least any reader of these rows pays
+    query    the one ordered query through the embedded engine's channel, raw protobuf path
+    records  the same, made into the records that the backend hands on (`reading.thread`)
+    ndb      the same query by NDB's fetch()
+
+The bar is query <= 3 x bare. Usage:
+
+    python -m benchmarks.read_thread [--shape FILE] [--size 10000] [--rounds 9]
+
+FILE holds `id;parent;time` rows; without it a grown shape is used. Prints a Markdown table.
+"""
+
+import argparse
+import contextlib
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from benchmarks import shapes
+from comments import config, datastore, models, reading, records, tree
+from emulator import inprocess
+
+ROOT = Path(__file__).resolve().parent.parent
+BATCH = 200
+NAME = records.ThreadName("bench", "page")
+WORDS = "a comment is read far more often than it is changed and the reader wants it whole "
+
+
+def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
+    """Store a thread of this shape, with texts of a sentence or two."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    ids = [models.comment_id(f"{place:016d}".encode()) for place in range(len(shape))]
+    nodes = [
+        records.ImportedComment(
+            id=ids[place],
+            reply_to=None if parent is None else ids[parent],
+            author=records.Author(f"reader {place % 400}", id=f"g:{place % 400}"),
+            body=WORDS * (1 + place % 4),
+            html=f"<p>{WORDS * (1 + place % 4)}</p>\n",
+            renderer="benchmark",
+            status=records.Status.APPROVED,
+            created=start + timedelta(seconds=place),
+            source=f"bench:{place}",
+        )
+        for place, parent in enumerate(shape)
+    ]
+    for first in range(0, len(nodes), BATCH):
+        batch = nodes[first : first + BATCH]
+
+        def body(batch: list[records.ImportedComment] = batch) -> None:
+            imported = tree.append_imported(
+                scheme,
+                NAME,
+                batch,
+                title="",
+                url="",
+                state=records.ThreadState.OPEN,
+                now=start,
+            )
+            datastore.apply(imported.writes)
+
+        datastore.transaction(body)
+
+
+def query() -> datastore.Query:
+    """The one ordered query."""
+    thread = models.thread_key_name(NAME)
+    where = (("thread", "=", thread), ("listed", "=", True))
+    return datastore.Query("Comment", where=where, order=("sort_hash",))
+
+
+def bare_table(path: Path) -> sqlite3.Connection:
+    """A plain table of the same rows: the order as its key, the serialised row as its value."""
+    table = sqlite3.connect(path)
+    table.execute("CREATE TABLE rows (place BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID")
+    table.executemany(
+        "INSERT INTO rows VALUES (?, ?)",
+        (
+            (entity.properties["sort_hash"].string_value.encode(), entity.SerializeToString())
+            for entity in datastore.fetch(query())
+        ),
+    )
+    table.commit()
+    return table
+
+
+def read_bare(table: sqlite3.Connection) -> int:
+    """SELECT and parse, nothing else."""
+    parse = datastore.Entity.FromString
+    return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])
+
+
+def read_ndb() -> int:
+    """NDB's own way."""
+    found = models.Comment.query(
+        models.Comment.thread == models.thread_key_name(NAME),
+        models.Comment.listed == True,  # noqa: E712 - how NDB writes a filter
+    ).order(models.Comment.sort_hash)
+    return len(found.fetch())
+
+
+def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[str, float]:
+    """The median seconds of each way; the ways take turns, so that drift hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for round_ in range(rounds + 1):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            count = way()
+            if count != size:
+                raise SystemExit(f"{name} read {count} of {size} comments")
+            if round_:  # the first round warms up
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def main() -> None:
+    """Fill a fresh store and print what each way of reading it costs."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--shape", type=Path)
+    options.add_argument("--size", type=int, default=10_000)
+    options.add_argument("--rounds", type=int, default=9)
+    chosen = options.parse_args()
+    shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(2_251)
+    shape = shapes.repeated(shape, chosen.size)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        engine = inprocess.open_engine(folder / "store.db", indexes=ROOT / "index.yaml")
+        stack.enter_context(engine)
+        store = datastore.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
+        stack.enter_context(store.context())
+        fill(shape, config.sorthash.Scheme())
+        table = stack.enter_context(contextlib.closing(bare_table(folder / "bare.db")))
+        ways: dict[str, Callable[[], int]] = {
+            "bare": lambda: read_bare(table),
+            "query": lambda: sum(1 for _ in datastore.fetch(query())),
+            "records": lambda: len(reading.thread(NAME)),
+            "ndb": read_ndb,
+        }
+        medians = measure(ways, chosen.rounds, chosen.size)
+    print(f"| way | ms, median of {chosen.rounds} | x bare |\n|---|---|---|")
+    for name, seconds in medians.items():
+        print(f"| {name} | {seconds * 1000:.1f} | {seconds / medians['bare']:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""Claims about the door to the store: retries, deadlines, the guard, and NDB's habits."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.cloud import ndb
+
+from comments import datastore, errors, models, reading, records
+from emulator import errors as engine_errors
+from emulator import inprocess
+from tests import trees
+
+TRANSIENT = [
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.CANCELLED,
+]
+KEY = "0123456789abcdef"
+
+
+class Faults:
+    """Fails the n-th call of a method, before or after it is applied."""
+
+    def __init__(self) -> None:
+        self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
+        self.calls: dict[str, int] = {}
+        self.always: set[str] = set()
+
+    def __call__(self, method: str, _: Any, proceed: Callable[..., Any]) -> Any:
+        self.calls[method] = self.calls.get(method, 0) + 1
+        when, status = self.plan.get((method, self.calls[method]), ("", None))
+        if method in self.always:
+            when, status = "before", grpc.StatusCode.UNAVAILABLE
+        if when == "before":
+            raise _error(status)
+        answer = proceed()
+        if when == "after":
+            raise _error(status)
+        return answer
+
+
+def _error(status: grpc.StatusCode | None) -> engine_errors.DatastoreError:
+    error = engine_errors.DatastoreError("planned")
+    error.status = status.name if status else ""
+    return error
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
+    """The store of every fixture here, with faults to plan."""
+    return datastore.Store(inprocess.Channel(engine, interceptor=faults), project="test")
+
+
+@pytest.mark.parametrize("status", TRANSIENT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["BeginTransaction", "Lookup", "Commit"])
+def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
+    store: datastore.Store,
+    site: records.Site,
+    faults: Faults,
+    method: str,
+    when: str,
+    status: grpc.StatusCode,
+) -> None:
+    parent = trees.post(site, "parent")
+    faults.plan[method, faults.calls[method] + 1] = (when, status)
+    trees.post(site, "reply", parent.id)
+    rows = reading.thread(trees.name_of(site))
+    assert trees.texts(rows) == ["parent", "reply"]
+    assert rows[0].child_count == 1
+
+
+def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    start = faults.calls["Commit"]
+    for attempt in range(1, 6):
+        faults.plan["Commit", start + attempt] = ("after", grpc.StatusCode.UNAVAILABLE)
+    trees.post(site, "once")
+    assert trees.listed(site) == ["once"]
+
+
+def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(
+    store: datastore.Store, site: records.Site, faults: Faults, short_deadline: datastore.Store
+) -> None:
+    faults.always = {"Commit"}
+    with pytest.raises(errors.Overloaded) as refused:
+        trees.post(site, "late")
+    assert refused.value.retry_after > 0
+    faults.always = set()
+    assert trees.listed(site) == []
+    trees.post(site, "afterwards")
+    assert trees.listed(site) == ["afterwards"]
+
+
+def test_reads_are_tried_again_too(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    trees.post(site, "here")
+    for method in ("RunQuery", "Lookup"):
+        faults.plan[method, faults.calls.get(method, 0) + 1] = (
+            "before",
+            grpc.StatusCode.UNAVAILABLE,
+        )
+    assert trees.listed(site) == ["here"]
+    assert datastore.get(models.site_key("demo")) is not None
+
+
+def test_a_permanent_refusal_is_not_tried_again(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    faults.plan["RunQuery", faults.calls.get("RunQuery", 0) + 1] = (
+        "before",
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    before = faults.calls.get("RunQuery", 0)
+    with pytest.raises(errors.Overloaded, match="refused"):
+        trees.listed(site)
+    assert faults.calls["RunQuery"] == before + 1
+
+
+def test_after_a_failed_transaction_reads_come_from_the_store(
+    store: datastore.Store, site: records.Site
+) -> None:
+    def body() -> None:
+        row = datastore.get(models.site_key("demo"))
+        row.origins = ["https://never-stored.example"]
+        datastore.apply(datastore.Writes("sites", put=(row,)))
+        raise errors.Conflict("changed our mind")
+
+    with pytest.raises(errors.Conflict):
+        datastore.transaction(body)
+    assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+
+
+def test_a_query_inside_a_transaction_is_part_of_it(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.post(site, "1")
+    inner = datastore.transaction(lambda: trees.listed(site))
+    assert inner == trees.listed(site) == ["1"]
+    assert datastore.snapshot(lambda: trees.listed(site)) == ["1"]
+
+
+@pytest.mark.parametrize("way", ["put", "put_async", "put_multi", "delete", "plain transaction"])
+def test_a_comment_written_around_its_owner_is_refused(
+    store: datastore.Store, site: records.Site, way: str
+) -> None:
+    row = trees.post(site, "mine")
+    stored = datastore.get(models.comment_key(row.id))
+    stored.body = "changed behind the owner's back"
+    ways: dict[str, Callable[[], object]] = {
+        "put": stored.put,
+        "put_async": lambda: stored.put_async().get_result(),
+        "put_multi": lambda: ndb.put_multi([stored]),
+        "delete": stored.key.delete,
+        "plain transaction": lambda: ndb.transaction(stored.put),
+    }
+    with pytest.raises(errors.UnownedWrite):
+        ways[way]()
+    assert trees.listed(site) == ["mine"]
+
+
+def test_the_guard_lets_nothing_ride_along_with_an_owners_writes(
+    store: datastore.Store, site: records.Site
+) -> None:
+    one, two = (trees.post(site, text) for text in ("one", "two"))
+
+    def body() -> None:
+        rows = datastore.get_multi([models.comment_key(row.id) for row in (one, two)])
+        for row in rows:
+            row.body = "changed"
+        datastore.apply(datastore.Writes("tree", put=(rows[0],)))
+        rows[1].put()
+
+    with pytest.raises(errors.UnownedWrite):
+        datastore.transaction(body)
+    assert trees.listed(site) == ["one", "two"]
+
+
+def test_nobody_but_its_owner_may_ask_for_a_kind(store: datastore.Store) -> None:
+    comment = models.Comment(key=models.comment_key("a" * 26))
+    with pytest.raises(errors.UnownedWrite):
+        datastore.Writes("posting", put=(comment,))
+    with pytest.raises(errors.UnownedWrite):
+        datastore.Writes("posting", delete=(comment.key,))
+
+
+def test_apply_belongs_inside_a_transaction(store: datastore.Store) -> None:
+    with pytest.raises(errors.UnownedWrite):
+        datastore.apply(datastore.Writes("sites"))
+
+
+def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: datastore.Store) -> None:
+    inside, most = 0, 0
+    guard = threading.Lock()
+
+    def work(_: int) -> None:
+        nonlocal inside, most
+        with open_store.line("busy"):
+            with guard:
+                inside += 1
+                most = max(most, inside)
+            threading.Event().wait(0.001)
+            with guard:
+                inside -= 1
+
+    open_store.deadline = 20
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: _with_deadline(open_store, work, n), range(40)))
+    assert most == 1
+    assert open_store._lines._locks == {}
+
+
+def _with_deadline(store: datastore.Store, work: Callable[[int], None], n: int) -> None:
+    with datastore._deadline(store):
+        work(n)
+
+
+def test_twenty_parallel_repeats_are_one_comment(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    barrier = threading.Barrier(20)
+
+    def send(_: int) -> str:
+        with open_store.context():
+            barrier.wait(20)
+            return trees.post(site, "once", key=KEY).id
+
+    with ThreadPoolExecutor(20) as pool:
+        ids = set(pool.map(send, range(20)))
+    assert len(ids) == 1
+    with open_store.context():
+        assert trees.listed(site) == ["once"]
+
+
+def test_a_commit_that_stored_nothing_leaves_nothing(
+    store: datastore.Store, site: records.Site, tmp_path: Path
+) -> None:
+    parent = trees.post(site, "parent")
+
+    def body() -> None:
+        raise errors.Conflict("no")
+
+    with pytest.raises(errors.Conflict):
+        datastore.transaction(body)
+    assert reading.thread(trees.name_of(site))[0].child_count == 0
+    assert parent.child_count == 0

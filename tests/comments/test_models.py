@@ -1,0 +1,76 @@
+"""Golden values of stored keys and rows. Changing one of these corrupts what people have stored."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import datastore, models, reading, records
+from tests import trees
+
+
+@pytest.mark.parametrize("thread", ["about", "example.com/a/b", "x" * 500, "é" * 250, "#", "/"])
+def test_the_key_of_a_thread_is_its_site_and_id(thread: str) -> None:
+    assert models.thread_key_name(records.ThreadName("demo", thread)) == f"demo/{thread}"
+
+
+@pytest.mark.parametrize("thread", ["x" * 501, "é" * 251])
+def test_an_id_above_500_bytes_is_keyed_by_a_digest(thread: str) -> None:
+    found = models.thread_key_name(records.ThreadName("demo", thread))
+    assert found.startswith("demo#")
+    assert len(found) == len("demo#") + 64
+
+
+def test_the_key_of_a_long_thread_id_is_its_sha_256() -> None:
+    found = models.thread_key_name(records.ThreadName("demo", "a" * 1000))
+    assert found == "demo#41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3"
+
+
+def test_a_comment_id_is_26_letters_and_digits() -> None:
+    assert models.comment_id(bytes(range(32))) == "aaaqeayeaudaocajbifqydiob4"
+    assert models.is_comment_id("aaaqeayeaudaocajbifqydiob4")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a" * 25, "a" * 27, "A" * 26, "1" * 26, "é" * 26, "a" * 25 + "\n"]
+)
+def test_anything_else_is_no_comment_id(text: str) -> None:
+    assert not models.is_comment_id(text)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_two_threads_share_a_key(one: str, two: str) -> None:
+    names = [records.ThreadName("demo", text) for text in (one, two)]
+    keys = {models.thread_key_name(name) for name in names}
+    assert len(keys) == len({one, two})
+
+
+def test_both_ways_of_reading_a_row_give_one_record(
+    store: datastore.Store, site: records.Site
+) -> None:
+    author = records.Author("Ann 🎈", "https://ann.example", "ann@example.org", "g:ann")
+    root = trees.post(site, "root", author=author)
+    reply = trees.post(
+        site, "reply \U0001f388 **x**", root.id, now=datetime(2026, 1, 1, 0, 0, 0, 1, UTC)
+    )
+    for row in (root, reply):
+        by_key = models.comment_record(datastore.get(models.comment_key(row.id)))
+        by_query = next(r for r in reading.thread(trees.name_of(site)) if r.id == row.id)
+        assert by_key == by_query
+    assert by_key == reply
+
+
+def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
+    indexed = {
+        "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
+        "unfolded", "created",
+    }  # fmt: skip
+    stored = {
+        "site", "thread_id", "number", "child_count", "reply_to", "author_name",
+        "author_website", "author_email", "body", "html", "renderer", "revision", "edited",
+        "score", "up", "down", "fingerprint", "source",
+    }  # fmt: skip
+    properties = models.Comment._properties
+    assert {name for name, kept in properties.items() if kept._indexed} == indexed
+    assert {name for name, kept in properties.items() if not kept._indexed} == stored

@@ -1,0 +1,157 @@
+"""Claims about posting: once however often, never somebody else's, refused before it costs."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from comments import datastore, errors, models, posting, reading, records
+from tests import trees
+
+KEY = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: datastore.Store) -> None:
+    """Every test here runs inside the store."""
+
+
+def test_a_repeat_with_the_same_key_is_the_same_comment(site: records.Site) -> None:
+    first = trees.post(site, "hello", key=KEY)
+    assert trees.post(site, "hello", key=KEY) == first
+    assert trees.listed(site) == ["hello"]
+
+
+def test_a_newcomers_repeat_gets_the_same_author(site: records.Site) -> None:
+    nobody = records.Author(name="Ann")
+    first = trees.post(site, "hello", key=KEY, author=nobody)
+    again = trees.post(site, "hello", key=KEY, author=nobody)
+    assert first.author.id.startswith("g:")
+    assert again == first
+
+
+def test_two_newcomers_get_two_authors(site: records.Site) -> None:
+    nobody = records.Author(name="Ann")
+    one, two = (trees.post(site, "hello", author=nobody) for _ in range(2))
+    assert one.author.id != two.author.id
+
+
+def test_the_same_key_with_other_content_is_refused(site: records.Site) -> None:
+    author = records.Author("Ann", id="g:ann")
+    trees.post(site, "hello", key=KEY, author=author)
+    with pytest.raises(errors.KeyReused):
+        trees.post(site, "something else", key=KEY, author=author)
+    assert trees.listed(site) == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        records.Author("Bob"),
+        records.Author("Ann", email="bob@example.org"),
+        records.Author("Ann", id="g:bob"),
+    ],
+)
+def test_another_authors_same_key_never_leads_to_somebody_elses_comment(
+    site: records.Site, other: records.Author
+) -> None:
+    first = trees.post(site, "hello", key=KEY, author=records.Author("Ann"))
+    second = trees.post(site, "hello", key=KEY, author=other)
+    assert second.id != first.id
+    assert second.author.id != first.author.id
+
+
+def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records.Site) -> None:
+    first = trees.post(site, "hello", key=KEY)
+    assert trees.post(site, "hello", key=KEY, thread="other").id != first.id
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("body", {"body": ""}),
+        ("body", {"body": "x" * 100_001}),
+        ("body", {"body": "nul \x00"}),
+        ("body", {"body": "half a pair \ud800"}),
+        ("name", {"author": records.Author("")}),
+        ("name", {"author": records.Author("a\nb")}),
+        ("website", {"author": records.Author("A", "javascript:alert(1)")}),
+        ("email", {"author": records.Author("A", email="a@x.org,b@y.org")}),
+        ("email", {"author": records.Author("A", email="a@x.org\r\nBcc: b@y.org")}),
+        ("email", {"author": records.Author("A", email="nobody")}),
+        ("title", {"title": "x" * 501}),
+        ("title", {"title": "\x1b[31m"}),
+    ],
+)
+def test_bad_input_names_its_field_and_costs_no_number(
+    site: records.Site, field: str, values: dict[str, object]
+) -> None:
+    draft = posting.Draft(site, "page", None, records.Author("Ann"), "hello")
+    with pytest.raises(errors.BadInput) as refused:
+        posting.post(dataclasses.replace(draft, **values), settings=trees.SETTINGS, now=trees.START)
+    assert refused.value.field == field
+    assert datastore.get(models.thread_key(trees.name_of(site))) is None
+
+
+def test_an_author_edits_his_own_comment(site: records.Site) -> None:
+    row = trees.post(site, "old")
+    edited = _edit(row, "new **text**")
+    assert "<strong>text</strong>" in edited.html
+    assert edited.edited == trees.START
+    assert trees.listed(site) == ["new **text**"]
+
+
+@pytest.mark.parametrize("author", ["", "g:other"])
+def test_nobody_else_edits_or_retracts_it(site: records.Site, author: str) -> None:
+    row = trees.post(site, "mine")
+    with pytest.raises(errors.Forbidden):
+        _edit(row, "yours", author_id=author)
+    with pytest.raises(errors.Forbidden):
+        posting.retract(row.id, author_id=author, revision=None, now=trees.START)
+    assert trees.listed(site) == ["mine"]
+
+
+def test_after_the_edit_window_a_comment_is_no_longer_edited(site: records.Site) -> None:
+    row = trees.post(site, "old")
+    late = trees.START + timedelta(seconds=trees.SETTINGS.edit_window + 1)
+    with pytest.raises(errors.Forbidden, match="time to edit"):
+        _edit(row, "new", now=late)
+
+
+def test_an_edit_of_an_older_revision_is_refused(site: records.Site) -> None:
+    row = trees.post(site, "one")
+    _edit(row, "two", revision=row.revision)
+    with pytest.raises(errors.RevisionMismatch):
+        _edit(row, "three", revision=row.revision)
+    assert trees.listed(site) == ["two"]
+
+
+def test_retracting_twice_is_retracting_once(site: records.Site) -> None:
+    row = trees.post(site, "one")
+    first = posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+    assert posting.retract(row.id, author_id=row.author.id, revision=1, now=trees.START) == first
+
+
+def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
+    row = trees.post(site, "one")
+    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+    with pytest.raises((errors.NotFound, errors.Forbidden)):
+        _edit(row, "back again")
+    assert reading.thread(trees.name_of(site)) == ()
+
+
+def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Site) -> None:
+    trees.post(site, "one", title="A page", url="https://example.com/page")
+    trees.post(site, "two", title="Another title")
+    thread = models.thread_record(datastore.get(models.thread_key(trees.name_of(site))))
+    assert (thread.title, thread.url) == ("A page", "https://example.com/page")
+
+
+def _edit(row: records.Comment, body: str, **changed: object) -> records.Comment:
+    values = {
+        "author_id": row.author.id,
+        "revision": None,
+        "settings": trees.SETTINGS,
+        "now": trees.START,
+    }
+    return posting.edit(row.id, body=body, **{**values, **changed})

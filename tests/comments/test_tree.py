@@ -1,0 +1,218 @@
+"""Claims about the shape of trees: numbers, hashes, levels, listing."""
+
+import dataclasses
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from comments import config, datastore, errors, models, posting, reading, records, repair, sorthash
+from comments.records import Status
+from tests import trees
+
+TREE = {
+    "1": {"1.1": {"1.1.1": {}, "1.1.2": {}}, "1.2": {}},
+    "2": {"2.1": {}},
+    "3": {},
+}
+ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: datastore.Store) -> None:
+    """Every test here runs inside the store."""
+
+
+def test_one_ordered_query_gives_the_discussion_in_reading_order(site: records.Site) -> None:
+    trees.grow(site, TREE)
+    assert trees.listed(site) == ORDER
+
+
+def test_late_replies_stand_under_what_they_answer(site: records.Site) -> None:
+    grown = trees.grow(site, {"1": {}, "2": {}, "3": {}})
+    first = trees.post(site, "1.1", grown["1"].id)
+    trees.post(site, "2.1", grown["2"].id)
+    trees.post(site, "1.2", grown["1"].id)
+    trees.post(site, "1.1.1", first.id)
+    assert trees.listed(site) == ["1", "1.1", "1.1.1", "1.2", "2", "2.1", "3"]
+
+
+def test_roots_are_numbered_from_zero_and_replies_from_one(site: records.Site) -> None:
+    grown = trees.grow(site, TREE)
+    assert [grown[text].number for text in ORDER] == [0, 1, 1, 2, 2, 1, 1, 2]
+    assert [grown[text].level for text in ORDER] == [0, 1, 2, 2, 1, 0, 1, 0]
+    assert grown["1.1.2"].sort_hash == "AAABAC"
+    assert grown["1.1.2"].slug == "1-1-2"
+
+
+def test_parents_carry_how_many_children_they_have(site: records.Site) -> None:
+    trees.grow(site, TREE)
+    rows = {row.body: row.child_count for row in reading.thread(trees.name_of(site))}
+    assert rows == {"1": 2, "1.1": 2, "1.1.1": 0, "1.1.2": 0, "1.2": 0, "2": 1, "2.1": 0, "3": 0}
+    thread = datastore.get(models.thread_key(trees.name_of(site)))
+    assert thread.child_count == 3
+
+
+def test_an_answer_on_the_deepest_level_stands_beside_what_it_answers(site: records.Site) -> None:
+    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=3))
+    grown = trees.grow(site, {"a": {"b": {"c": {"d": {"e": {}}}}}}, settings=settings)
+    assert [grown[text].level for text in "abcde"] == [0, 1, 2, 2, 2]
+    assert [grown[text].parent for text in "cde"] == [grown["b"].id] * 3
+    assert grown["e"].reply_to == grown["d"].id
+    assert trees.listed(site) == ["a", "b", "c", "d", "e"]
+
+
+def test_with_one_level_every_answer_is_a_root(site: records.Site) -> None:
+    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=1))
+    grown = trees.grow(site, {"a": {"b": {"c": {}}}}, settings=settings)
+    assert [grown[text].parent for text in "abc"] == [None] * 3
+    assert trees.listed(site) == ["a", "b", "c"]
+
+
+def test_a_parent_that_is_full_takes_no_more(site: records.Site) -> None:
+    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme("01", 1))
+    last = sorthash.last_number(settings.scheme)
+    for number in range(last + 1):
+        trees.post(site, str(number), settings=settings)
+    with pytest.raises(errors.Conflict, match="no more"):
+        trees.post(site, "one too many", settings=settings)
+    assert trees.listed(site) == [str(number) for number in range(last + 1)]
+
+
+@pytest.mark.parametrize("kind", ["unknown", "other thread", "other site"])
+def test_an_unknown_or_foreign_parent_is_not_found(site: records.Site, kind: str) -> None:
+    parent = "a" * 26
+    if kind != "unknown":
+        parent = trees.post(site, "elsewhere", thread="other").id
+    with pytest.raises(errors.NotFound, match="no such parent"):
+        trees.post(site, "reply", parent)
+    assert trees.listed(site) == []
+
+
+def test_a_retracted_parent_takes_no_replies(site: records.Site) -> None:
+    grown = trees.grow(site, {"1": {"1.1": {}}})
+    _retract(grown["1"])
+    with pytest.raises(errors.Conflict, match="was retracted"):
+        trees.post(site, "1.2", grown["1"].id)
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.SPAM, Status.REJECTED])
+def test_a_parent_readers_do_not_see_is_not_found(site: records.Site, status: Status) -> None:
+    row = trees.post(site, "1")
+    _set(row, status=status.value, listed=False)
+    with pytest.raises(errors.NotFound, match="no such parent"):
+        trees.post(site, "1.1", row.id)
+
+
+def test_a_closed_thread_takes_no_comments(site: records.Site) -> None:
+    trees.post(site, "1")
+
+    def close() -> None:
+        thread = datastore.get(models.thread_key(trees.name_of(site)))
+        thread.state = records.ThreadState.CLOSED.value
+        datastore.apply(datastore.Writes("test", put=(thread,)))
+
+    datastore.transaction(close)
+    with pytest.raises(errors.Conflict, match="takes no more comments"):
+        trees.post(site, "2")
+
+
+def test_a_retracted_comment_without_replies_is_gone_for_readers(site: records.Site) -> None:
+    grown = trees.grow(site, TREE)
+    _retract(grown["1.2"])
+    assert trees.listed(site) == [text for text in ORDER if text != "1.2"]
+
+
+def test_a_retracted_comment_with_replies_stays_as_a_tombstone(site: records.Site) -> None:
+    grown = trees.grow(site, TREE)
+    _retract(grown["1.1"])
+    assert trees.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
+
+
+def test_retracting_erases_content_and_author_from_the_row(site: records.Site) -> None:
+    author = records.Author("Ann Canary", "https://canary.example", "canary@example.org", "g:c")
+    row = trees.post(site, "canary text", author=author)
+    posting.retract(row.id, author_id="g:c", revision=None, now=trees.START)
+    stored = datastore.get(models.comment_key(row.id))
+    assert "canary" not in repr(stored).lower()
+    assert stored.status == "retracted"
+    assert (stored.sort_hash, stored.number) == (row.sort_hash, row.number)
+
+
+def test_with_its_last_listed_reply_a_tombstone_goes_too(site: records.Site) -> None:
+    grown = trees.grow(site, TREE)
+    _retract(grown["1"])
+    _retract(grown["1.1"])
+    _retract(grown["1.2"])
+    _retract(grown["1.1.1"])
+    assert trees.listed(site) == ["-", "-", "1.1.2", "2", "2.1", "3"]
+    _retract(grown["1.1.2"])
+    assert trees.listed(site) == ["2", "2.1", "3"]
+
+
+def test_the_number_of_a_retracted_comment_is_not_used_again(site: records.Site) -> None:
+    grown = trees.grow(site, {"1": {"1.1": {}}})
+    _retract(grown["1.1"])
+    assert trees.post(site, "1.2", grown["1"].id).sort_hash == "AAAC"
+
+
+def test_every_change_raises_the_revision_and_marks_the_row_unfolded(site: records.Site) -> None:
+    row = trees.post(site, "1")
+    _set(row, unfolded=False)
+    edited = posting.edit(
+        row.id,
+        author_id="g:1",
+        body="1 edited",
+        revision=row.revision,
+        settings=trees.SETTINGS,
+        now=trees.START,
+    )
+    assert edited.revision == row.revision + 1
+    assert datastore.get(models.comment_key(row.id)).unfolded
+
+
+def test_a_reply_leaves_its_parents_revision_alone(site: records.Site) -> None:
+    row = trees.post(site, "1")
+    trees.post(site, "1.1", row.id)
+    assert datastore.get(models.comment_key(row.id)).revision == row.revision
+
+
+@hypothesis_settings(max_examples=25)
+@given(data=st.data())
+def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataObject) -> None:
+    # One site per example: Hypothesis runs many of them in one store.
+    site = records.Site(uuid.uuid4().hex, (), sorthash.DEFAULT_DIGITS, 2)
+    settings = dataclasses.replace(trees.SETTINGS, scheme=sorthash.Scheme(levels=3))
+    name = trees.name_of(site)
+    alive: dict[str, records.Comment] = {}
+    for step in range(data.draw(st.integers(1, 12))):
+        if alive and data.draw(st.booleans(), label="retract"):
+            gone = alive.pop(data.draw(st.sampled_from(sorted(alive))))
+            _retract(gone)
+            continue
+        parent = data.draw(st.sampled_from([None, *sorted(alive)]))
+        row = trees.post(site, str(step), parent and alive[parent].id, settings=settings)
+        alive[str(step)] = row
+    assert repair.find_problems(settings.scheme, name) == []
+    rows = reading.thread(name)
+    everything = list(repair._stored(name).values())
+    order = [id_ for id_ in trees.walk(everything) if id_ in {row.id for row in rows}]
+    assert [row.id for row in rows] == order
+    assert {row.body for row in rows if not row.is_tombstone} == set(alive)
+
+
+def _retract(row: records.Comment) -> None:
+    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+
+
+def _set(row: records.Comment, **values: object) -> None:
+    """Change a stored comment as nothing in the product does."""
+
+    def body() -> None:
+        stored = datastore.get(models.comment_key(row.id))
+        stored.populate(**values)
+        datastore.apply(datastore.Writes("tree", put=(stored,)))
+
+    datastore.transaction(body)

@@ -1,0 +1,2 @@
+class Context:
+    transaction: bytes
