@@ -39,11 +39,16 @@ MAX_WEBSITE = 500
 MAX_HTML = 100_000
 # Tags in it: nested lists take time that grows with their square.
 MAX_TAGS = 4_000
+# Elements within elements of it. Browsers flatten what is deeper than 512.
+MAX_DEPTH = 200
+# Bytes of what it becomes: with its source it has to fit a Datastore entity (1 MiB).
+MAX_SANITISED = 600_000
 # Marks on one letter. Living scripts use up to four; a pile of them covers the lines around it.
 MAX_MARKS = 8
-# Opening brackets in a body. Each may start a link, and trying them is the slowest part of
-# Markdown: 10,000 of them take twice the time of any other body.
+# What takes Markdown longest: opening brackets, each of which may start a link, and lines, each
+# of which may start a block. With these limits the slowest body takes about 50 ms.
 MAX_BRACKETS = 1_000
+MAX_LINES = 2_000
 # Blocks within blocks. Markdown drops what stands deeper, so deeper bodies are refused.
 MAX_NESTING = 20
 # Rounds until sanitised HTML parses to itself; two do, for what browsers write.
@@ -73,6 +78,9 @@ _WEB_URL = re.compile(
 )
 # What opens an attribute or a tag somewhere else when a page is put together carelessly.
 _UNSAFE_IN_URL = re.compile(r"[\s\\<>\"'`]")
+_TAG = re.compile("<(/?)([a-z0-9]+)")
+_VOID = {"br", "hr"}
+_COSTLY = (("[", MAX_BRACKETS, "opening brackets"), ("\n", MAX_LINES, "lines"))
 # Letters that look alike, after case folding, and the one that stands for them all.
 _LOOKALIKES = str.maketrans(
     {
@@ -118,8 +126,9 @@ def clean_body(raw: str) -> str:
     if not _shows(text):
         raise errors.BadInput("body", "is empty")
     _refuse_piled_marks("body", text)
-    if text.count("[") > MAX_BRACKETS:
-        raise errors.BadInput("body", f"has more than {MAX_BRACKETS:,} opening brackets")
+    for character, limit, what in _COSTLY:
+        if text.count(character) > limit:
+            raise errors.BadInput("body", f"has more than {limit:,} {what}")
     return text
 
 
@@ -201,7 +210,10 @@ def sanitise_html(source: str) -> str:
         raise errors.BadInput("body", f"is longer than {MAX_HTML:,} characters", code="too-long")
     if source.count("<") > MAX_TAGS:
         raise errors.BadInput("body", f"has more than {MAX_TAGS:,} tags")
-    return _sanitise(source)
+    cleaned = _sanitise(source)
+    if len(cleaned.encode()) > MAX_SANITISED or _depth(cleaned) > MAX_DEPTH:
+        raise errors.BadInput("body", "has markup that grows or nests too far")
+    return cleaned
 
 
 def plain_text(source: str) -> str:
@@ -263,6 +275,16 @@ def _sanitise(source: str) -> str:
             return cleaned
         source = cleaned
     return _CLEANER.clean(html.escape(source, quote=False))
+
+
+def _depth(cleaned: str) -> int:
+    """How deep the elements of sanitised HTML are nested."""
+    depth = deepest = 0
+    for slash, tag in _TAG.findall(cleaned):
+        if tag not in _VOID:
+            depth += -1 if slash else 1
+            deepest = max(deepest, depth)
+    return deepest
 
 
 class _TextOf(html.parser.HTMLParser):

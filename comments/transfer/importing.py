@@ -13,7 +13,6 @@ Nothing is sent to anybody.
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -58,13 +57,8 @@ class Plan:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._spool.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
 
     def id_of(self, source_id: str) -> str:
         """The comment id of a source id."""
@@ -99,7 +93,7 @@ def plan(reader: source.Reader, path: Path, *, site: records.Site, scheme: sorth
             reading.take(item)
         threads = reading.threads(scheme.levels)
     except BaseException:
-        store.__exit__(None, None, None)
+        store.close()
         raise
     report = Report(
         file=str(path),

@@ -17,31 +17,13 @@ import msgspec
 
 from comments import errors, models, records, rendering, threadids
 from comments.records import Status, ThreadState
-from comments.transfer import ordering, source, spool
-from comments.transfer.report import Note
+from comments.transfer import ordering, report, source, spool
 
 # Comments of one file: what memory holds for each is about half a kilobyte.
 MAX_COMMENTS = 1_000_000
 GUEST = "Guest"
 _MAX_TITLE = 500
 _MAX_EMAIL = 254  # RFC 5321, what fits the angle brackets of an envelope
-
-MERGED = "Pages that become one thread"
-ELSEWHERE = "Hosts that are not origins of the site"
-NO_LINK = "Threads without a usable link, named by their id"
-NO_NAME = "Threads without a usable link or id, left out with their comments"
-DELETED = "Deleted threads, left out with their comments"
-HIDDEN = "Pages that not everybody may read, their comments held"
-NO_THREAD = "Comments of threads that are not in the file, left out"
-REPEATED = "Ids that come twice, the second left out"
-SKIPPED = "Not comments, left out"
-ORPHANS = "Replies to comments that are not in the file, now roots"
-UNROOTED = "Replies to what was left out, now roots"
-CROSSING = "Replies to comments of other threads, now roots"
-CYCLES = "Circles of replies, cut at the earliest comment"
-NAMELESS = "Comments without a usable name, now a guest's"
-WEBSITES = "Websites that are not http(s), dropped"
-EMPTY = "Comments without text"
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -70,7 +52,7 @@ class Reading:
     """The first pass over one file."""
 
     def __init__(self, file: Path, site: records.Site, store: spool.Spool) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[report.Note] = []
         self.system = ""
         self._file = file
         self._site = site
@@ -88,9 +70,11 @@ class Reading:
         if isinstance(item, source.Thread):
             self._take_thread(item)
         elif isinstance(item, source.Skipped):
-            self._leave_out(SKIPPED, item.id, item.line, item.what)
+            self._leave_out(report.SKIPPED, item.id, item.line, item.what)
         elif item.id in self._nodes:
-            self._note(REPEATED, item.line, f"{item.id} came in line {self._nodes[item.id].line}")
+            self._note(
+                report.REPEATED, item.line, f"{item.id} came in line {self._nodes[item.id].line}"
+            )
         else:
             self._take_comment(item)
 
@@ -107,7 +91,7 @@ class Reading:
         )
 
     def _note(self, kind: str, line: int, text: str) -> None:
-        self.notes.append(Note(kind, line, text))
+        self.notes.append(report.Note(kind, line, text))
 
     def _leave_out(self, kind: str, item_id: str, line: int, text: str) -> None:
         self._left_out.add(item_id)
@@ -116,7 +100,9 @@ class Reading:
     def _take_thread(self, thread: source.Thread) -> None:
         first = self._sources.setdefault(thread.key, thread)
         if first is not thread:
-            self._note(REPEATED, thread.line, f"thread {thread.key} came in line {first.line}")
+            self._note(
+                report.REPEATED, thread.line, f"thread {thread.key} came in line {first.line}"
+            )
 
     def _take_comment(self, comment: source.Comment) -> None:
         if len(self._nodes) == MAX_COMMENTS:
@@ -140,7 +126,7 @@ class Reading:
         is_erased = comment.status is Status.RETRACTED
         body = "" if is_erased else comment.body
         if not body and not is_erased:
-            self._note(EMPTY, comment.line, comment.id)
+            self._note(report.EMPTY, comment.line, comment.id)
         try:
             html = rendering.sanitise_html(body)
         except errors.BadInput as error:
@@ -166,14 +152,14 @@ class Reading:
             # Names may be reserved here: the site's owner was "admin" where they come from.
             return rendering.tidy_name(" ".join(comment.name.split()))
         except errors.BadInput as error:
-            self._note(NAMELESS, comment.line, f"{comment.id}: {error.message}")
+            self._note(report.NAMELESS, comment.line, f"{comment.id}: {error.message}")
             return GUEST
 
     def _website(self, comment: source.Comment) -> str:
         try:
             return rendering.clean_website(comment.website)
         except errors.BadInput as error:
-            self._note(WEBSITES, comment.line, f"{comment.id}: {error.message}")
+            self._note(report.WEBSITES, comment.line, f"{comment.id}: {error.message}")
             return ""
 
     def _settle_threads(self) -> dict[str, list[source.Thread]]:
@@ -183,7 +169,7 @@ class Reading:
         for node in list(self._nodes.values()):
             thread = self._sources.get(node.thread)
             if thread is None:
-                self._note(NO_THREAD, node.line, f"{node.id} in thread {node.thread}")
+                self._note(report.NO_THREAD, node.line, f"{node.id} in thread {node.thread}")
                 self._drop(node)
                 continue
             if thread.key not in names:
@@ -208,10 +194,10 @@ class Reading:
 
     def _thread_id(self, thread: source.Thread) -> str | None:
         if thread.deleted:
-            self._note(DELETED, thread.line, thread.link or thread.key)
+            self._note(report.DELETED, thread.line, thread.link or thread.key)
             return None
         if thread.hidden:
-            self._note(HIDDEN, thread.line, thread.link or thread.key)
+            self._note(report.HIDDEN, thread.line, thread.link or thread.key)
         try:
             return threadids.canonical_page(
                 thread.link,
@@ -225,9 +211,9 @@ class Reading:
         try:
             name = threadids.canonical_id(thread.id)
         except errors.BadInput:
-            self._note(NO_NAME, thread.line, f"{thread.link!r}: {reason.message}")
+            self._note(report.NO_NAME, thread.line, f"{thread.link!r}: {reason.message}")
             return None
-        self._note(NO_LINK, thread.line, f"{name} ({thread.link!r}: {reason.message})")
+        self._note(report.NO_LINK, thread.line, f"{name} ({thread.link!r}: {reason.message})")
         return name
 
     def _note_threads(self, found: dict[str, list[source.Thread]]) -> None:
@@ -236,13 +222,13 @@ class Reading:
         for name, threads in found.items():
             if len(threads) > 1:
                 links = ", ".join(f"{thread.link} (line {thread.line})" for thread in threads)
-                self._note(MERGED, threads[0].line, f"{name}: {links}")
+                self._note(report.MERGED, threads[0].line, f"{name}: {links}")
             host = name.partition("/")[0]
             if host not in own:
                 elsewhere[host].append(threads[0])
         for host, threads in elsewhere.items():
             self._note(
-                ELSEWHERE,
+                report.ELSEWHERE,
                 threads[0].line,
                 f"{host or 'no host'} (of {len(threads)} of the threads)",
             )
@@ -255,7 +241,9 @@ class Reading:
                 node.answers = None
         for circle in list(ordering.cycles(self._nodes)):
             earliest = min(circle, key=lambda node: node.order)
-            self._note(CYCLES, earliest.line, " answers ".join(node.id for node in circle[:5]))
+            self._note(
+                report.CYCLES, earliest.line, " answers ".join(node.id for node in circle[:5])
+            )
             earliest.answers = None
 
     def _fault(self, node: ordering.Node) -> str:
@@ -264,8 +252,8 @@ class Reading:
             return ""
         answered = self._nodes.get(node.answers)
         if answered is None:
-            return UNROOTED if node.answers in self._left_out else ORPHANS
-        return CROSSING if answered.thread != node.thread else ""
+            return report.UNROOTED if node.answers in self._left_out else report.ORPHANS
+        return report.CROSSING if answered.thread != node.thread else ""
 
     def _planned(
         self, name: str, sources: list[source.Thread], nodes: list[ordering.Node]

@@ -5,8 +5,28 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+# Characters of a note. Exports hold what strangers typed.
+_LONGEST = 300
 # Notes of one kind that are shown; the rest is counted.
 _SHOWN = 20
+
+# The kinds of notes, as they are shown.
+MERGED = "Pages that become one thread"
+ELSEWHERE = "Hosts that are not origins of the site"
+NO_LINK = "Threads without a usable link, named by their id"
+NO_NAME = "Threads without a usable link or id, left out with their comments"
+DELETED = "Deleted threads, left out with their comments"
+HIDDEN = "Pages that not everybody may read, their comments held"
+NO_THREAD = "Comments of threads that are not in the file, left out"
+REPEATED = "Ids that come twice, the second left out"
+SKIPPED = "Not comments, left out"
+ORPHANS = "Replies to comments that are not in the file, now roots"
+UNROOTED = "Replies to what was left out, now roots"
+CROSSING = "Replies to comments of other threads, now roots"
+CYCLES = "Circles of replies, cut at the earliest comment"
+NAMELESS = "Comments without a usable name, now a guest's"
+WEBSITES = "Websites that are not http(s), dropped"
+EMPTY = "Comments without text"
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -26,10 +46,6 @@ class Report(msgspec.Struct, frozen=True):
     statuses: Mapping[str, int]
     notes: tuple[Note, ...]
 
-    def count(self, kind: str) -> int:
-        """How many notes of a kind there are."""
-        return sum(note.kind == kind for note in self.notes)
-
     def lines(self) -> Iterator[str]:
         """The report as text: totals, then each kind of note with its lines in the file."""
         yield f"{self.file}: {self.comments} comments in {self.threads} threads."
@@ -41,6 +57,11 @@ class Report(msgspec.Struct, frozen=True):
         for kind, notes in sorted(by_kind.items()):
             yield f"{kind}: {len(notes)}"
             for note in notes[:_SHOWN]:
-                yield f"  line {note.line}: {note.text}"
+                yield f"  line {note.line}: {_printable(note.text)}"
             if len(notes) > _SHOWN:
                 yield f"  and {len(notes) - _SHOWN} more"
+
+
+def _printable(text: str) -> str:
+    """Text from a file as a terminal may show it: one line, no escape sequences."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text[:_LONGEST])

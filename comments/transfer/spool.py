@@ -4,8 +4,6 @@ It has no name anyone could open, and goes with the process whatever happens.
 """
 
 import tempfile
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
@@ -13,24 +11,17 @@ from comments import records
 
 
 class Spool:
-    """Comments by the place where they were put. Closed, and gone, at the end of `with`."""
+    """Comments by the place where they were put."""
 
     def __init__(self) -> None:
-        # Open as long as the spool: `with` on the spool is `with` on the file.
+        # Open as long as the spool; its owner closes it.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._end = 0
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(records.ImportedComment)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give the file back. Closing again does nothing."""
         self._file.close()
 
     def add(self, comment: records.ImportedComment) -> tuple[int, int]:

@@ -8,9 +8,12 @@ import pytest
 
 from comments import datastore, errors, models, reading, records, rendering, repair, sites, sorthash
 from comments.records import Status, ThreadState
-from comments.transfer import disqus, importing, planning, source, wordpress
+from comments.transfer import disqus, importing, planning, report, source, wordpress
+from emulator import inprocess
 
-IMPORTS = Path(__file__).parent.parent / "fixtures" / "imports"
+ROOT = Path(__file__).parents[2]
+INDEXES = ROOT / "index.yaml"
+IMPORTS = ROOT / "tests" / "fixtures" / "imports"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SCHEME = sorthash.Scheme()
 SITE = records.Site(
@@ -91,7 +94,7 @@ def test_two_pages_of_one_path_become_one_thread_that_is_open_while_one_is():
         assert roses.name == ROSES
         assert (roses.state, roses.url) == (ThreadState.OPEN, "http://garden.example/roses/")
         assert {node.id for node in roses.nodes} >= {"101", "102"}
-        ((line, text),) = notes(plan, planning.MERGED)
+        ((line, text),) = notes(plan, report.MERGED)
         assert line == 14
         assert "http://garden.example/roses/ (line 14), https://garden.example/roses" in text
         assert tulips.state is ThreadState.CLOSED
@@ -105,16 +108,16 @@ def test_a_title_is_plain_text():
 def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out():
     with planned("disqus.xml") as plan:
         assert plan.threads[1].name.id == "tulips"
-        assert [line for line, _ in notes(plan, planning.NO_LINK)] == [24]
-        assert [line for line, _ in notes(plan, planning.NO_NAME)] == [25]
+        assert [line for line, _ in notes(plan, report.NO_LINK)] == [24]
+        assert [line for line, _ in notes(plan, report.NO_NAME)] == [25]
         assert "301" not in written(plan)
 
 
 def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted():
     with planned("disqus.xml") as plan:
         assert not written(plan).keys() & {"302", "303"}
-        assert notes(plan, planning.DELETED) == [(26, "http://garden.example/old")]
-        assert notes(plan, planning.NO_THREAD) == [(41, "303 in thread 77")]
+        assert notes(plan, report.DELETED) == [(26, "http://garden.example/old")]
+        assert notes(plan, report.NO_THREAD) == [(41, "303 in thread 77")]
 
 
 def test_threads_without_comments_are_not_made():
@@ -141,17 +144,17 @@ def test_a_comment_without_name_is_a_guests_and_one_without_text_is_kept():
     with planned("disqus.xml") as plan:
         found = written(plan)
         assert (found["102"].author.name, found["107"].body) == (planning.GUEST, "")
-        assert len(notes(plan, planning.NAMELESS)) == 1
-        assert [text for _, text in notes(plan, planning.EMPTY)] == ["107"]
+        assert len(notes(plan, report.NAMELESS)) == 1
+        assert [text for _, text in notes(plan, report.EMPTY)] == ["107"]
 
 
 def test_replies_that_cannot_be_placed_become_roots_and_are_noted():
     with planned("disqus.xml") as plan:
         found = written(plan)
         assert all(found[each].reply_to is None for each in ("108", "109", "201"))
-        assert [text for _, text in notes(plan, planning.ORPHANS)] == ["108 answers 999"]
-        assert [text for _, text in notes(plan, planning.UNROOTED)] == ["109 answers 301"]
-        assert [text for _, text in notes(plan, planning.CROSSING)] == ["201 answers 101"]
+        assert [text for _, text in notes(plan, report.ORPHANS)] == ["108 answers 999"]
+        assert [text for _, text in notes(plan, report.UNROOTED)] == ["109 answers 301"]
+        assert [text for _, text in notes(plan, report.CROSSING)] == ["201 answers 101"]
 
 
 def test_a_circle_is_cut_at_its_earliest_comment():
@@ -159,13 +162,13 @@ def test_a_circle_is_cut_at_its_earliest_comment():
         found = written(plan)
         assert found["203"].reply_to is None
         assert found["202"].reply_to == found["203"].id
-        assert len(notes(plan, planning.CYCLES)) == 1
+        assert len(notes(plan, report.CYCLES)) == 1
 
 
 def test_an_id_that_comes_twice_is_taken_once():
     with planned("disqus.xml") as plan:
         assert written(plan)["203"].body == "And round."
-        assert notes(plan, planning.REPEATED) == [(38, "203 came in line 37")]
+        assert notes(plan, report.REPEATED) == [(38, "203 came in line 37")]
 
 
 def test_a_reply_may_come_before_its_parent_and_its_thread():
@@ -178,8 +181,32 @@ def test_hosts_that_are_not_the_sites_are_noted():
     with planned(
         "disqus.xml", site=msgspec.structs.replace(SITE, origins=("https://x.example",))
     ) as plan:
-        hosts = [text for _, text in notes(plan, planning.ELSEWHERE)]
+        hosts = [text for _, text in notes(plan, report.ELSEWHERE)]
     assert any(text.startswith("garden.example ") for text in hosts)
+
+
+def test_a_report_shows_the_first_notes_of_a_kind_and_counts_the_rest(
+    export: Callable[..., Path],
+):
+    with plan_of(export(THREAD, *(post(str(n), "none") for n in range(25)))) as plan:
+        lines = list(plan.report.lines())
+    start = lines.index(f"{report.ORPHANS}: 25")
+    assert lines[start + 1] == "  line 3: 0 answers none"
+    assert lines[start + 21] == "  and 5 more"
+
+
+def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]):
+    with plan_of(export(THREAD, THREAD.replace("roses", "tulips"), post("1"))) as plan:
+        assert [thread.name for thread in plan.threads] == [ROSES]
+        assert notes(plan, report.REPEATED) == [(3, "thread 1 came in line 2")]
+
+
+def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[..., Path]):
+    title = "x" * (rendering.MAX_HTML + 1)
+    thread = THREAD.replace("</link>", f"?it's</link><title>{title}</title>")
+    with plan_of(export(thread, post("1"))) as plan:
+        assert (plan.threads[0].title, plan.threads[0].url) == ("", "")
+        assert plan.threads[0].name == ROSES
 
 
 def test_the_sites_rules_tell_pages_apart(export: Callable[..., Path]):
@@ -197,15 +224,15 @@ def test_the_sites_rules_tell_pages_apart(export: Callable[..., Path]):
 def test_wordpress_replies_to_pingbacks_become_roots():
     with planned("wordpress.xml", wordpress.read) as plan:
         assert written(plan)["12"].reply_to is None
-        assert [text for _, text in notes(plan, planning.SKIPPED)] == ["pingback", "order_note"]
-        assert [text for _, text in notes(plan, planning.UNROOTED)] == ["12 answers 11"]
+        assert [text for _, text in notes(plan, report.SKIPPED)] == ["pingback", "order_note"]
+        assert [text for _, text in notes(plan, report.UNROOTED)] == ["12 answers 11"]
 
 
 def test_comments_of_pages_that_not_everybody_may_read_are_held():
     with planned("wordpress.xml", wordpress.read) as plan:
         found = written(plan)
         assert (found["20"].status, found["21"].status) == (Status.PENDING, Status.SPAM)
-        assert len(notes(plan, planning.HIDDEN)) == 1
+        assert len(notes(plan, report.HIDDEN)) == 1
 
 
 def test_a_website_that_is_not_one_is_dropped_and_names_of_owners_are_kept():
@@ -213,7 +240,7 @@ def test_a_website_that_is_not_one_is_dropped_and_names_of_owners_are_kept():
         found = written(plan)
         assert (found["9"].author.website, found["10"].author.name) == ("", "admin")
         assert found["10"].author.website == "https://garden.example/"
-        assert [text.partition(":")[0] for _, text in notes(plan, planning.WEBSITES)] == ["9"]
+        assert [text.partition(":")[0] for _, text in notes(plan, report.WEBSITES)] == ["9"]
 
 
 @pytest.mark.parametrize(
@@ -374,36 +401,39 @@ def test_an_interrupted_import_is_finished_by_running_again(
     assert all(repair.find_problems(SCHEME, name) == [] for name in repair.threads("garden"))
 
 
+def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
+    """What a fresh store holds after `pieces` runs that were killed and one that was not."""
+    scheme = sorthash.Scheme(levels=3)
+    with inprocess.open_engine(None, indexes=INDEXES) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context(), plan_of(path, levels=3) as plan:
+            for piece in range(pieces):
+                # Each run gets one batch further than the one before it.
+                left = iter(range(piece))
+                with pytest.raises(StopIteration):
+                    importing.write(
+                        plan, scheme=scheme, now=NOW, progress=lambda _, left=left: next(left)
+                    )
+            write(plan, levels=3)
+            return rows()
+
+
 def test_an_interrupted_import_ends_as_an_uninterrupted_one(
-    garden: records.Site, monkeypatch: pytest.MonkeyPatch, export: Callable[..., Path]
+    monkeypatch: pytest.MonkeyPatch, export: Callable[..., Path]
 ):
     links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
     path = export(THREAD, *(post(str(n), links[n], minute=n) for n in links))
     monkeypatch.setattr(importing, "BATCH", 4)
+    assert imported_in_pieces(path, pieces=10) == imported_in_pieces(path, pieces=0)
 
-    def stop(_: int) -> None:
-        raise Killed
 
-    with plan_of(path, levels=3) as plan:
-        for _ in range(30):
-            try:
-                importing.write(plan, scheme=sorthash.Scheme(levels=3), now=NOW, progress=stop)
-            except Killed:
-                break
-        write(plan, levels=3)
-        resumed = [msgspec.structs.replace(row, revision=0) for row in rows()]
-        other = sites.add("other", SITE.origins, scheme=SCHEME, now=NOW)
-    with plan_of(path, levels=3, site=other) as plan:
-        write(plan, levels=3)
-    places = [
-        (row.sort_hash, row.number, row.level, row.child_count, row.body, row.listed)
-        for row in rows()
-        if row.site == "other"
-    ]
-    assert places == [
-        (row.sort_hash, row.number, row.level, row.child_count, row.body, row.listed)
-        for row in resumed
-    ]
+def test_a_report_shows_no_escape_sequences_of_strangers(export: Callable[..., Path]):
+    link = "https://garden.example/\x9b2Jx\ny" + "z" * 500
+    thread = f'<thread dsq:id="1"><link>{link}</link><isDeleted>true</isDeleted></thread>\n'
+    with plan_of(export(thread, post("1"))) as plan:
+        lines = list(plan.report.lines())
+    assert "\ufffd2Jx" in "".join(lines)
+    assert all(line.isprintable() and len(line) < 400 for line in lines)
 
 
 def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_starts(
@@ -439,7 +469,7 @@ def test_a_commit_whose_answer_was_lost_is_counted_once(
 
 # --- Real exports, where they are at hand ---------------------------------------------------
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 
 
 def real(name: str) -> Path:
