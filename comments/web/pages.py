@@ -32,9 +32,14 @@ def health() -> flask.Response:
 
 @blueprint.get("/")
 def demo() -> flask.Response:
-    """A page with a thread on it, as a site would embed one."""
+    """A page with a thread on it, as a site would embed one; `?site=` and `?thread=` choose it.
+
+    They are shown as text and passed to the widget, whose calls check them.
+    """
+    chosen = {name: flask.request.args.get(name) or "demo" for name in ("site", "thread")}
     return answers.cacheable(
-        flask.render_template("demo.html").encode(), content_type="text/html; charset=utf-8"
+        flask.render_template("demo.html", **chosen).encode(),
+        content_type="text/html; charset=utf-8",
     )
 
 
