@@ -237,4 +237,4 @@ def _canonical(raw: str) -> str:
     try:
         return threadids.canonical_id(raw)
     except errors.BadInput as error:
-        raise errors.BadInput("threads", error.message.partition(": ")[2]) from error
+        raise errors.BadInput("threads", error.reason) from error

@@ -14,6 +14,7 @@ import flask
 import msgspec
 
 from comments import errors
+from comments.web import context
 from comments.web import errors as web_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -35,10 +36,17 @@ def read(shape: type[T]) -> T:
     Raises:
         errors.BadInput: it is not JSON, or not of that shape; names the field.
         web.errors.UnsupportedMedia: it is not plainly `application/json`.
-        werkzeug's RequestEntityTooLarge: it is longer than the application allows, chunked or not.
+        errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes,
+            whatever Content-Length says or if it says nothing.
     """
     require_json(flask.request)
-    return decode(flask.request.get_data(cache=False), shape)
+    limit = context.settings().max_body
+    # One more than is allowed: the framework cuts a chunked body at its limit without a word.
+    flask.request.max_content_length = limit + 1
+    data = flask.request.get_data(cache=False)
+    if len(data) > limit:
+        raise errors.TooLarge(_BODY, limit)
+    return decode(data, shape)
 
 
 def require_json(request: flask.Request) -> None:
@@ -69,6 +77,7 @@ def decode(data: bytes, shape: type[T]) -> T:
     # ValueError also covers whole numbers of thousands of digits, which Python will not parse.
     except ValueError as error:
         raise errors.BadInput(_BODY, "is not JSON") from error
+    _refuse_unstorable(value)
     return convert(value, shape)
 
 
@@ -100,18 +109,27 @@ def _refuse_depth(data: bytes) -> None:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in pairs:
-        _refuse_unstorable(_BODY, name)
         if name in found:
-            raise errors.BadInput(name[:_LONGEST_NAME], "is given twice")
-        for text in value if isinstance(value, list) else [value]:
-            _refuse_unstorable(name[:_LONGEST_NAME], text)
+            raise errors.BadInput(name[:_LONGEST_NAME] or _BODY, "is given twice")
         found[name] = value
     return found
 
 
-def _refuse_unstorable(field: str, value: object) -> None:
-    if isinstance(value, str) and _UNSTORABLE.search(value):
-        raise errors.BadInput(field, "holds a NUL or half a surrogate pair")
+def _refuse_unstorable(value: object) -> None:
+    """Look at every text, by the top-level field it is in."""
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if _holds_unstorable(name):
+            raise errors.BadInput(_BODY, "has a field name that is not text")
+        if _holds_unstorable(inner):
+            raise errors.BadInput(name[:_LONGEST_NAME], "holds a NUL or half a surrogate pair")
+
+
+def _holds_unstorable(value: object) -> bool:
+    if isinstance(value, str):
+        return _UNSTORABLE.search(value) is not None
+    if isinstance(value, dict):
+        return any(map(_holds_unstorable, (*value.keys(), *value.values())))
+    return isinstance(value, list) and any(map(_holds_unstorable, value))
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,0 +1,192 @@
+"""Request bodies: what is taken, and what each refusal names."""
+
+import contextlib
+import json
+import time
+
+import flask
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.web import bodies, shapes
+from comments.web import errors as web_errors
+
+GOOD = {"name": "Ann", "body": "Hello", "parent": None, "website": "", "email": ""}
+
+
+def body(**changes: object) -> bytes:
+    return json.dumps({**GOOD, **changes}).encode()
+
+
+def test_a_body_becomes_its_shape() -> None:
+    sent = bodies.decode('{"name": "Änn", "body": "Hi 🎈"}'.encode(), shapes.NewComment)
+    assert sent == shapes.NewComment(name="Änn", body="Hi 🎈")
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        (b"", "body"),
+        (b"[]", "body"),
+        (b"null", "body"),
+        (b'"text"', "body"),
+        (b"{", "body"),
+        (b"\xef\xbb\xbf{}", "body"),
+        (b'{"name": "a", "body": "\xff"}', "body"),
+        (b'{"name": "a", "body": "b"} x', "body"),
+        (b'{"name": "a", "body": NaN}', "body"),
+        (b'{"name": "a", "body": -Infinity}', "body"),
+        (b'{"name": "a", "body": ' + b"9" * 5_000 + b"}", "body"),
+        (b'{"name": "a", "name": "a", "body": "b"}', "name"),
+        (b'{"name": "a", "body": "b", "n\\u0061me": "c"}', "name"),
+        (b'{"name": "a"}', "body"),
+        (b'{"body": "b"}', "name"),
+        (b'{"name": 1, "body": "b"}', "name"),
+        (b'{"name": true, "body": "b"}', "name"),
+        (b'{"name": null, "body": "b"}', "name"),
+        (b'{"name": ["a"], "body": "b"}', "name"),
+        (b'{"name": "a\\u0000", "body": "b"}', "name"),
+        (b'{"name": "a", "body": "\\ud800"}', "body"),
+        (b'{"name": "a", "body": "\\udc00\\ud800"}', "body"),
+        (b'{"name": "a", "body": "b", "\\u0000": 1}', "body"),
+        (b'{"name": "a", "body": "b", "x": 1}', "x"),
+    ],
+)
+def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.decode(data, shapes.NewComment)
+    assert refusal.value.field == field
+
+
+@pytest.mark.parametrize("parent", [0, -1, 1.5, True, 2**63, "1", "", "root", "a" * 27, "A" * 26])
+def test_a_parent_is_a_comment_id(parent: object) -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.decode(body(parent=parent), shapes.NewComment)
+    assert refusal.value.field == "parent"
+
+
+def test_a_comment_id_has_no_line_break_behind_it() -> None:
+    with pytest.raises(errors.BadInput, match="parent"):
+        bodies.decode(body(parent="a" * 25 + "\n"), shapes.NewComment)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["id", "hash", "created", "status", "votes", "score", "pin", "deleted", "imported", "role"],
+)
+def test_what_only_the_server_may_set_is_refused(field: str) -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.decode(body(**{field: "x"}), shapes.NewComment)
+    assert refusal.value.field == field
+
+
+def test_an_edit_cannot_change_the_parent() -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.decode(b'{"body": "b", "parent": "%s"}' % (b"a" * 26), shapes.NewBody)
+    assert refusal.value.field == "parent"
+
+
+@pytest.mark.parametrize("bracket", [b"[", b'{"a":'])
+@pytest.mark.parametrize("depth", [9, 3_000, 60_000])
+def test_deep_nesting_is_refused_before_it_is_parsed(bracket: bytes, depth: int) -> None:
+    with pytest.raises(errors.BadInput, match="nested"):
+        bodies.decode(bracket * depth, shapes.NewComment)
+
+
+def test_brackets_in_text_are_not_nesting() -> None:
+    text = '[[[[[[[[[[{{{{{{{{{{ \\" [[[ \\\\'
+    assert bodies.decode(body(body=text), shapes.NewComment).body == text
+
+
+@pytest.mark.parametrize("data", [b'"' * 65_535, b'"' + b'\\"' * 32_000, b"\\" * 65_535])
+def test_open_strings_cost_one_pass(data: bytes) -> None:
+    start = time.process_time()
+    with pytest.raises(errors.BadInput):
+        bodies.decode(data, shapes.NewComment)
+    assert time.process_time() - start < 0.5
+
+
+def test_a_list_item_with_a_nul_is_refused() -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.decode(b'{"threads": ["a", "b\\u0000"]}', shapes.ThreadList)
+    assert refusal.value.field == "threads"
+
+
+def test_a_bad_list_item_is_refused_by_the_list() -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.decode(b'{"threads": ["a", 5]}', shapes.ThreadList)
+    assert refusal.value.field == "threads"
+
+
+def test_a_hundred_threads_are_counted_and_no_more() -> None:
+    assert len(bodies.decode(_threads(100), shapes.ThreadList).threads) == 100
+    with pytest.raises(errors.BadInput, match="threads"):
+        bodies.decode(_threads(101), shapes.ThreadList)
+
+
+def _threads(count: int) -> bytes:
+    return json.dumps({"threads": ["t"] * count}).encode()
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_are_more_than_refused(data: bytes) -> None:
+    with contextlib.suppress(errors.BadInput):
+        bodies.decode(data, shapes.NewComment)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*GOOD, "x"]), JSON))
+def test_no_json_is_more_than_refused(value: dict[str, object]) -> None:
+    try:
+        bodies.decode(json.dumps(value).encode(), shapes.NewComment)
+    except errors.BadInput as refusal:
+        assert refusal.field in {*GOOD, "x"}  # noqa: PT017 - most are refused, not all
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        'application/json;charset="UTF-8"',
+    ],
+)
+def test_plain_json_is_taken(content_type: str) -> None:
+    _require_json({"Content-Type": content_type})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Content-Type": ""},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x+json"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "application/json;text/plain"},
+        {"Content-Type": "application/json; charset=utf-16"},
+        {"Content-Type": "application/json; charset=utf-8; charset=utf-8"},
+        {"Content-Type": "application/json; q=1"},
+        {"Content-Type": "application/json,text/plain"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        {"Content-Type": "application/json", "Content-Encoding": "br"},
+    ],
+)
+def test_anything_but_plain_json_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(web_errors.UnsupportedMedia):
+        _require_json(headers)
+
+
+def _require_json(headers: dict[str, str]) -> None:
+    with flask.Flask("test").test_request_context("/", method="POST", headers=headers):
+        bodies.require_json(flask.request)

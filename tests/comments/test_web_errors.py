@@ -1,0 +1,111 @@
+"""What is wrong, as problem documents: one status each, nothing of ours inside."""
+
+import logging
+
+import flask
+import flask.testing
+import pytest
+import werkzeug.exceptions
+from google.api_core import exceptions as api
+
+from comments import errors
+from comments.web import errors as web_errors
+
+SECRET_PLACE = "/srv/secret/place"
+
+STATUSES = [
+    (errors.BadInput("name", "is empty"), 400, "bad-input"),
+    (errors.BadInput("name", "is reserved", code="reserved-name"), 400, "reserved-name"),
+    (errors.BadCursor(), 400, "bad-cursor"),
+    (web_errors.Unauthenticated("no"), 401, "bad-token"),
+    (errors.Forbidden("no"), 403, "forbidden"),
+    (errors.NotFound("comment", "x"), 404, "comment-not-found"),
+    (errors.Conflict("no"), 409, "conflict"),
+    (errors.KeyReused("no"), 409, "idempotency-key-reused"),
+    (errors.RevisionMismatch(1, 2), 412, "revision-mismatch"),
+    (errors.TooLarge("body", 5), 413, "too-large"),
+    (web_errors.UnsupportedMedia("no"), 415, "unsupported-media-type"),
+    (errors.UnownedWrite(SECRET_PLACE), 500, "internal"),
+    (errors.Misconfigured(SECRET_PLACE), 500, "internal"),
+    (errors.FlatthreadError(SECRET_PLACE), 500, "internal"),
+    (RuntimeError(SECRET_PLACE), 500, "internal"),
+    (RecursionError(SECRET_PLACE), 500, "internal"),
+    (errors.Overloaded("later"), 503, "overloaded"),
+    (api.ServiceUnavailable(SECRET_PLACE), 503, "overloaded"),
+    (api.RetryError(SECRET_PLACE, None), 503, "overloaded"),
+    (werkzeug.exceptions.BadRequest(SECRET_PLACE), 400, "bad-request"),
+    (werkzeug.exceptions.NotFound(SECRET_PLACE), 404, "not-found"),
+    (werkzeug.exceptions.RequestEntityTooLarge(), 413, "too-large"),
+    (werkzeug.exceptions.ImATeapot(), 418, "http-418"),
+    (werkzeug.exceptions.InternalServerError(SECRET_PLACE), 500, "internal"),
+]
+
+
+def failing(error: Exception) -> flask.testing.FlaskClient:
+    app = flask.Flask("test")
+    app.testing = True
+    app.register_error_handler(Exception, web_errors.answer)
+
+    @app.get("/")
+    def view() -> str:
+        raise error
+
+    return app.test_client()
+
+
+@pytest.mark.parametrize(("error", "status", "code"), STATUSES, ids=repr)
+def test_an_error_is_a_problem_document(error: Exception, status: int, code: str) -> None:
+    response = failing(error).get("/")
+    assert response.status_code == status
+    assert response.content_type == "application/problem+json"
+    assert response.json is not None
+    assert response.json["status"] == status
+    assert response.json["code"] == code
+    assert response.json["title"]
+    assert response.json["detail"]
+    assert SECRET_PLACE not in response.text
+
+
+def test_bad_input_names_its_field() -> None:
+    answer = failing(errors.BadInput("name", "is empty")).get("/").json
+    assert answer is not None
+    assert answer["field"] == "name"
+    other = failing(errors.Forbidden("no")).get("/").json
+    assert other is not None
+    assert "field" not in other
+
+
+def test_overload_says_when_to_come_back() -> None:
+    error = errors.Overloaded("later", retry_after=7)
+    assert failing(error).get("/").headers["Retry-After"] == "7"
+    assert failing(api.Aborted("x")).get("/").headers["Retry-After"] == "2"
+
+
+def test_a_missing_token_says_which_scheme() -> None:
+    response = failing(web_errors.Unauthenticated("no")).get("/")
+    assert response.headers["WWW-Authenticate"].startswith("Bearer ")
+
+
+def test_a_wrong_method_says_which_are_right() -> None:
+    response = failing(errors.Forbidden("no")).delete("/")
+    assert response.status_code == 405
+    assert "GET" in response.headers["Allow"]
+
+
+def test_our_faults_are_logged_with_their_cause(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        failing(RuntimeError(SECRET_PLACE)).get("/")
+    assert SECRET_PLACE in caplog.text
+
+
+def test_a_callers_faults_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        failing(errors.BadInput("email", "ann@example.com")).get("/")
+    assert not caplog.text
+
+
+def test_every_error_of_the_tree_has_a_status() -> None:
+    ours = {errors.UnownedWrite, errors.Misconfigured, errors.BadImport, errors.FlatthreadError}
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
+    for kind in kinds - ours:
+        assert any(base in web_errors.STATUSES for base in kind.__mro__), kind
