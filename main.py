@@ -1,0 +1,124 @@
+"""The program: settings open a store, and the application serves it.
+
+`app` is what gunicorn and `flask --app main` load. Owns the one place where `comments` meets
+`emulator`, and what must hold before anything is served: settings that parse, and sites whose
+sort hashes are written as the settings say.
+
+Importing this opens the store. With any but the embedded engine a server that forks must import it
+after the fork: a gRPC connection does not survive one.
+"""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from comments import app as apps
+from comments import config, datastore, errors, sites
+
+if TYPE_CHECKING:
+    import flask
+    import grpc
+
+_INDEXES = Path(__file__).parent / "index.yaml"
+# gunicorn's own status for "do not try again": it stops instead of starting further workers.
+_MISCONFIGURED = 3
+# Pages are bounded by count, not bytes: answers may be larger than gRPC's 4 MiB.
+_UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+
+_log = logging.getLogger("flatthread")
+
+
+def _start() -> "flask.Flask":
+    """Make the application, or end the process with one line that says what is wrong."""
+    try:
+        settings = config.load()
+        store = _store(settings)
+        _log.info("Flatthread stores comments in %s.", settings.where)
+        with store.context():
+            _prepare(settings)
+    except errors.FlatthreadError as error:
+        _refuse(error.message)
+    return apps.create_app(settings, store)
+
+
+def _prepare(settings: config.Settings) -> None:
+    """Check the sites there are; on a fresh machine, make one to look at."""
+    sites.check_schemes(settings.scheme)
+    if settings.datastore == "embedded":
+        # Its page is served by this very process, and pages may always write to their own origin.
+        sites.prepare_demo([], scheme=settings.scheme, now=datetime.now(UTC))
+
+
+def _store(settings: config.Settings) -> datastore.Store:
+    return datastore.Store(
+        _channel(settings),
+        project=settings.project,
+        database=settings.database,
+        namespace=settings.namespace,
+        deadline=settings.deadline,
+        rpc_timeout=settings.rpc_timeout,
+    )
+
+
+def _channel(settings: config.Settings) -> "grpc.Channel":
+    if settings.datastore == "embedded":
+        return _embedded(settings.data_dir / "flatthread.db")
+    if settings.datastore == "emulator":
+        return _insecure(settings.emulator_host)
+    return _cloud()
+
+
+# Each imports for itself: a cold start pays for what it uses, and App Engine has no engine.
+
+
+def _embedded(path: Path) -> "grpc.Channel":
+    from emulator import inprocess  # noqa: PLC0415
+    from emulator.errors import DatastoreError  # noqa: PLC0415
+
+    try:
+        return inprocess.Channel(inprocess.open_engine(path, indexes=_INDEXES))
+    except (OSError, DatastoreError) as error:
+        raise errors.Misconfigured(f"{path} cannot be opened: {error}") from error
+
+
+def _insecure(host: str) -> "grpc.Channel":
+    import grpc  # noqa: PLC0415
+
+    return grpc.insecure_channel(host, options=_UNLIMITED)
+
+
+def _cloud() -> "grpc.Channel":
+    import google.auth  # noqa: PLC0415
+    import google.auth.transport.grpc  # noqa: PLC0415
+    import google.auth.transport.requests  # noqa: PLC0415
+
+    try:
+        credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/datastore"])
+    except google.auth.exceptions.DefaultCredentialsError as error:
+        raise errors.Misconfigured(f"no credentials for Datastore: {error}") from error
+    channel: grpc.Channel = google.auth.transport.grpc.secure_authorized_channel(
+        credentials,
+        google.auth.transport.requests.Request(),
+        "datastore.googleapis.com:443",
+        options=_UNLIMITED,
+    )
+    return channel
+
+
+def _refuse(message: str) -> NoReturn:
+    sys.stderr.write(f"flatthread: {message}\n")
+    sys.exit(_MISCONFIGURED)
+
+
+def _log_to_stderr() -> None:
+    """Say what this program says; what libraries say is for those who configure logging."""
+    if not _log.handlers:
+        _log.addHandler(logging.StreamHandler())
+    if _log.level == logging.NOTSET:
+        _log.setLevel(logging.INFO)
+
+
+_log_to_stderr()
+app = _start()

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""How scripts/serve runs gunicorn: the names below are gunicorn's settings and hooks.
+
+With the embedded engine, which survives a fork, the application is loaded once, before the workers
+are: they share memory, and what is wrong with settings or data is said once. A connection to any
+other store does not survive a fork, so then each worker loads the application for itself.
+"""
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING
+
+# Whole names: "config" alone would be a setting of gunicorn's.
+import comments.config
+import comments.errors
+
+if TYPE_CHECKING:
+    from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
+
+
+def _survives_forks() -> bool:
+    try:
+        return comments.config.load().datastore == "embedded"
+    except comments.errors.Misconfigured:
+        return True  # loading the application says what is wrong, before there is a connection
+
+
+_host = os.environ.get("HOST") or "127.0.0.1"  # noqa: TID251 - scripts/serve's own setting
+_port = os.environ.get("PORT") or "8080"  # noqa: TID251 - same
+bind = f"[{_host}]:{_port}" if ":" in _host else f"{_host}:{_port}"
+workers = 2
+threads = 8
+preload_app = _survives_forks()
+# Seconds a request may still take after SIGTERM.
+graceful_timeout = 10
+loglevel = "warning"
+control_socket_disable = True
+
+_PAUSE = 0.05
+# Held for ever by the worker that has said where the product answers.
+_said = multiprocessing.Lock()
+
+
+def post_worker_init(worker: "Worker") -> None:
+    """Print the URL once a worker answers. Its socket is open by now, its loop is not."""
+    threading.Thread(target=_announce, args=(_url(worker),), daemon=True).start()
+
+
+def _url(worker: "Worker") -> str:
+    host, port = worker.sockets[0].getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{port}/"
+
+
+def _announce(url: str) -> None:
+    while not _answers(url):
+        time.sleep(_PAUSE)
+    if _said.acquire(block=False):
+        sys.stdout.write(f"Flatthread answers at {url}\n")
+        sys.stdout.flush()
+
+
+def _answers(url: str) -> bool:
+    # No proxy: the environment may name one that does not know this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{url}healthz", timeout=5):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
