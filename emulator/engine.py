@@ -12,6 +12,7 @@ import logging
 import os
 import weakref
 from collections.abc import Callable, Iterator
+from typing import Self
 
 from emulator import (
     entities,
@@ -62,7 +63,7 @@ class Engine:
         }
         _open_engines.add(self)
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -84,11 +85,9 @@ class Engine:
         Raises:
             errors.DatastoreError: the request is answered with another status than OK.
         """
+        if request.ByteSize() > MAX_REQUEST_BYTES:
+            raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            if request.ByteSize() > MAX_REQUEST_BYTES:
-                raise errors.InvalidArgument(
-                    f"The request is larger than {MAX_REQUEST_BYTES} bytes."
-                )
             return self._methods[method](request)
         except errors.DatastoreError:
             raise
@@ -260,8 +259,8 @@ class Engine:
                 raise errors.InvalidArgument(f"The key has no id: {entities.key_text(key)}")
             reserved.append(keys.encode(partition, key))
         with self._storage.write() as writer:
-            for key in reserved:
-                writer.reserve(key)
+            for encoded in reserved:
+                writer.reserve(encoded)
         return b""
 
 
@@ -270,9 +269,14 @@ def _partition(request: messages.Request) -> keys.Partition:
 
 
 def _query_partition(request: messages.QueryRequest) -> keys.Partition:
+    """Return the partition a query is about; what it leaves unset is the request's."""
     default = _partition(request)
-    key = messages.Key(partition_id=request.partition_id)
-    partition = keys.partition_of(key, default)
+    given = request.partition_id
+    project = given.project_id or default.project
+    database = given.database_id or default.database
+    if (project, database) != (default.project, default.database):
+        raise errors.InvalidArgument("The query's partition is not of the request's database.")
+    partition = keys.Partition(project, database, given.namespace_id)
     entities.check_partition(partition)
     return partition
 

@@ -306,23 +306,20 @@ def _gather(walk: Walk, renderer: _Renderer, reads: readsets.ReadSet | None) -> 
     batch = _Batch(paging, [])
     for hit in walk:
         if batch.skipped < paging.offset:
-            if not batch.skip(hit):
-                break
-            if reads is not None:
+            may_go_on = batch.skip(hit)
+            if may_go_on and reads is not None:
                 walk.note_entry(reads, hit)
-            continue
-        if paging.limit == 0:
-            batch.more = _AFTER_LIMIT
+        else:
+            may_go_on = paging.limit != 0 and batch.add(hit, renderer.result(hit))
+        if not may_go_on:
             break
-        if not batch.add(hit, renderer.result(hit)):
-            break
-    is_cut = batch.more != 0
-    if not is_cut:
-        batch.more = (
-            _AFTER_CURSOR if paging.end else _AFTER_LIMIT if paging.limit == 0 else _NO_MORE
-        )
-    if reads is not None and not (is_cut and batch.last is None):
-        walk.note(reads, batch.last if is_cut else None)
+    else:
+        batch.more = batch.more or (_AFTER_CURSOR if paging.end else _NO_MORE)
+    if paging.limit == 0 and batch.more != _NOT_FINISHED:
+        batch.more = _AFTER_LIMIT
+    if reads is not None:
+        is_ended = batch.more in (_AFTER_CURSOR, _NO_MORE)
+        walk.note(reads, None if is_ended else batch.last)
     return batch
 
 

@@ -8,11 +8,13 @@ nothing here.
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))
 """
 
+# ruff: noqa: ARG002, D102 - grpc's abstract classes fix these methods, and describe them
+
 import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import grpc
 
@@ -49,7 +51,7 @@ def open_engine(
     return Engine(store, clock)
 
 
-class _Finished(grpc.Call, grpc.Future):  # type: ignore[misc]  # grpc has no types
+class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in stubs only
     """What a call and a future have in common once the call is over."""
 
     def initial_metadata(self) -> tuple[()]:
@@ -61,7 +63,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[misc]  # grpc has no ty
     def is_active(self) -> bool:
         return False
 
-    def time_remaining(self) -> None:
+    def time_remaining(self) -> None:  # type: ignore[override]  # None is "no limit" in grpc
         return None
 
     def add_callback(self, callback: Callable[[], object]) -> bool:
@@ -84,7 +86,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[misc]  # grpc has no ty
         fn(self)
 
 
-class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # grpc has no types
+class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # as grpc itself combines them
     """A refusal, as gRPC raises it: an error that is also the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
@@ -130,7 +132,7 @@ class _Answer(_Finished):
         return None
 
 
-class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[misc]  # grpc has no types
+class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generic in stubs only
     """One RPC of the service."""
 
     def __init__(
@@ -146,17 +148,17 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[misc]  # grpc has n
         self._serialize = serialize
         self._deserialize = deserialize
 
-    def __call__(self, request: Any, *arguments: object, **options: object) -> Any:
+    def __call__(self, request: Any, *_arguments: object, **_options: object) -> Any:
         """Call and return the response."""
         response = self._channel.run(self._name, self._message(request))
         return response if self._deserialize is None else self._deserialize(response)
 
-    def with_call(self, request: Any, *arguments: object, **options: object) -> tuple[Any, Any]:
+    def with_call(self, request: Any, *_arguments: object, **_options: object) -> tuple[Any, Any]:
         """Call and return the response and the finished call."""
         answer = _Answer(self(request))
         return answer.result(), answer
 
-    def future(self, request: Any, *arguments: object, **options: object) -> _Finished:
+    def future(self, request: Any, *_arguments: object, **_options: object) -> Any:
         """Call and return the finished call, whatever came of it."""
         try:
             return _Answer(self(request))
@@ -174,7 +176,7 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[misc]  # grpc has n
         return wanted.FromString(request if self._serialize is None else self._serialize(request))
 
 
-class Channel(grpc.Channel):  # type: ignore[misc]  # grpc has no types
+class Channel(grpc.Channel):
     """A gRPC channel to an engine in this process. Closing it leaves the engine open.
 
     Args:
@@ -209,7 +211,7 @@ class Channel(grpc.Channel):  # type: ignore[misc]  # grpc has no types
         """Return one RPC of the service as a callable."""
         return _Method(self, method, request_serializer, response_deserializer)
 
-    def unary_stream(self, method: str, *arguments: object, **options: object) -> Any:
+    def unary_stream(self, method: str, *_arguments: object, **_options: object) -> Any:
         """Refuse: the service has no streams."""
         raise NotImplementedError(method)
 
@@ -226,7 +228,7 @@ class Channel(grpc.Channel):  # type: ignore[misc]  # grpc has no types
     def close(self) -> None:
         """Do nothing: the engine belongs to whoever opened it."""
 
-    def __enter__(self) -> "Channel":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -69,7 +69,7 @@ def decode_int64(encoded: bytes, position: int) -> int:
 
 def encode_path(key: messages.Key) -> bytes:
     """Encode the path of a complete key."""
-    parts = []
+    parts: list[bytes] = []
     for element in key.path:
         parts += (ELEMENT, encode_text(element.kind))
         if element.name:

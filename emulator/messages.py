@@ -10,6 +10,7 @@ a length. What is written here must parse as the message that it claims to be.
 from google.cloud.datastore_v1.types import datastore as _definitions
 from google.protobuf import descriptor_pool, message_factory
 
+_MORE = 0x80  # set in every byte of a varint but the last
 _PACKAGE = _definitions.__protobuf__.package
 
 
@@ -62,19 +63,17 @@ REQUESTS = {
 
 def varint(number):
     """Encode a non-negative number as protobuf does."""
-    if number < 0x80:
+    if number < _MORE:
         return _ONE_BYTE[number]
-    if number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
     parts = bytearray()
-    while number >= 0x80:
-        parts.append(number & 0x7F | 0x80)
+    while number >= _MORE:
+        parts.append(number & 0x7F | _MORE)
         number >>= 7
     parts.append(number)
     return bytes(parts)
 
 
-_ONE_BYTE = tuple(bytes((number,)) for number in range(0x80))
+_ONE_BYTE = tuple(bytes((number,)) for number in range(_MORE))
 
 
 def field(number, content):
@@ -108,7 +107,7 @@ def split_entity(stored):
         size |= (byte & 0x7F) << shift
         position += 1
         shift += 7
-        if byte < 0x80:
+        if byte < _MORE:
             break
     end = position + size
     return stored[position:end], stored[end:]

@@ -16,6 +16,7 @@ _NO_VALUES = (None, "entity_value", "array_value")
 
 _LT, _LE, _GT, _GE, _EQ, _IN, _NE, _HAS_ANCESTOR, _NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
 _INEQUALITIES = (_LT, _LE, _GT, _GE)
+_UNIMPLEMENTED = {_NE: "A NOT_EQUAL filter", _NOT_IN: "A NOT_IN filter"}
 _AND, _OR = 1, 2
 _DESCENDING = 2
 
@@ -154,7 +155,7 @@ def _kind_of(query: messages.Query) -> str | None:
         return None
     if len(query.kind) > 1:
         raise errors.InvalidArgument("A query may name at most one kind.")
-    kind = query.kind[0].name
+    kind: str = query.kind[0].name
     if not kind:
         raise errors.InvalidArgument("The kind is the empty string.")
     if kind in _METADATA_KINDS:
@@ -190,23 +191,23 @@ def _read_property_filter(
         raise errors.InvalidArgument("A filter's property name is the empty string.")
     if given.value.exclude_from_indexes:
         raise errors.InvalidArgument(f"The filter value for {name} is excluded from indexes.")
+    _check_operator(name, given.op)
     match given.op:
-        case 0:
-            raise errors.InvalidArgument(f"The operator of the filter on {name} is not set.")
-        case _ if given.op in (_NE, _NOT_IN):
-            raise errors.Unimplemented(
-                "A NOT_EQUAL filter" if given.op == _NE else "A NOT_IN filter"
-            )
         case _ if given.op == _IN:
             conditions.choices.append((name, _choices(name, given.value, partition)))
         case _ if given.op == _HAS_ANCESTOR:
             _add_ancestor(name, given.value, partition, conditions)
         case _ if given.op == _EQ and name != KEY:
             conditions.equalities.append((name, _operand(name, given.value, partition)))
-        case _ if given.op == _EQ or given.op in _INEQUALITIES:
-            _narrow(name, given.op, _operand(name, given.value, partition), conditions)
         case _:
-            raise errors.InvalidArgument(f"The operator of the filter on {name} is unknown.")
+            _narrow(name, given.op, _operand(name, given.value, partition), conditions)
+
+
+def _check_operator(name: str, operator: int) -> None:
+    if operator in _UNIMPLEMENTED:
+        raise errors.Unimplemented(_UNIMPLEMENTED[operator])
+    if operator not in (_EQ, _IN, _HAS_ANCESTOR, *_INEQUALITIES):
+        raise errors.InvalidArgument(f"The operator of the filter on {name} is unset or unknown.")
 
 
 def _narrow(name: str, operator: int, value: bytes, conditions: _Conditions) -> None:

@@ -46,7 +46,7 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
             ("grpc.so_reuseport", 0),
         ),
     )
-    handlers = {
+    handlers: dict[str, Any] = {
         method: grpc.unary_unary_rpc_method_handler(
             _handler(engine, method), request_deserializer=request.FromString
         )

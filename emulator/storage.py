@@ -169,8 +169,8 @@ class Reader:
             return iter(())
         if with_entities:
             return self._connection.execute(
-                "SELECT entry, entity_id, is_multiple, proto, meta, entities.version FROM index_entries "
-                "CROSS JOIN entities ON entities.id = entity_id "
+                "SELECT entry, entity_id, is_multiple, proto, meta, entities.version "
+                "FROM index_entries CROSS JOIN entities ON entities.id = entity_id "
                 "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
                 (index_id, low, high),
             )
@@ -540,7 +540,7 @@ class Storage:
             connection.execute("COMMIT")
 
     def _definitions(self, connection: sqlite3.Connection, generation: int) -> Definitions:
-        """Return the definitions that hold in a connection's view: another process may change them."""
+        """Return the definitions in a connection's view; another process may have changed them."""
         known = self._connections.definitions
         if known is not None and known.generation == generation:
             return known

@@ -63,7 +63,7 @@ def encode(value: messages.Value, default: keys.Partition) -> bytes:
     return _encode_rarer(kind, value, default)
 
 
-def _encode_rarer(kind: str | None, value: messages.Value, default: keys.Partition) -> bytes:
+def _encode_rarer(kind: str | None, value: messages.Value, default: keys.Partition) -> bytes:  # noqa: PLR0911 - one line for each type
     match kind:
         case "null_value":
             return NULL

@@ -1,0 +1,103 @@
+import pytest
+
+
+@pytest.fixture
+def ten(service):
+    service.commit(
+        *({"upsert": service.entity(service.key("T", n), a=n, x=1)} for n in range(1, 11))
+    )
+    return service
+
+
+def names(results):
+    return [each.entity.key.path[-1].id for each in results]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"order": ["a"]},
+        {"order": ["-a"]},
+        {"order": ["-__key__"]},
+        {"projection": ["a"]},
+        {"keys_only": True},
+        {"filters": [("a", "in", [2, 3, 5, 7, 9])]},
+        {"filters": [("a", "in", [2, 3, 5, 7, 9])], "order": ["-a"]},
+        {"filters": [("x", "in", [1, 2]), ("a", ">", 3)], "needs": "tag"},
+    ],
+)
+def test_every_cursor_resumes_right_behind_its_result(ten, asked):
+    asked = dict(asked)
+    filters = asked.pop("filters", [])
+    if asked.pop("needs", None):
+        filters = [("a", ">", 3)]
+    everything = ten.batch(ten.query("T", *filters, **asked)).entity_results
+    for place, result in enumerate(everything):
+        resumed = ten.batch(ten.query("T", *filters, start_cursor=result.cursor, **asked))
+        assert names(resumed.entity_results) == names(everything)[place + 1 :]
+        before = ten.batch(ten.query("T", *filters, end_cursor=result.cursor, **asked))
+        assert names(before.entity_results) == names(everything)[: place + 1]
+
+
+def test_a_cursor_survives_inserts_before_it_and_the_deletion_of_its_entity(ten):
+    cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
+    ten.put(ten.key("T", 100), a=0)
+    ten.delete(ten.key("T", 5))
+    resumed = ten.batch(ten.query(order=["a"], start_cursor=cursor))
+    assert names(resumed.entity_results) == [6, 7, 8, 9, 10]
+
+
+def test_an_offset_counts_from_the_start_cursor(ten):
+    cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
+    resumed = ten.batch(ten.query(order=["a"], start_cursor=cursor, offset=2, limit=2))
+    assert names(resumed.entity_results) == [8, 9]
+
+
+def test_the_end_cursor_of_nothing_is_where_the_query_began(ten):
+    cursor = ten.batch(ten.query(order=["a"])).end_cursor
+    empty = ten.batch(ten.query(order=["a"], start_cursor=cursor))
+    assert empty.end_cursor == cursor
+    ten.put(ten.key("T", 11), a=11)
+    assert names(ten.batch(ten.query(order=["a"], start_cursor=cursor)).entity_results) == [11]
+    start = ten.batch(ten.query(order=["a"], limit=0)).end_cursor
+    assert len(ten.batch(ten.query(order=["a"], start_cursor=start)).entity_results) == 11
+
+
+def test_a_cursor_is_for_its_own_query(ten, refused):
+    cursor = ten.batch(ten.query(order=["a"])).end_cursor
+    for other in (
+        ten.query(start_cursor=cursor),
+        ten.query(order=["-a"], start_cursor=cursor),
+        ten.query("T", ("a", ">", 1), start_cursor=cursor),
+        ten.query(order=["a"], keys_only=True, start_cursor=cursor),
+        ten.query("U", order=["a"], start_cursor=cursor),
+    ):
+        with refused("INVALID_ARGUMENT", "Cursor does not match query"):
+            ten.batch(other)
+    with refused("INVALID_ARGUMENT"):
+        ten.batch(ten.query(order=["a"], start_cursor=cursor), namespace="other")
+
+
+@pytest.mark.parametrize("junk", [b"x", b"\x01\x00short", b"\x02\x00" + b"x" * 20, b"\x01\x07" * 9])
+def test_junk_is_no_cursor(ten, junk, refused):
+    with refused("INVALID_ARGUMENT"):
+        ten.batch(ten.query(start_cursor=junk))
+
+
+def test_a_torn_position_never_fails_inside(ten):
+    for order in (["a"], ["-a"], []):
+        cursor = ten.batch(ten.query(order=order)).entity_results[4].cursor
+        for cut in range(10, len(cursor)):
+            ten.batch(ten.query(order=order, start_cursor=cursor[:cut]))
+
+
+def test_a_reversed_query_with_a_final_key_order_takes_the_cursor(ten):
+    forward = ten.batch(ten.query(order=["__key__"]))
+    cursor = forward.entity_results[4].cursor
+    back = ten.batch(ten.query(order=["-__key__"], start_cursor=cursor))
+    assert names(back.entity_results) == [5, 4, 3, 2, 1]
+    there = ten.batch(ten.query(order=["__key__"], start_cursor=back.entity_results[1].cursor))
+    assert names(there.entity_results) == [4, 5, 6, 7, 8, 9, 10]
+    start = ten.batch(ten.query(order=["__key__"], limit=0)).end_cursor
+    assert not ten.batch(ten.query(order=["-__key__"], start_cursor=start)).entity_results

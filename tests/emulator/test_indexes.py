@@ -1,0 +1,85 @@
+import pytest
+
+from emulator import errors, indexes, keys, messages
+
+HERE = keys.Partition("p")
+
+
+def test_an_index_yaml_names_composite_indexes_once(tmp_path):
+    path = tmp_path / "index.yaml"
+    path.write_text(
+        "indexes:\n"
+        "- kind: K\n  properties:\n  - name: a\n"  # built in
+        "- kind: K\n  ancestor: yes\n  properties:\n  - name: a\n    direction: desc\n"
+        "- kind: K\n  ancestor: no\n  properties:\n  - name: a\n  - name: b\n    direction: asc\n"
+        "- kind: K\n  properties:\n  - name: a\n  - name: b\n  - name: __key__\n"
+        "- kind: K\n  properties:\n  - name: __key__\n    direction: desc\n  - name: b\n"
+    )
+    assert indexes.read_yaml(path) == (
+        indexes.Index("K", (("a", True),), has_ancestor=True),
+        indexes.Index("K", (("a", False), ("b", False))),
+        indexes.Index("K", (), is_key_descending=True),
+    )
+
+
+def test_an_empty_index_yaml_names_none(tmp_path):
+    path = tmp_path / "index.yaml"
+    for text in ("", "indexes:\n"):
+        path.write_text(text)
+        assert indexes.read_yaml(path) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "[1]", "indexes: 5", "indexes: [{properties: [{name: a}]}]",
+     "indexes: [{kind: K, properties: 5}]", "indexes: [{kind: K, properties: [{}]}]",
+     "indexes: [{kind: K, properties: [{name: a, direction: up}]}]"],
+)  # fmt: skip
+def test_what_is_not_an_index_yaml_is_refused(tmp_path, text):
+    path = tmp_path / "index.yaml"
+    path.write_text(text)
+    with pytest.raises(errors.InvalidArgument):
+        indexes.read_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("index", "code"),
+    [
+        (indexes.Index("K"), "4b00014e"),
+        (indexes.Index("K", (("a", True),)), "4b00014e6100012d"),
+        (
+            indexes.Index("K", (("a", False), ("b", True)), has_ancestor=True),
+            "4b0001416100012b6200012d",
+        ),
+        (indexes.Index("K", (), is_key_descending=True), "4b00014e5f5f6b65795f5f00012d"),
+    ],
+)
+def test_the_stored_code_of_an_index_is_this(index, code):
+    assert index.code.hex() == code
+    assert indexes.decode(index.code) == index
+
+
+def test_the_stored_entries_of_an_entity_are_these():
+    entity = messages.Entity()
+    entity.key.path.add(kind="A", id=1)
+    entity.key.path.add(kind="K", name="x")
+    entity.properties["a"].integer_value = 5
+    for text in ("u", "v", "u"):
+        entity.properties["b"].array_value.values.add(string_value=text)
+    path = keys.encode_path(entity.key)
+    assert path.hex() == "104100012080000000000000011" + "04b000130780001" + "00"
+    indexed = indexes.indexed_values(entity, HERE)
+    index = indexes.Index("K", (("a", True), ("b", False)))
+    assert [each.hex() for each in indexes.entries(index, path, indexed)] == [
+        "df7ffffffffffffffa" + "41750001" + path.hex(),
+        "df7ffffffffffffffa" + "41760001" + path.hex(),
+    ]
+    above = indexes.Index("K", (("a", False),), has_ancestor=True)
+    value = "208000000000000005"
+    assert [each.hex() for each in indexes.entries(above, path, indexed)] == [
+        keys.ancestors(path)[0].hex() + value + path.hex(),
+        path.hex() + value + path.hex(),
+    ]
+    assert indexes.entries(indexes.Index("K", (("missing", False),)), path, indexed) == []
+    everything = dict(indexes.all_entries("K", path, indexed, [index]))
+    assert len(everything) == 6

@@ -1,0 +1,259 @@
+"""The channel object, under the client libraries that are used with it."""
+
+import datetime
+import subprocess
+import sys
+
+import google.api_core.exceptions
+import grpc
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import datastore, ndb
+from google.cloud.datastore_v1.services.datastore import DatastoreClient
+from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
+
+from emulator import errors, inprocess, messages, testing
+
+
+class Part(ndb.Model):
+    name = ndb.StringProperty()
+
+
+class T(ndb.Model):
+    a = ndb.IntegerProperty()
+    b = ndb.StringProperty(repeated=True)
+    when = ndb.DateTimeProperty()
+    text = ndb.TextProperty()
+    packed = ndb.BlobProperty(compressed=True)
+    part = ndb.StructuredProperty(Part)
+    data = ndb.JsonProperty()
+
+
+@pytest.fixture
+def context(channel):
+    with testing.ndb_client(channel).context(cache_policy=False):
+        yield
+
+
+@pytest.fixture
+def client(channel):
+    made = datastore.Client(project="test", credentials=AnonymousCredentials())
+    made._datastore_api_internal = DatastoreClient(
+        transport=DatastoreGrpcTransport(channel=channel)
+    )
+    return made
+
+
+def test_ndb_models_come_back_as_they_were_put(context):
+    when = datetime.datetime(2020, 1, 2, 3, 4, 5, 678)
+    made = T(
+        a=1, b=["x", "y"], when=when, text="t" * 2000, packed=b"z" * 5000,
+        part=Part(name="p"), data={"k": [1]},
+    )  # fmt: skip
+    key = made.put()
+    found = key.get()
+    assert found is not made
+    assert found.to_dict() == made.to_dict()
+    assert T.query(T.part.name == "p").get().key == key
+    assert T.query(T.when > datetime.datetime(2020, 1, 1)).get(projection=[T.when]).when == when
+    key.delete()
+    assert key.get() is None
+
+
+def test_ndb_queries_pages_and_counts(context):
+    ndb.put_multi([T(id=n, a=n, b=[str(n % 3), "all"]) for n in range(1, 701)])
+    assert T.query().count() == 700
+    assert [t.a for t in T.query().order(-T.a).fetch(3)] == [700, 699, 698]
+    assert len(T.query(T.b == "all").fetch(keys_only=True)) == 700
+    assert len(T.query(T.b.IN(["1", "2"])).fetch()) == 467
+    assert [t.a for t in T.query(T.b.IN(["1", "2"], server_op=True)).fetch(limit=3)] == [1, 2, 4]
+    page, cursor, more = T.query().order(T.a).fetch_page(10)
+    assert more
+    following, _, _ = T.query().order(T.a).fetch_page(2, start_cursor=cursor)
+    assert [t.a for t in (*page, *following)] == list(range(1, 13))
+    assert len(ndb.get_multi([ndb.Key("T", n) for n in range(1, 701)])) == 700
+    ndb.delete_multi([ndb.Key("T", n) for n in range(1, 701)])
+    assert T.query().get() is None
+
+
+def test_ndb_transactions_retry_on_conflict(context):
+    key = T(a=0).put()
+    attempts = []
+
+    def increment():
+        made = key.get()
+        attempts.append(made.a)
+        if len(attempts) == 1:
+            increment_elsewhere()
+        made.a += 1
+        made.put()
+        T(parent=key, a=5).put()
+
+    def increment_elsewhere():
+        raw = inprocess_put
+        raw(key)
+
+    def inprocess_put(which):
+        stub = ndb.context.get_context().client.stub
+        request = {
+            "project_id": "test",
+            "mode": 2,
+            "mutations": [
+                {
+                    "upsert": {
+                        "key": which._key.to_protobuf(),
+                        "properties": {"a": {"integer_value": 10}},
+                    }
+                }
+            ],
+        }
+        stub.commit(google.cloud.datastore_v1.CommitRequest(request))
+
+    ndb.transaction(increment, retries=5)
+    assert attempts == [0, 10]
+    assert key.get().a == 11
+    assert len(T.query(ancestor=key).fetch()) == 2
+    assert ndb.Model.allocate_ids.__name__ == "_allocate_ids"
+    assert len(T.allocate_ids(3)) == 3
+
+
+def test_ndb_raises_the_error_of_a_missing_index(context):
+    with pytest.raises(google.api_core.exceptions.FailedPrecondition, match="no matching index"):
+        T.query(T.b == "x").order(T.when).fetch()
+
+
+def test_google_cloud_datastore_reads_writes_and_counts(client):
+    key = client.key("T", "x")
+    entity = datastore.Entity(key, exclude_from_indexes=("note",))
+    entity.update(a=1, note="n", tags=["p", "q"], when=datetime.datetime.now(datetime.UTC))
+    client.put(entity)
+    assert client.get(key) == entity
+    other = datastore.Entity(client.key("T"))
+    other["a"] = 2
+    client.put(other)
+    assert other.key.id
+    query = client.query(kind="T", order=["-a"])
+    assert [each.key for each in query.fetch()] == [other.key, key]
+    counted = client.aggregation_query(client.query(kind="T")).count(alias="all").fetch()
+    assert [result.value for page in counted for result in page] == [2]
+    with client.transaction() as transaction:
+        found = client.get(key)
+        found["a"] = 5
+        transaction.put(found)
+    assert client.get(key)["a"] == 5
+    with pytest.raises(google.api_core.exceptions.Aborted), client.transaction() as transaction:
+        found = client.get(key)
+        client._datastore_api.commit(
+            request={
+                "project_id": "test", "mode": 2,
+                "mutations": [{"upsert": datastore.helpers.entity_to_protobuf(entity)._pb}],
+            }
+        )  # fmt: skip
+        transaction.put(found)
+    assert len(client.allocate_ids(client.key("T"), 3)) == 3
+    client.reserve_ids_multi([client.key("T", 77)])
+    client.delete_multi([key, other.key])
+    assert list(query.fetch()) == []
+
+
+def test_google_cloud_datastore_pages(client):
+    for start in (0, 500):
+        client.put_multi(
+            [datastore.Entity(client.key("T", n + 1)) for n in range(start, start + 500)]
+        )
+    pages = client.query(kind="T").fetch()
+    sizes = [len(list(page)) for page in pages.pages]
+    assert sizes == [300, 300, 300, 100]
+    assert len(list(client.query(kind="T").fetch(offset=950))) == 50
+
+
+def commit(service):
+    return service.put(service.key("T", 1), a=1)
+
+
+def test_an_interceptor_may_refuse_before_and_after_the_call(engine, make_service, refused):
+    seen = []
+
+    def intercept(method, request, proceed):
+        seen.append((method, type(request).__name__))
+        if method != "Commit":
+            return proceed()
+        if len(seen) == 1:
+            raise errors.Unavailable("before")
+        proceed()
+        raise errors.DeadlineExceeded("after")
+
+    service = make_service(inprocess.Channel(engine, interceptor=intercept))
+    with refused("UNAVAILABLE", "before"):
+        commit(service)
+    assert service.get(service.key("T", 1)) is None
+    with refused("DEADLINE_EXCEEDED", "after"):
+        commit(service)
+    assert service.get(service.key("T", 1)) == {"a": 1}
+    assert seen[0] == ("Commit", "CommitRequest")
+
+
+def test_a_refusal_is_a_finished_call_and_an_error(engine):
+    with inprocess.Channel(engine) as channel:
+        method = channel.unary_unary("/google.datastore.v1.Datastore/Commit")
+        called = []
+        future = method.future(messages.CommitRequest(), timeout=1, metadata=[("a", "b")])
+        future.add_done_callback(called.append)
+        assert called == [future]
+        assert isinstance(future, grpc.RpcError)
+        assert future.exception() is future
+        assert (future.code(), future.done(), future.running()) == (
+            grpc.StatusCode.INVALID_ARGUMENT, True, False,
+        )  # fmt: skip
+        assert future.traceback() is not None
+        with pytest.raises(inprocess.CallError):
+            future.result()
+        with pytest.raises(inprocess.CallError):
+            method.with_call(messages.CommitRequest())
+
+
+def test_an_answer_is_a_finished_call(engine):
+    channel = inprocess.Channel(engine)
+    method = channel.unary_unary(
+        "/google.datastore.v1.Datastore/Lookup", messages.LookupRequest.SerializeToString
+    )
+    request = messages.LookupRequest(project_id="p")
+    response, call = method.with_call(request, wait_for_ready=True, compression=None)
+    assert isinstance(response, bytes)
+    assert call.code() is grpc.StatusCode.OK
+    assert not (call.cancel() or call.cancelled() or call.is_active() or call.add_callback(print))
+    assert (call.details(), call.initial_metadata(), call.trailing_metadata()) == ("", (), ())
+    assert (call.exception(), call.traceback(), call.time_remaining()) == (None, None, None)
+    by_bytes = channel.unary_unary("/google.datastore.v1.Datastore/Lookup")
+    assert messages.LookupResponse.FromString(by_bytes(request.SerializeToString()))
+
+
+def test_a_channel_is_always_ready_and_has_no_streams(engine):
+    channel = inprocess.Channel(engine)
+    states = []
+    channel.subscribe(states.append)
+    channel.unsubscribe(states.append)
+    assert states == [grpc.ChannelConnectivity.READY]
+    for kind in (channel.unary_stream, channel.stream_unary, channel.stream_stream):
+        with pytest.raises(NotImplementedError):
+            kind("/x")
+
+
+def test_a_fault_of_the_engine_is_permanent_and_logged(engine, monkeypatch, make_service, caplog):
+    service = make_service(inprocess.Channel(engine))
+    monkeypatch.setitem(engine._methods, "Lookup", lambda _: 1 / 0)
+    with pytest.raises(grpc.RpcError) as caught:
+        service.get(service.key("T", 1))
+    assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert "Lookup failed" in caplog.text
+
+
+def test_importing_the_door_loads_neither_ndb_nor_flask_nor_yaml():
+    program = (
+        "import sys, emulator.inprocess; "
+        "print([m for m in ('google.cloud.ndb', 'flask', 'yaml') if m in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,87 @@
+import os
+import signal
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+import emulator.__main__
+from emulator import inprocess, server, testing
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "emulator", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "GRPC_VERBOSITY": "NONE"},
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service, number):
+    child = start("--port", 0, "--data", tmp_path / "data")
+    first, second = child.stdout.readline(), child.stdout.readline()
+    assert first.startswith("export DATASTORE_EMULATOR_HOST=localhost:")
+    assert second == "export DATASTORE_PROJECT_ID=test\n"
+    with grpc.insecure_channel(first.strip().partition("=")[2]) as channel:
+        service = make_service(channel)
+        service.put(service.key("T", 1), a=1)
+    child.send_signal(number)
+    _, complaints = child.communicate(timeout=20)
+    assert (child.returncode, complaints) == (0, "")
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        service = make_service(inprocess.Channel(engine))
+        assert service.get(service.key("T", 1)) == {"a": 1}
+
+
+def test_pessimistic_concurrency_is_not_available_yet(capsys):
+    arguments = ["--port", "0", "--in-memory", "--concurrency", "pessimistic"]
+    assert emulator.__main__.main(arguments) == 2
+    assert "not available yet" in capsys.readouterr().err
+
+
+def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
+    bad = tmp_path / "index.yaml"
+    assert emulator.__main__.main(["--port", "0", "--in-memory", "--indexes", str(bad)]) == 1
+    bad.write_text("indexes: 5")
+    assert emulator.__main__.main(["--port", "0", "--in-memory", "--indexes", str(bad)]) == 1
+    assert "index.yaml" in capsys.readouterr().err
+
+
+def test_a_taken_port_ends_the_program(engine, capsys, monkeypatch):
+    def refuse(*_):
+        raise OSError("localhost:1 cannot be had")
+
+    monkeypatch.setattr(server, "start", refuse)
+    assert emulator.__main__.main(["--port", "1", "--in-memory"]) == 1
+    assert "cannot be had" in capsys.readouterr().err
+
+
+def test_a_taken_address_is_an_os_error(engine):
+    running = server.start(engine, "localhost", 0)
+    with pytest.raises(OSError, match="cannot be had"):
+        server.start(engine, "localhost", running.port)
+    running.stop()
+
+
+def test_a_server_without_an_engine_opens_its_own(tmp_path, index_yaml, make_service):
+    with (
+        testing.running_server(path=tmp_path / "data", indexes=index_yaml) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        service = make_service(channel)
+        service.put(service.key("T", 1), a=1, b=2)
+        assert service.names(order=["a", "b"]) == [1]
+
+
+def test_sixty_open_transactions_do_not_block_a_commit(make_service):
+    with testing.running_server() as address, grpc.insecure_channel(address) as channel:
+        service = make_service(channel)
+        begun = [service.begin() for _ in range(60)]
+        for transaction in begun:
+            service.get(service.key("T", 1), transaction=transaction)
+        service.put(service.key("T", 1), a=1)
+        assert service.get(service.key("T", 1)) == {"a": 1}

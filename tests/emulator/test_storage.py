@@ -1,0 +1,290 @@
+"""The data file, with real processes where it matters."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from emulator import errors, inprocess, storage
+
+WRITER = """
+import sys
+from emulator import inprocess, messages
+channel = inprocess.Channel(inprocess.open_engine(sys.argv[1]))
+commit = channel.unary_unary("/google.datastore.v1.Datastore/Commit", None,
+                             messages.CommitResponse.FromString)
+number = int(sys.argv[2])
+while True:
+    request = messages.CommitRequest(project_id="test", mode=2)
+    for half in ("left", "right"):
+        entity = request.mutations.add().upsert
+        entity.key.partition_id.project_id = "test"
+        entity.key.path.add(kind=half, id=number)
+        entity.properties["n"].integer_value = number
+    commit(request)
+    print(number, flush=True)
+    number += 1
+"""
+
+COUNTER = """
+import sys
+import grpc
+from google.cloud import ndb
+from emulator import inprocess, testing
+
+class Counter(ndb.Model):
+    n = ndb.IntegerProperty()
+
+client = testing.ndb_client(inprocess.Channel(inprocess.open_engine(sys.argv[1])))
+
+def increment():
+    counter = Counter.get_by_id("c") or Counter(id="c", n=0)
+    counter.n += 1
+    counter.put()
+
+for _ in range(int(sys.argv[2])):
+    while True:
+        with client.context():
+            try:
+                ndb.transaction(increment, retries=0)
+            except Exception as error:
+                if "contention" not in str(error):
+                    raise
+            else:
+                break
+print("done")
+"""
+
+
+def start(program, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+
+
+def opened(path, make_service, **options):
+    engine = inprocess.open_engine(path, **options)
+    return engine, make_service(inprocess.Channel(engine))
+
+
+def test_the_tables_are_these(tmp_path, make_service):
+    engine, _ = opened(tmp_path / "data", make_service)
+    engine.close()
+    with sqlite3.connect(tmp_path / "data") as connection:
+        tables = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1"
+        )
+        assert [name for (name,) in tables] == [
+            "composites", "entities", "index_entries", "indexes", "reserved", "state",
+        ]  # fmt: skip
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "data") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(errors.FailedPrecondition, match="format 99"):
+        inprocess.open_engine(tmp_path / "data")
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "data") as connection:
+        connection.execute("CREATE TABLE other (x)")
+    connection.close()
+    with pytest.raises(errors.FailedPrecondition):
+        inprocess.open_engine(tmp_path / "data")
+
+
+def test_a_closed_and_reopened_file_holds_everything(tmp_path, make_service):
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", 1), a=1)
+    first = service.call("AllocateIds", keys=[service.key("T")]).keys[0]
+    engine.close()
+    engine, service = opened(tmp_path / "data", make_service)
+    with engine:
+        assert service.names("T", ("a", "=", 1)) == [1]
+        assert service.call("AllocateIds", keys=[service.key("T")]).keys[0] != first
+
+
+def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
+    tmp_path, make_service, index_yaml, refused
+):
+    engine, service = opened(tmp_path / "data", make_service)
+    for n in range(1, 4):
+        service.put(service.key("T", n), c=1, a=-n)
+        service.put(service.key("T", n + 10, namespace="n"), c=1, a=-n)
+    engine.close()
+    engine, service = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    assert service.names("T", ("c", "=", 1), order=["a"]) == [3, 2, 1]
+    assert service.names("T", ("c", "=", 1), order=["a"], namespace="n") == [13, 12, 11]
+    service.put(service.key("T", 9), c=1, a=-9)
+    assert service.names("T", ("c", "=", 1), order=["a"]) == [9, 3, 2, 1]
+    engine.close()
+    engine, service = opened(tmp_path / "data", make_service)
+    assert service.names("T", ("c", "=", 1), order=["a"]) == [9, 3, 2, 1]
+    engine.close()
+    index_yaml.write_text("indexes: []")
+    engine, service = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    with engine, refused("FAILED_PRECONDITION"):
+        service.names("T", ("c", "=", 1), order=["a"])
+    with sqlite3.connect(tmp_path / "data") as connection:
+        assert connection.execute("SELECT count(*) FROM composites").fetchone() == (0,)
+    connection.close()
+
+
+def test_an_open_engine_follows_indexes_that_another_one_defines(
+    tmp_path, make_service, index_yaml
+):
+    first, early = opened(tmp_path / "data", make_service)
+    early.put(early.key("T", 1), c=1, a=1)
+    second, late = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    early.put(early.key("T", 2), c=1, a=0)
+    assert late.names("T", ("c", "=", 1), order=["a"]) == [2, 1]
+    assert early.names("T", ("c", "=", 1), order=["a"]) == [2, 1]
+    first.close()
+    second.close()
+
+
+def test_an_open_snapshot_outlives_a_new_index(tmp_path, make_service, index_yaml):
+    first, early = opened(tmp_path / "data", make_service)
+    early.put(early.key("T", 1), a=1)
+    transaction = early.begin(read_only={})
+    assert early.names("T", transaction=transaction) == [1]
+    second, late = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    late.put(late.key("T", 2), a=1)
+    assert early.names(order=["a"], transaction=transaction) == [1]
+    assert early.names(order=["a"]) == [1, 2]
+    first.close()
+    second.close()
+
+
+def test_an_engine_in_memory_leaves_nothing_behind(tmp_path, monkeypatch, make_service):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine, service = opened(None, make_service)
+    service.put(service.key("T", 1))
+    assert list(tmp_path.iterdir())
+    engine.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_closed_engine_is_unavailable(make_service, refused):
+    engine, service = opened(None, make_service)
+    transaction = service.begin()
+    service.get(service.key("T", 1), transaction=transaction)
+    engine.close()
+    for call in (
+        lambda: service.put(service.key("T", 1)),
+        lambda: service.get(service.key("T", 1)),
+    ):
+        with refused("UNAVAILABLE"):
+            call()
+
+
+def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
+    tmp_path, make_service, monkeypatch, refused
+):
+    monkeypatch.setattr(storage, "_BUSY_SECONDS", 0.01)
+    engine, service = opened(tmp_path / "data", make_service)
+    other = sqlite3.connect(tmp_path / "data", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with engine:
+        with refused("UNAVAILABLE", "busy"):
+            service.put(service.key("T", 1))
+        assert service.get(service.key("T", 1)) is None
+        other.rollback()
+        service.put(service.key("T", 1))
+    other.close()
+
+
+def test_a_full_disk_is_resource_exhausted(tmp_path, make_service, refused, unindexed):
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", 1))
+    writer = engine._storage._connections.writer
+    writer.execute("PRAGMA max_page_count = 1")
+    with engine, refused("RESOURCE_EXHAUSTED"):
+        service.put(service.key("T", 1), a=unindexed("x" * 100_000))
+
+
+def test_other_faults_of_the_file_are_permanent_and_logged(tmp_path, make_service, refused, caplog):
+    engine, service = opened(tmp_path / "data", make_service)
+    with sqlite3.connect(tmp_path / "data") as connection:
+        connection.execute("DROP TABLE reserved")
+    connection.close()
+    with engine, refused("FAILED_PRECONDITION", "no such table"):
+        service.call("ReserveIds", keys=[service.key("T", 1)])
+    assert "ReserveIds failed" in caplog.text
+
+
+def test_more_connections_than_are_kept_are_closed(make_service, monkeypatch):
+    monkeypatch.setattr(storage, "_MAX_IDLE", 1)
+    engine, service = opened(None, make_service)
+    with engine:
+        begun = [service.begin() for _ in range(3)]
+        for transaction in begun:
+            service.get(service.key("T", 1), transaction=transaction)
+        for transaction in begun:
+            service.rollback(transaction)
+        assert len(engine._storage._connections.idle) == 1
+
+
+def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", "parent"), a=1)
+    transaction = service.begin()
+    assert service.names(order=["a"], transaction=transaction) == ["parent"]
+    child = os.fork()
+    if not child:
+        try:
+            assert service.names(order=["a"]) == ["parent"]
+            service.put(service.key("T", "child"), a=2)
+            assert engine._transactions._open == {}
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert service.names(order=["a"], transaction=transaction) == ["parent"]
+    assert service.names(order=["a"]) == ["parent", "child"]
+    service.put(service.key("T", "after"), a=3)
+    engine.close()
+
+
+@pytest.mark.slow
+def test_acknowledged_commits_survive_kill_9_and_none_is_half_there(tmp_path, make_service):
+    chance = random.Random(20260117)
+    acknowledged = 0
+    for _ in range(6):
+        child = start(WRITER, tmp_path / "data", acknowledged + 1)
+        for _ in range(chance.randint(1, 60)):
+            acknowledged = int(child.stdout.readline())
+        child.send_signal(signal.SIGKILL)
+        seen = [int(line) for line in child.stdout.read().split("\n")[:-1]]
+        child.wait()
+        child.stdout.close()
+        acknowledged = max([acknowledged, *seen])
+        engine, service = opened(tmp_path / "data", make_service)
+        with engine:
+            left, right = (service.names(half) for half in ("left", "right"))
+            assert left == right
+            assert left[:acknowledged] == list(range(1, acknowledged + 1))
+            assert len(left) <= acknowledged + 1
+            assert service.names("left", order=["n"]) == left
+            acknowledged = len(left)
+
+
+@pytest.mark.slow
+def test_two_processes_increment_one_counter_and_lose_nothing(tmp_path, make_service):
+    inprocess.open_engine(tmp_path / "data").close()
+    children = [start(COUNTER, tmp_path / "data", 40) for _ in range(2)]
+    assert [child.communicate(timeout=60)[0] for child in children] == ["done\n"] * 2
+    engine, service = opened(tmp_path / "data", make_service)
+    with engine:
+        assert service.get(service.key("Counter", "c")) == {"n": 80}
