@@ -1,0 +1,103 @@
+"""The application: the store's context around every request, and nothing left behind."""
+
+import concurrent.futures
+import json
+import logging
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from google.cloud import ndb
+
+from comments import datastore, errors, models
+
+THREAD = "/api/v1/sites/demo/comments?thread="
+
+
+def is_inside() -> bool:
+    return ndb.context.get_context(raise_context_error=False) is not None
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/nothing", THREAD + "t", THREAD, "/api/v1/nothing", "/widget/x.js"]
+)
+def test_a_request_leaves_its_thread_outside_the_store(client: FlaskClient, path: str) -> None:
+    for method in ("GET", "HEAD", "POST", "OPTIONS"):
+        client.open(path, method=method)
+        assert not is_inside()
+
+
+def test_a_failure_of_any_kind_leaves_its_thread_outside(
+    app: flask.Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.get("/fails")
+    def fails() -> str:
+        raise RuntimeError("canary")
+
+    @app.get("/exits")
+    def exits() -> str:
+        raise SystemExit
+
+    client = app.test_client()
+    with caplog.at_level(logging.ERROR):
+        response = client.get("/fails")
+    assert response.status_code == 500
+    assert json.loads(response.text)["code"] == "internal"
+    assert "canary" not in response.text
+    assert "canary" in caplog.text
+    with pytest.raises(SystemExit):
+        client.get("/exits")
+    assert not is_inside()
+
+
+def test_error_handlers_are_inside_the_store(app: flask.Flask) -> None:
+    @app.errorhandler(errors.Conflict)
+    def handle(_: errors.Conflict) -> str:
+        return str(datastore.get(models.site_key("nothing")))
+
+    @app.get("/conflicts")
+    def conflicts() -> str:
+        raise errors.Conflict("x")
+
+    assert app.test_client().get("/conflicts").text == "None"
+
+
+def test_a_write_around_the_owner_is_our_fault(
+    app: flask.Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.get("/around")
+    def around() -> str:
+        writes = datastore.Writes("web", delete=(models.comment_key("a" * 26),))
+        datastore.transaction(lambda: datastore.apply(writes))
+        return ""
+
+    response = app.test_client().get("/around")
+    assert response.status_code == 500
+    assert json.loads(response.text)["code"] == "internal"
+    assert "Comment" not in response.text
+    assert "UnownedWrite" in caplog.text
+
+
+def test_requests_of_many_threads_do_not_mix(app: flask.Flask, client: FlaskClient) -> None:
+    def work(number: int) -> tuple[int, int]:
+        """Post as many comments to an own thread as its number says; count what it shows."""
+        own = app.test_client()
+        for _ in range(number % 4):
+            sent = {"name": f"Guest {number}", "body": f"by {number}"}
+            own.post(f"{THREAD}{number}", json=sent)
+        page = json.loads(own.get(f"{THREAD}{number}").text)
+        assert {row["html"] for row in page["comments"]} <= {f"<p>by {number}</p>\n"}
+        return number % 4, page["total"]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for expected, total in pool.map(work, range(24)):
+            assert total == expected
+
+
+def test_the_commands_are_there(app: flask.Flask) -> None:
+    assert {"site", "import", "repair"} <= set(app.cli.commands)
+
+
+def test_debugging_is_off(app: flask.Flask) -> None:
+    assert not app.debug
+    assert not app.config["PROPAGATE_EXCEPTIONS"]

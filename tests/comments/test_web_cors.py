@@ -1,0 +1,181 @@
+"""Which pages may call the API: everyone may read, registered origins may write."""
+
+import json
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import datastore, records, sites
+
+THREAD = "/api/v1/sites/demo/comments?thread=t"
+REGISTERED = "http://localhost:8080"
+SENT = {"name": "Ann", "body": "Hello"}
+ALLOW = "Access-Control-Allow-Origin"
+
+FOREIGN = [
+    "null",
+    "",
+    "*",
+    "https://localhost:8080",
+    "http://localhost:8081",
+    "http://localhost:80801",
+    "http://localhost:8080.evil.com",
+    "https://localhost",
+    "http://localhost:8080/",
+    "http://localhost:8080@evil.com",
+    "http://evillocalhost:8080",
+    "http://sub.localhost:8080",
+    "HTTP://LOCALHOST:8080",
+    "http://localhost:8080 http://evil.com",
+    "http://evil.com",
+    "file://",
+]
+
+
+def writes(client: FlaskClient) -> list[tuple[str, str]]:
+    posted = json.loads(client.post(THREAD, json=SENT).text)
+    one = f"/api/v1/comments/{posted['comment']['id']}"
+    return [
+        ("POST", THREAD),
+        ("PATCH", one),
+        ("DELETE", one),
+        ("POST", "/api/v1/sites/demo/preview"),
+        ("POST", "/api/v1/sites/demo/counts"),
+    ]
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_a_page_elsewhere_may_not_write(client: FlaskClient, origin: str) -> None:
+    for method, path in writes(client):
+        response = client.open(path, method=method, json=SENT, headers={"Origin": origin})
+        assert response.status_code == 403
+        assert json.loads(response.text)["code"] == "origin-not-allowed"
+        assert ALLOW not in response.headers
+        assert "Origin" in response.headers["Vary"]
+    assert json.loads(client.get(THREAD).text)["total"] == 1
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_a_page_elsewhere_is_told_nothing_by_a_preflight(client: FlaskClient, origin: str) -> None:
+    for _, path in writes(client):
+        response = client.options(path, headers={"Origin": origin})
+        assert response.status_code == 204
+        assert not [name for name in response.headers if name[0].startswith("Access-Control")]
+
+
+def test_null_is_no_origin_even_when_registered(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        row = sites.get("demo")
+        kept = datastore.kept("sites", sites._Copies)
+        kept.keep("demo", records.Site("demo", ("null", *row.origins), row.digits, row.width))
+    response = client.post(THREAD, json=SENT, headers={"Origin": "null"})
+    assert (response.status_code, response.headers.get(ALLOW)) == (403, None)
+
+
+def test_a_registered_page_may_write(client: FlaskClient) -> None:
+    response = client.post(THREAD, json=SENT, headers={"Origin": REGISTERED})
+    assert response.status_code == 201
+    assert response.headers[ALLOW] == REGISTERED
+    assert "Access-Control-Allow-Credentials" not in response.headers
+    assert "Origin" in response.headers["Vary"]
+
+
+def test_a_registered_page_may_read_why_it_was_refused(client: FlaskClient) -> None:
+    headers = {"Origin": REGISTERED}
+    (_, thread), (_, one), *_ = writes(client)
+    refusals = [
+        client.post(thread, json={}, headers=headers),
+        client.post(thread, data="x" * 100_000, headers=headers, content_type="application/json"),
+        client.post(thread, data="x", headers=headers),
+        client.patch(one, json={"body": "b"}, headers=headers),
+        client.patch(one, json={"body": "b"}, headers={**headers, "Authorization": "Bearer a.b.c"}),
+    ]
+    assert [response.status_code for response in refusals] == [400, 413, 415, 401, 401]
+    for response in refusals:
+        assert response.headers[ALLOW] == REGISTERED
+
+
+def test_a_preflight_names_what_is_allowed(client: FlaskClient) -> None:
+    asked = {
+        "Origin": REGISTERED,
+        "Access-Control-Request-Method": "PATCH",
+        "Access-Control-Request-Headers": "content-type, authorization",
+        "Access-Control-Request-Private-Network": "true",
+    }
+    for _, path in writes(client):
+        response = client.options(path, headers=asked)
+        assert response.status_code == 204
+        assert response.headers[ALLOW] == REGISTERED
+        assert "PATCH" in response.headers["Access-Control-Allow-Methods"]
+        allowed = response.headers["Access-Control-Allow-Headers"].split(", ")
+        assert allowed == ["Content-Type", "Authorization", "Idempotency-Key", "If-Match"]
+        assert int(response.headers["Access-Control-Max-Age"]) <= 600
+        assert "Origin" in response.headers["Vary"]
+        assert "Access-Control-Allow-Private-Network" not in response.headers
+        assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/sites/other/comments?thread=t", "/api/v1/comments/" + "a" * 26]
+)
+def test_a_preflight_for_what_is_not_there_allows_nothing(client: FlaskClient, path: str) -> None:
+    response = client.options(path, headers={"Origin": REGISTERED})
+    assert (response.status_code, response.headers.get(ALLOW)) == (204, None)
+
+
+def test_a_call_without_a_page_may_write(client: FlaskClient) -> None:
+    response = client.post(THREAD, json=SENT)
+    assert (response.status_code, response.headers.get(ALLOW)) == (201, None)
+
+
+def test_the_services_own_page_may_write(client: FlaskClient) -> None:
+    response = client.post(THREAD, json=SENT, headers={"Origin": "http://localhost"})
+    assert response.status_code == 201
+    assert ALLOW not in response.headers
+
+
+def test_the_browser_says_which_page_is_ours_behind_a_proxy(client: FlaskClient) -> None:
+    headers = {"Origin": "https://comments.example", "Sec-Fetch-Site": "same-origin"}
+    assert client.post(THREAD, json=SENT, headers=headers).status_code == 201
+    for site in ("same-site", "cross-site", "none"):
+        response = client.post(THREAD, json=SENT, headers={**headers, "Sec-Fetch-Site": site})
+        assert response.status_code == 403
+
+
+@pytest.mark.parametrize("origin", [*FOREIGN, REGISTERED])
+@pytest.mark.parametrize("path", [THREAD, THREAD + "&limit=0", "/api/v1/nothing"])
+def test_anyone_may_read_what_is_public(client: FlaskClient, origin: str, path: str) -> None:
+    response = client.get(path, headers={"Origin": origin})
+    assert response.headers[ALLOW] == "*"
+    assert "Access-Control-Allow-Credentials" not in response.headers
+    assert "Origin" in response.headers["Vary"]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "text/plain",
+        "application/x+json",
+        "application/json;text/plain",
+        "multipart/form-data",
+    ],
+)
+def test_a_form_cannot_write(client: FlaskClient, content_type: str | None) -> None:
+    for path in [path for method, path in writes(client) if method == "POST"]:
+        response = client.post(path, data=json.dumps(SENT), content_type=content_type)
+        assert response.status_code == 415
+    assert json.loads(client.get(THREAD).text)["total"] == 1
+
+
+def test_an_edit_takes_json_only(client: FlaskClient) -> None:
+    posted = json.loads(client.post(THREAD, json=SENT).text)
+    response = client.patch(
+        f"/api/v1/comments/{posted['comment']['id']}",
+        data='{"body": "x"}',
+        content_type="text/plain",
+        headers={"Authorization": f"Bearer {posted['token']}"},
+    )
+    assert response.status_code == 415
