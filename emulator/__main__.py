@@ -5,13 +5,27 @@ and then lets running requests finish.
 """
 
 import argparse
+import importlib.util
 import signal
 import sys
 import threading
+import types
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulator import errors, inprocess, server
+_CLIENT = "google.cloud.datastore_v1"
+
+if __name__ == "__main__":
+    # The message definitions lie inside the client library, and importing that takes longer than
+    # everything else together. This process is no client: a bare package in its place, with the
+    # same files below it, halves the time to the first answer.
+    found = importlib.util.find_spec(_CLIENT)
+    if found is not None and found.submodule_search_locations is not None:
+        package = types.ModuleType(_CLIENT)
+        package.__path__ = list(found.submodule_search_locations)
+        sys.modules[_CLIENT] = package
+
+from emulator import errors, inprocess, server  # noqa: E402 - only behind the bare package
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,8 +22,3 @@ class ReadSet:
     entities: dict[bytes, int] = field(default_factory=dict)
     ranges: set[tuple[IndexName, bytes, bytes]] = field(default_factory=set)
     entries: set[tuple[IndexName, bytes]] = field(default_factory=set)
-
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether nothing was read."""
-        return not (self.entities or self.ranges or self.entries)

@@ -17,8 +17,6 @@ _ID_BITS = 52  # the highest id stays below 2^53, so JavaScript keeps it
 _ID_MASK = (1 << _ID_BITS) - 1
 _ID_FACTOR = 0x9E37_79B9_7F4A5  # odd, so that multiplying is a bijection
 
-_FIELD_OF = {"insert": "insert", "update": "update", "upsert": "upsert"}
-
 
 @dataclass(frozen=True, slots=True)
 class Write:

@@ -1,6 +1,8 @@
 """The channel object, under the client libraries that are used with it."""
 
-import datetime
+# ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
+
+import datetime as dt
 import subprocess
 import sys
 
@@ -45,7 +47,7 @@ def client(channel):
 
 
 def test_ndb_models_come_back_as_they_were_put(context):
-    when = datetime.datetime(2020, 1, 2, 3, 4, 5, 678)
+    when = dt.datetime(2020, 1, 2, 3, 4, 5, 678)
     made = T(
         a=1, b=["x", "y"], when=when, text="t" * 2000, packed=b"z" * 5000,
         part=Part(name="p"), data={"k": [1]},
@@ -55,7 +57,7 @@ def test_ndb_models_come_back_as_they_were_put(context):
     assert found is not made
     assert found.to_dict() == made.to_dict()
     assert T.query(T.part.name == "p").get().key == key
-    assert T.query(T.when > datetime.datetime(2020, 1, 1)).get(projection=[T.when]).when == when
+    assert T.query(T.when > dt.datetime(2020, 1, 1)).get(projection=[T.when]).when == when
     key.delete()
     assert key.get() is None
 
@@ -125,7 +127,7 @@ def test_ndb_raises_the_error_of_a_missing_index(context):
 def test_google_cloud_datastore_reads_writes_and_counts(client):
     key = client.key("T", "x")
     entity = datastore.Entity(key, exclude_from_indexes=("note",))
-    entity.update(a=1, note="n", tags=["p", "q"], when=datetime.datetime.now(datetime.UTC))
+    entity.update(a=1, note="n", tags=["p", "q"], when=dt.datetime.now(dt.UTC))
     client.put(entity)
     assert client.get(key) == entity
     other = datastore.Entity(client.key("T"))
@@ -141,7 +143,10 @@ def test_google_cloud_datastore_reads_writes_and_counts(client):
         found["a"] = 5
         transaction.put(found)
     assert client.get(key)["a"] == 5
-    with pytest.raises(google.api_core.exceptions.Aborted), client.transaction() as transaction:
+    with (  # noqa: PT012 - the commit at the end raises
+        pytest.raises(google.api_core.exceptions.Aborted),
+        client.transaction() as transaction,
+    ):
         found = client.get(key)
         client._datastore_api.commit(
             request={
@@ -221,7 +226,9 @@ def test_an_answer_is_a_finished_call(engine):
     response, call = method.with_call(request, wait_for_ready=True, compression=None)
     assert isinstance(response, bytes)
     assert call.code() is grpc.StatusCode.OK
-    assert not (call.cancel() or call.cancelled() or call.is_active() or call.add_callback(print))
+    assert [call.cancel(), call.cancelled(), call.is_active(), call.add_callback(print)] == [
+        False
+    ] * 4
     assert (call.details(), call.initial_metadata(), call.trailing_metadata()) == ("", (), ())
     assert (call.exception(), call.traceback(), call.time_remaining()) == (None, None, None)
     by_bytes = channel.unary_unary("/google.datastore.v1.Datastore/Lookup")

@@ -1,4 +1,6 @@
-import datetime
+# ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
+
+import datetime as dt
 import math
 
 import grpc
@@ -21,7 +23,7 @@ def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service):
 
 def test_every_type_has_its_place_in_the_order_of_values(service):
     ordered = [
-        None, -5, 3, datetime.datetime(1970, 1, 1, microsecond=4), 5, False, True,
+        None, -5, 3, dt.datetime(1970, 1, 1, microsecond=4), 5, False, True,
         b"a", "", "B", "a", "\uffff", "\U0001f600", -math.inf, -1.5, 0.0, 1.5, math.inf, math.nan,
         (1.0, 2.0), (1.0, 3.0), service.key("A", 1), service.key("A", 1, "K", 2),
         service.key("A", 2), service.key("A", "x"),
@@ -33,7 +35,7 @@ def test_every_type_has_its_place_in_the_order_of_values(service):
     assert service.names("T", ("v", ">", 5)) == expected[5:]
     assert service.names("T", ("v", "<", "B")) == expected[:9]
     for place, value in enumerate(ordered):
-        if not isinstance(value, datetime.datetime):
+        if not isinstance(value, dt.datetime):
             assert service.names("T", ("v", "=", value)) == [place + 1]
 
 
@@ -284,7 +286,7 @@ def test_projections_give_each_combination_of_values_once_with_meaning_18(servic
         service,
         (1, {"a": [1, 2], "b": ["x", "y"]}),
         (2, {"a": 3}),
-        (3, {"a": datetime.datetime(2020, 1, 1), "b": "z"}),
+        (3, {"a": dt.datetime(2020, 1, 1), "b": "z"}),
     )
     found = service.results(service.query(projection=["a", "b"]))
     stamp = 1_577_836_800_000_000
@@ -319,10 +321,10 @@ def test_projected_values_come_back_as_they_were_stored(service):
     put_all(service, *((n + 1, {"v": value}) for n, value in enumerate(stored)))
     found = service.results(service.query(projection=["v"]))
     values = {last_id(r): r.entity.properties["v"] for r in found}
-    for number, value in enumerate(stored):
-        value = service.value(value)
-        value.meaning = 18
-        assert values[number + 1] == value
+    for number, given in enumerate(stored):
+        expected = service.value(given)
+        expected.meaning = 18
+        assert values[number + 1] == expected
 
 
 def test_illegal_projections_are_refused(service, refused):

@@ -1,8 +1,12 @@
-import datetime
+# ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
+
+import datetime as dt
 import math
 
 import pytest
 from google.protobuf import timestamp_pb2
+
+from emulator import writes
 
 
 def test_every_value_comes_back_exactly_as_it_was_put(service, unindexed, make_service):
@@ -196,8 +200,6 @@ def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(service, re
 
 
 def test_ids_in_use_or_reserved_are_passed_over(near, monkeypatch):
-    from emulator import writes
-
     monkeypatch.setattr(writes, "scatter", lambda counter, _seed: counter)
     near.put(near.key("T", 1))
     near.call("ReserveIds", keys=[near.key("T", 2)])
@@ -290,8 +292,6 @@ def test_the_product_of_arrays_in_a_composite_index_is_limited(service, refused)
 
 
 def test_values_without_a_place_are_refused(service, refused):
-    from google.protobuf import message as _  # noqa: F401
-
     empty = service.value(None)
     empty.ClearField("null_value")
     excluded = service.value([1])
@@ -368,8 +368,8 @@ def test_dotted_property_names_are_legal(service):
 
 
 def test_datetimes_outside_of_the_epoch_sort_by_time(service):
-    early = datetime.datetime(1, 1, 1)
+    early = dt.datetime(1, 1, 1)
     service.put(service.key("T", 1), t=early)
-    service.put(service.key("T", 2), t=datetime.datetime(9999, 12, 31))
+    service.put(service.key("T", 2), t=dt.datetime(9999, 12, 31))
     assert service.names(order=["t"]) == [1, 2]
     assert service.names("T", ("t", "=", early)) == [1]
