@@ -8,7 +8,6 @@ import flask
 
 _API = "/api/"
 _WIDGET = "/widget/"
-_ERROR = 400
 
 _EVERYWHERE = {
     "X-Content-Type-Options": "nosniff",
@@ -34,14 +33,14 @@ def add(response: flask.Response) -> flask.Response:
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
         "Cross-Origin-Resource-Policy": _resource_policy(path),
+        # What says nothing, errors among it, is kept by nobody.
+        "Cache-Control": "no-store",
     }
     if path.startswith(_API):
         found["X-Robots-Tag"] = "noindex"
         response.vary.add("Origin")
     for name, value in found.items():
         response.headers.setdefault(name, value)
-    if response.status_code >= _ERROR or "Cache-Control" not in response.headers:
-        response.headers["Cache-Control"] = "no-store"
     return response
 
 

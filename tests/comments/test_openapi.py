@@ -1,10 +1,13 @@
 """The OpenAPI document: valid, and exactly the routes there are."""
 
+import json
 import re
 
 import flask
 import msgspec
+import openapi_schema_validator
 import openapi_spec_validator
+from flask.testing import FlaskClient
 
 from comments.web import openapi, shapes
 
@@ -20,6 +23,42 @@ def test_the_document_is_valid_openapi() -> None:
 
 def test_every_route_is_described_and_every_description_routed(app: flask.Flask) -> None:
     assert _routes(app) == {(item.method, item.path) for item in openapi.OPERATIONS}
+
+
+def test_every_answer_is_as_described(client: FlaskClient) -> None:
+    thread = "/api/v1/sites/demo/comments?thread=t"
+    sent = {"name": "Ann", "body": "Hello"}
+    posted = client.post(thread, json=sent)
+    said = json.loads(posted.text)
+    reply = json.loads(client.post(thread, json={**sent, "parent": said["comment"]["id"]}).text)
+    one = f"/api/v1/comments/{reply['comment']['id']}"
+    own = {"Authorization": f"Bearer {said['token']}"}
+    first = f"/api/v1/comments/{said['comment']['id']}"
+    answers = {
+        "PostedComment": [posted],
+        "OneComment": [client.get(one)],
+        "Preview": [client.post("/api/v1/sites/demo/preview", json={"body": "x"})],
+        "Counts": [client.post("/api/v1/sites/demo/counts", json={"threads": ["t"]})],
+        "ChangedComment": [
+            client.patch(first, json={"body": "x"}, headers=own),
+            client.delete(first, headers=own),
+        ],
+        "CommentPage": [client.get(thread), client.get(f"{first}/replies")],
+        "Problem": [client.get("/nothing"), client.post(thread, json={}), client.put(thread)],
+    }
+    for name, responses in answers.items():
+        for response in responses:
+            assert_described(json.loads(response.text), name)
+
+
+def assert_described(value: object, name: str) -> None:
+    schema = {**document(), "$ref": f"#/components/schemas/{name}"}
+    openapi_schema_validator.OAS31Validator(schema).validate(value)
+    assert isinstance(value, dict)
+    # A schema allows more than it names; an answer holds no more.
+    components = document()["components"]
+    assert isinstance(components, dict)
+    assert value.keys() <= components["schemas"][name]["properties"].keys()
 
 
 def test_parameters_hold_no_references() -> None:

@@ -211,7 +211,7 @@ def test_head_is_get_without_its_body(client: FlaskClient) -> None:
 def test_reading_and_refused_writing_create_nothing(
     client: FlaskClient, open_store: datastore.Store
 ) -> None:
-    for number in range(20):
+    for number in range(200):
         path = f"/api/v1/sites/demo/comments?thread={number}"
         assert client.get(path).status_code == 200
         refused(client.post(path, json={"name": "", "body": "b"}), 400, "name")
@@ -219,6 +219,59 @@ def test_reading_and_refused_writing_create_nothing(
     client.post("/api/v1/sites/demo/counts", json={"threads": [str(n) for n in range(100)]})
     client.get("/api/v1/sites/made-up/comments?thread=t")
     assert [stored(open_store, kind) for kind in ("Thread", "Comment", "Site")] == [0, 0, 1]
+
+
+NAMES = [
+    *(
+        "/a",
+        "/a/",
+        "/A",
+        "//a",
+        "/a?utm=1",
+        "/a%23x",
+        "a%2Fb",
+        "a%252Fb",
+        "..",
+        "__x__",
+        "0",
+        "%20a",
+    ),
+    *("caf%C3%A9", "%E2%84%AA", "x" * 1_500, "x" * 1_501, "x" * 2_000),
+]
+
+
+def test_different_thread_ids_are_different_threads(client: FlaskClient) -> None:
+    paths = [f"/api/v1/sites/demo/comments?thread={name}" for name in NAMES]
+    for number, path in enumerate(paths):
+        assert client.post(path, json={"name": "a", "body": f"{number}"}).status_code == 201
+    for number, path in enumerate(paths):
+        page = answer(client.get(path))
+        assert [row["html"] for row in page["comments"]] == [f"<p>{number}</p>\n"], path
+
+
+def test_one_thread_id_in_two_encodings_is_one_thread(client: FlaskClient) -> None:
+    for names in (("a%2Fb", "a/b", "%61/b"), ("cafe%CC%81", "caf%C3%A9"), ("a+b", "a%20b")):
+        paths = [f"/api/v1/sites/demo/comments?thread={name}" for name in names]
+        client.post(paths[0], json={"name": "a", "body": "b"})
+        assert [answer(client.get(path))["total"] for path in paths] == [1] * len(paths)
+
+
+@pytest.mark.parametrize("name", ["", "%00", "%ff", "%0a", "+", "%EF%BF%BD", "%zz", "x" * 2_001])
+def test_what_is_no_thread_id_is_refused(client: FlaskClient, name: str) -> None:
+    path = f"/api/v1/sites/demo/comments?thread={name}"
+    refused(client.get(path), 400, "thread")
+    refused(client.post(path, json={"name": "a", "body": "b"}), 400, "thread")
+
+
+def test_a_long_exchange_stays_within_the_levels(
+    client: FlaskClient, settings: config.Settings
+) -> None:
+    last = post(client)["comment"]
+    for _ in range(3 * settings.scheme.levels):
+        answered, last = last, post(client, parent=last["id"])["comment"]
+        assert last["reply_to"] == answered["id"]
+        assert last["level"] < settings.scheme.levels
+    assert len(listed(client)) == 1 + 3 * settings.scheme.levels
 
 
 # --- posting -------------------------------------------------------------------------------------

@@ -1,0 +1,65 @@
+"""What the public learns of a comment, whatever its row still holds."""
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from comments import models, records
+from comments.web import paths, shapes
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+
+
+def row(status: records.Status) -> records.Comment:
+    return records.Comment(
+        id="a" * 26,
+        site="demo",
+        thread="t",
+        sort_hash="AB",
+        level=0,
+        number=1,
+        child_count=2,
+        parent=None,
+        reply_to=None,
+        slug="slug",
+        author=records.Author("canary", "https://canary.example/", "canary@x.example", "g:canary"),
+        body="canary",
+        html="<p>canary</p>",
+        status=status,
+        listed=True,
+        revision=3,
+        created=NOW,
+        edited=NOW,
+        score=5,
+    )
+
+
+@pytest.mark.parametrize("status", set(records.Status) - {records.Status.APPROVED})
+def test_a_comment_that_is_not_approved_shows_its_place_only(status: records.Status) -> None:
+    shown = shapes.comment(row(status), 2)
+    assert b"canary" not in msgspec.json.encode(shown)
+    assert (shown.html, shown.author, shown.edited, shown.score) == ("", None, None, 0)
+    assert (shown.status, shown.replies) == (shapes.Shown.REMOVED, 2)
+
+
+def test_an_approved_comment_shows_what_is_public() -> None:
+    shown = msgspec.json.encode(shapes.comment(row(records.Status.APPROVED)))
+    assert b"<p>canary</p>" in shown
+    assert b"2026-01-02T03:04:05.678901Z" in shown
+    assert b"canary@x.example" not in shown
+    assert b"g:canary" not in shown
+    assert b"replies" not in shown
+
+
+@pytest.mark.parametrize("text", ["a" * 26, "234567" + "z" * 20, "a" * 25, "A" * 26, "1" * 26, ""])
+def test_one_rule_says_what_a_comment_id_is(text: str) -> None:
+    try:
+        msgspec.convert(text, shapes.CommentId)
+    except msgspec.ValidationError:
+        is_shaped = False
+    else:
+        is_shaped = True
+    assert is_shaped == models.is_comment_id(text)
+    assert bool(re.fullmatch(paths.CommentId.regex, text)) == models.is_comment_id(text)
