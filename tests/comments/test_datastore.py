@@ -10,7 +10,7 @@ import grpc
 import pytest
 from google.cloud import ndb
 
-from comments import datastore, errors, models, reading, records
+from comments import datastore, errors, models, reading, records, sites
 from emulator import errors as engine_errors
 from emulator import inprocess
 from tests import trees
@@ -145,6 +145,19 @@ def test_after_a_failed_transaction_reads_come_from_the_store(
     with pytest.raises(errors.Conflict):
         datastore.transaction(body)
     assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+
+
+def test_what_another_thread_changed_between_two_reads_is_seen(
+    store: datastore.Store, site: records.Site
+) -> None:
+    def change() -> None:
+        with store.context():
+            sites.change("demo", origins=["https://new.example"])
+
+    assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(change).result()
+    assert datastore.get(models.site_key("demo")).origins == ["https://new.example"]
 
 
 def test_a_query_inside_a_transaction_is_part_of_it(
