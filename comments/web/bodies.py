@@ -34,7 +34,7 @@ def read(shape: type[T]) -> T:
     """The current request's body as a `shape`.
 
     Raises:
-        errors.BadInput: it is not JSON, or not of that shape; names the field.
+        errors.BadInput: it is incomplete, not JSON, or not of that shape; names the field.
         web.errors.UnsupportedMedia: it is not plainly `application/json`.
         errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes,
             whatever Content-Length says or if it says nothing.
@@ -46,6 +46,8 @@ def read(shape: type[T]) -> T:
     data = flask.request.get_data(cache=False)
     if len(data) > limit:
         raise errors.TooLarge(_BODY, limit)
+    if flask.request.content_length not in {None, len(data)}:
+        raise errors.BadInput(_BODY, "was cut short on its way")
     return decode(data, shape)
 
 

@@ -433,6 +433,20 @@ class Endless:
         return b"x" * size
 
 
+def test_a_body_that_was_cut_short_is_refused(client: FlaskClient) -> None:
+    response = client.post(
+        THREAD,
+        content_type="application/json",
+        environ_overrides={
+            "wsgi.input": io.BytesIO(b'{"name": "a", "body": "b"}'),
+            "wsgi.input_terminated": True,
+            "CONTENT_LENGTH": "200",
+        },
+    )
+    refused(response, 400, "body")
+    assert listed(client) == []
+
+
 def test_a_compressed_body_is_refused(client: FlaskClient) -> None:
     response = client.post(
         THREAD,

@@ -45,10 +45,14 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.loads: list[str] = []
         self.inline: list[str] = []
+        self.tags: list[str] = []
+        self.named: set[str | None] = set()
         self.feed(source)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
+        self.tags.append(tag)
+        self.named |= {values.get("data-site"), values.get("data-thread")}
         loaded = values.get("src") or (values.get("href") if tag == "link" else None)
         if loaded:
             self.loads.append(loaded)
@@ -70,6 +74,26 @@ def test_the_demo_page_loads_only_what_is_there(client: FlaskClient) -> None:
 def test_the_demo_page_is_the_same_for_everyone(client: FlaskClient) -> None:
     other = client.get("/", headers={"User-Agent": "x", "Cookie": "a=b", "Accept-Language": "de"})
     assert other.data == client.get("/").data
+
+
+def test_the_demo_page_opens_the_thread_it_is_asked_for(client: FlaskClient) -> None:
+    page = Page(client.get("/?site=my-blog&thread=a%2Fb+c").text)
+    assert {"my-blog", "a/b c"} <= page.named
+
+
+@pytest.mark.parametrize(
+    "value", ['"><img src=x onerror=alert(1)>', "'><script>x</script>", "{{7*7}}"]
+)
+def test_the_demo_page_takes_its_query_for_text(client: FlaskClient, value: str) -> None:
+    plain = Page(client.get("/").text)
+    page = Page(client.get("/", query_string={"site": value, "thread": value}).text)
+    assert value in page.named
+    assert (page.tags, page.inline, page.loads) == (plain.tags, [], plain.loads)
+
+
+@pytest.mark.parametrize("query", ["thread=%ff", "site=%00", "thread=%ed%a0%80", "%ff=%ff"])
+def test_a_query_that_is_not_text_does_not_break_the_demo(client: FlaskClient, query: str) -> None:
+    assert client.get(f"/?{query}").status_code == 200
 
 
 @pytest.mark.parametrize("name", FILES)
