@@ -14,7 +14,29 @@ from pathlib import Path
 
 from comments import errors, sorthash
 
+# GAE_ENV is read as well, but is App Engine's to set.
+NAMES = frozenset(
+    {
+        "DATASTORE",
+        "DATASTORE_DATABASE",
+        "DATASTORE_EMULATOR_HOST",
+        "DATASTORE_NAMESPACE",
+        "DATASTORE_PROJECT_ID",
+        "DATA_DIR",
+        "DEADLINE",
+        "EDIT_WINDOW",
+        "GOOGLE_CLOUD_PROJECT",
+        "GUEST_TERM",
+        "MAX_BODY",
+        "RPC_TIMEOUT",
+        "SECRET",
+        "SORT_HASH_DIGITS",
+        "SORT_HASH_LEVELS",
+        "SORT_HASH_WIDTH",
+    }
+)
 _SECRET_BYTES = 16
+_LONGEST_NUMBER = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,6 +109,9 @@ def _file(path: str) -> dict[str, str]:
             continue
         if not equals:
             raise errors.Misconfigured(f"{path}:{number}: expected NAME=value")
+        if name.strip() not in NAMES:
+            # Ignoring it would let a misspelt setting go unnoticed.
+            raise errors.Misconfigured(f"{path}:{number}: no such setting: {name.strip()}")
         values[name.strip()] = value.strip()
     return values
 
@@ -123,8 +148,11 @@ def _number(values: Mapping[str, str], name: str, default: int, low: int, high: 
     text = values.get(name)
     if not text:
         return default
-    if not (text.isascii() and text.isdecimal() and low <= int(text) <= high):
-        raise errors.Misconfigured(f"{name} is a whole number from {low} to {high}, not {text!r}")
+    # Python refuses to read a number of thousands of digits, with an error of its own.
+    is_short = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    if not (is_short and low <= int(text) <= high):
+        shown = text if is_short else f"{text[:_LONGEST_NUMBER]!r}"
+        raise errors.Misconfigured(f"{name} is a whole number from {low} to {high}, not {shown}")
     return int(text)
 
 
@@ -149,10 +177,10 @@ def _kept_secret(path: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             _make_secret(path)
-        kept = path.read_text(encoding="ascii").strip()
+        kept = path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
         raise errors.Misconfigured(f"{path} cannot be read or made: {error}") from error
-    if len(kept) < _SECRET_BYTES:
+    if len(kept) < _SECRET_BYTES or not kept.isascii():
         raise errors.Misconfigured(f"{path} is damaged: restore it, or delete it to sign anew")
     return kept
 
@@ -162,7 +190,11 @@ def _make_secret(path: Path) -> None:
     own = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(32))
+        file.flush()
+        os.fsync(file.fileno())
     # A link appears whole or not at all, so nobody reads half a secret.
-    with contextlib.suppress(FileExistsError):
-        path.hardlink_to(own)
-    own.unlink()
+    try:
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(own)
+    finally:
+        own.unlink()

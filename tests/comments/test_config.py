@@ -1,0 +1,248 @@
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comments import config, errors, sorthash
+
+ROOT = Path(__file__).parents[2]
+SECRET = "0123456789abcdef"
+GIVEN = {"SECRET": SECRET}
+
+# name, field, default, lowest, highest
+NUMBERS = [
+    ("DEADLINE", "deadline", 20, 1, 300),
+    ("RPC_TIMEOUT", "rpc_timeout", 10, 1, 60),
+    ("MAX_BODY", "max_body", 65_536, 1_024, 1_048_576),
+    ("EDIT_WINDOW", "edit_window", 900, 0, 604_800),
+    ("GUEST_TERM", "guest_term", 86_400, 60, 86_400),
+]
+SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
+
+
+def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults():
+    settings = config.load(GIVEN)
+    assert settings == config.Settings(secret=SECRET)
+    assert settings.scheme == sorthash.Scheme()
+    assert settings.where == "the embedded engine in data"
+
+
+@pytest.mark.parametrize(("name", "field", "default", "low", "high"), NUMBERS)
+def test_numbers_have_a_default_and_are_read_up_to_their_bounds(name, field, default, low, high):
+    assert getattr(config.load(GIVEN), field) == default
+    assert getattr(config.load({**GIVEN, name: ""}), field) == default
+    for value in (low, high):
+        assert getattr(config.load({**GIVEN, name: str(value)}), field) == value
+
+
+@pytest.mark.parametrize(("name", "field", "default", "low", "high"), SCHEME_NUMBERS)
+def test_the_scheme_is_read_up_to_its_bounds(name, field, default, low, high):
+    assert getattr(config.load(GIVEN).scheme, field) == default
+    for value in (low, high):
+        assert getattr(config.load({**GIVEN, name: str(value)}).scheme, field) == value
+
+
+@pytest.mark.parametrize(("name", "field", "default", "low", "high"), [*NUMBERS, *SCHEME_NUMBERS])
+def test_numbers_beyond_their_bounds_are_refused_by_name(name, field, default, low, high):
+    for text in (str(low - 1), str(high + 1), "-1", "1.5", "1e3", "ten", " 20", "٢٠", "9" * 5_000):
+        with pytest.raises(errors.Misconfigured, match=f"^{name} is a whole number"):
+            config.load({**GIVEN, name: text})
+
+
+def test_the_digits_of_the_scheme_are_read():
+    settings = config.load({**GIVEN, "SORT_HASH_DIGITS": "0123456789", "SORT_HASH_LEVELS": "3"})
+    assert settings.scheme == sorthash.Scheme("0123456789", 2, 3)
+
+
+def test_digits_that_do_not_sort_are_refused_by_name():
+    with pytest.raises(errors.Misconfigured, match=r"^SORT_HASH_\*: digits"):
+        config.load({**GIVEN, "SORT_HASH_DIGITS": "BA"})
+
+
+@pytest.mark.parametrize(
+    ("environ", "kind", "where"),
+    [
+        ({}, "embedded", "the embedded engine in data"),
+        ({"DATA_DIR": "/srv/x"}, "embedded", "the embedded engine in /srv/x"),
+        ({"DATASTORE": "embedded", "GAE_ENV": "standard"}, "embedded", "embedded engine"),
+        ({"GAE_ENV": "standard", "GOOGLE_CLOUD_PROJECT": "p1"}, "cloud", "Datastore, project p1"),
+        ({"DATASTORE": "cloud"}, "cloud", "Datastore, project flatthread"),
+        ({"DATASTORE_EMULATOR_HOST": "h:1"}, "emulator", "the emulator at h:1"),
+        ({"DATASTORE_EMULATOR_HOST": "h:1", "DATASTORE": "cloud"}, "emulator", "at h:1"),
+        ({"DATASTORE_EMULATOR_HOST": "", "DATASTORE": ""}, "embedded", "embedded engine"),
+    ],
+)
+def test_the_environment_says_which_store_it_is(environ, kind, where):
+    settings = config.load({**GIVEN, **environ})
+    assert settings.datastore == kind
+    assert where in settings.where
+
+
+def test_an_unknown_store_is_refused():
+    with pytest.raises(errors.Misconfigured, match=r"^DATASTORE is 'cloud', 'embedded' or unset"):
+        config.load({**GIVEN, "DATASTORE": "sqlite"})
+
+
+def test_the_project_is_datastores_own_setting_before_the_clouds():
+    both = {**GIVEN, "GOOGLE_CLOUD_PROJECT": "cloud", "DATASTORE_PROJECT_ID": "own"}
+    assert config.load(both).project == "own"
+    assert config.load({**both, "DATASTORE_PROJECT_ID": ""}).project == "cloud"
+    assert config.load(GIVEN).project == "flatthread"
+
+
+def test_texts_are_taken_as_they_are():
+    settings = config.load(
+        {
+            **GIVEN,
+            "DATASTORE_DATABASE": "db",
+            "DATASTORE_NAMESPACE": "ns",
+            "DATASTORE_EMULATOR_HOST": "localhost:8081",
+            "DATA_DIR": "/srv/data",
+        }
+    )
+    assert (settings.database, settings.namespace) == ("db", "ns")
+    assert settings.emulator_host == "localhost:8081"
+    assert settings.data_dir == Path("/srv/data")
+
+
+def test_without_an_argument_the_environment_of_the_process_is_read(monkeypatch):
+    monkeypatch.setenv("SECRET", "from the process's own environment")
+    assert config.load().secret == "from the process's own environment"
+
+
+# One other value for each setting, and the field it changes.
+CHANGES = {
+    "DATASTORE": ("cloud", "datastore"),
+    "DATASTORE_DATABASE": ("db", "database"),
+    "DATASTORE_EMULATOR_HOST": ("h:1", "emulator_host"),
+    "DATASTORE_NAMESPACE": ("ns", "namespace"),
+    "DATASTORE_PROJECT_ID": ("own", "project"),
+    "DATA_DIR": ("/srv/data", "data_dir"),
+    "DEADLINE": ("3", "deadline"),
+    "EDIT_WINDOW": ("3", "edit_window"),
+    "GOOGLE_CLOUD_PROJECT": ("cloud", "project"),
+    "GUEST_TERM": ("300", "guest_term"),
+    "MAX_BODY": ("2048", "max_body"),
+    "RPC_TIMEOUT": ("3", "rpc_timeout"),
+    "SECRET": ("another sixteen or more", "secret"),
+    "SORT_HASH_DIGITS": ("0123456789", "scheme"),
+    "SORT_HASH_LEVELS": ("3", "scheme"),
+    "SORT_HASH_WIDTH": ("3", "scheme"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "field"), [(n, *c) for n, c in CHANGES.items()])
+def test_every_setting_changes_its_field_from_the_environment_and_from_a_file(
+    tmp_path, name, value, field
+):
+    (tmp_path / "settings").write_text(
+        "".join(f"{n}={v}\n" for n, v in {**GIVEN, name: value}.items())
+    )
+    from_file = config.load({"FLATTHREAD_CONFIG": str(tmp_path / "settings")})
+    assert from_file == config.load({**GIVEN, name: value})
+    assert getattr(from_file, field) != getattr(config.load(GIVEN), field)
+
+
+def test_there_is_no_other_setting_and_no_other_field():
+    assert set(CHANGES) == config.NAMES
+    fields = {field.name for field in dataclasses.fields(config.Settings)}
+    assert {field for _, field in CHANGES.values()} == fields
+
+
+class TestFile:
+    @pytest.fixture
+    def file(self, tmp_path):
+        return tmp_path / "flatthread.env"
+
+    def test_a_file_gives_what_the_environment_does_not(self, file):
+        file.write_text(f"# ours\n\n SECRET = {SECRET} \nMAX_BODY=2048\nDEADLINE=5\n")
+        settings = config.load({"FLATTHREAD_CONFIG": str(file), "DEADLINE": "7"})
+        assert settings.secret == SECRET
+        assert settings.max_body == 2048
+        assert settings.deadline == 7
+
+    def test_a_value_may_hold_an_equals_sign(self, file):
+        file.write_text(f"SECRET={SECRET}==\n")
+        assert config.load({"FLATTHREAD_CONFIG": str(file)}).secret == f"{SECRET}=="
+
+    def test_a_file_that_is_not_there_is_refused_by_name(self, file):
+        with pytest.raises(errors.Misconfigured, match=r"^FLATTHREAD_CONFIG=.*cannot be read"):
+            config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
+
+    def test_a_file_that_is_not_text_is_refused_by_name(self, file):
+        file.write_bytes(b"\xff\xfe")
+        with pytest.raises(errors.Misconfigured, match=r"^FLATTHREAD_CONFIG=.*cannot be read"):
+            config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
+
+    def test_a_line_that_is_no_setting_is_refused_with_its_number(self, file):
+        file.write_text("MAX_BODY=2048\nDEADLINE\n")
+        with pytest.raises(errors.Misconfigured, match=r":2: expected NAME=value$"):
+            config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
+
+    def test_a_name_that_is_no_setting_is_refused_with_its_line(self, file):
+        file.write_text("DEADLINE=5\nDEADLIEN=6\n")
+        with pytest.raises(errors.Misconfigured, match=r":2: no such setting: DEADLIEN$"):
+            config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
+
+
+class TestSecret:
+    def test_a_short_secret_is_refused(self):
+        with pytest.raises(errors.Misconfigured, match=r"^SECRET is at least 16 characters"):
+            config.load({"SECRET": "0123456789abcde"})
+
+    @pytest.mark.parametrize(
+        "environ",
+        [{"DATASTORE": "cloud"}, {"GAE_ENV": "standard"}, {"DATASTORE_EMULATOR_HOST": "h:1"}],
+    )
+    def test_a_deployment_without_a_secret_is_refused(self, environ):
+        with pytest.raises(errors.Misconfigured, match=r"^SECRET is not set"):
+            config.load(environ)
+
+    def test_one_machine_makes_its_secret_once_beside_the_data(self, tmp_path):
+        folder = tmp_path / "deep" / "data"
+        made = config.load({"DATA_DIR": str(folder)}).secret
+        assert len(made) >= 32
+        assert config.load({"DATA_DIR": str(folder)}).secret == made
+        assert [file.name for file in folder.iterdir()] == ["secret"]
+        assert (folder / "secret").stat().st_mode & 0o777 == 0o600
+
+    def test_two_machines_make_different_secrets(self, tmp_path):
+        one, other = (config.load({"DATA_DIR": str(tmp_path / name)}).secret for name in "ab")
+        assert one != other
+
+    def test_processes_that_start_at_once_agree_on_one(self, tmp_path):
+        folder = tmp_path / "data"
+        code = (
+            "import sys; from comments import config; sys.stdin.read(1); "
+            "print(config.load({'DATA_DIR': sys.argv[1]}).secret)"
+        )
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, str(folder)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(6)
+        ]
+        for process in started:
+            process.stdin.write("g")
+            process.stdin.flush()
+        secrets = {process.communicate(timeout=60)[0].strip() for process in started}
+        assert secrets == {(folder / "secret").read_text()}
+        assert [file.name for file in folder.iterdir()] == ["secret"]
+
+    @pytest.mark.parametrize("kept", [b"", b"short", b"\xff" * 32])
+    def test_a_damaged_secret_is_refused_and_left_alone(self, tmp_path, kept):
+        (tmp_path / "secret").write_bytes(kept)
+        with pytest.raises(errors.Misconfigured, match="secret is damaged"):
+            config.load({"DATA_DIR": str(tmp_path)})
+        assert (tmp_path / "secret").read_bytes() == kept
+
+    def test_a_data_folder_that_cannot_be_made_is_refused_by_name(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        with pytest.raises(errors.Misconfigured, match="file/data/secret cannot be read or made"):
+            config.load({"DATA_DIR": str(tmp_path / "file" / "data")})

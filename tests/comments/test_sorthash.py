@@ -1,0 +1,267 @@
+"""Stored bytes are for ever: the golden values here may never change, a change corrupts threads."""
+
+import itertools
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from comments import sorthash
+
+DEFAULT = sorthash.Scheme()
+DECIMAL = sorthash.Scheme("0123456789", 2, 3)
+
+# Every class of segment of the default scheme: its first and last numbers, and those around 50.
+GOLDEN_SEGMENTS = [
+    (0, "AA"),
+    (1, "AB"),
+    (25, "AZ"),
+    (26, "Aa"),
+    (49, "Ax"),
+    (50, "BA"),
+    (2_499, "xx"),
+    (2_500, "yAAA"),
+    (2_501, "yAAB"),
+    (127_499, "yxxx"),
+    (127_500, "zAAAAA"),
+    (127_501, "zAAAAB"),
+    (312_627_499, "zxxxxx"),
+]
+
+# The padded form of a tree in the decimal scheme; paths count roots from 0 and children from 1.
+GOLDEN_TREE = [
+    ("000000", (0,), "1"),
+    ("000100", (0, 1), "1-1"),
+    ("000101", (0, 1, 1), "1-1-1"),
+    ("000102", (0, 1, 2), "1-1-2"),
+    ("000103", (0, 1, 3), "1-1-3"),
+    ("000104", (0, 1, 4), "1-1-4"),
+    ("000200", (0, 2), "1-2"),
+    ("000300", (0, 3), "1-3"),
+    ("010000", (1,), "2"),
+    ("010100", (1, 1), "2-1"),
+    ("010200", (1, 2), "2-2"),
+    ("020000", (2,), "3"),
+]
+
+
+@st.composite
+def schemes(draw):
+    letters = string.ascii_letters + string.digits + "!#+-.:=@_~"
+    usable = sorted(letter for letter in letters if letter < sorthash.LONG)
+    digits = draw(st.sets(st.sampled_from(usable), min_size=2))
+    return sorthash.Scheme(
+        "".join(sorted(digits)), draw(st.integers(1, 4)), draw(st.integers(1, 12))
+    )
+
+
+def numbers_of(scheme):
+    """Numbers of a segment; the ends of the three classes come up often."""
+    last = sorthash.last_number(scheme)
+    ends = [0, last]
+    for power in (scheme.base**scheme.width, scheme.base ** (scheme.width + 1)):
+        ends += [power - 1, power]
+    ends.append(scheme.base**scheme.width + scheme.base ** (scheme.width + 1))
+    return st.integers(0, last) | st.sampled_from(ends) | st.integers(0, min(last, 5))
+
+
+def paths_of(scheme):
+    return st.lists(numbers_of(scheme), min_size=1, max_size=6).map(tuple)
+
+
+@st.composite
+def scheme_and_paths(draw, count):
+    scheme = draw(st.just(DEFAULT) | schemes())
+    return scheme, [draw(paths_of(scheme)) for _ in range(count)]
+
+
+@st.composite
+def related_paths(draw):
+    """A scheme, a path, and another that often shares its beginning."""
+    scheme, (path,) = draw(scheme_and_paths(1))
+    shared = path[: draw(st.integers(0, len(path)))]
+    rest = draw(st.lists(numbers_of(scheme), max_size=3).map(tuple))
+    assume(shared + rest)
+    return scheme, path, shared + rest
+
+
+@pytest.mark.parametrize(("number", "segment"), GOLDEN_SEGMENTS)
+def test_segments_of_the_default_scheme_are_these_bytes(number, segment):
+    assert sorthash.encode_segment(DEFAULT, number) == segment
+    assert sorthash.decode_segment(DEFAULT, segment) == number
+
+
+def test_the_default_scheme_is_fifty_digits_two_wide_and_eight_levels():
+    written_out = sorthash.Scheme("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx", 2, 8)
+    assert written_out == DEFAULT
+    assert DEFAULT.base == 50
+    assert DEFAULT.zero == "AA"
+    assert sorthash.last_number(DEFAULT) == 2_500 + 125_000 + 312_500_000 - 1
+
+
+@pytest.mark.parametrize(("padded", "path", "slug"), GOLDEN_TREE)
+def test_the_padded_decimal_form_is_this_table(padded, path, slug):
+    sort_hash = sorthash.from_numbers(DECIMAL, path)
+    assert sorthash.padded(DECIMAL, sort_hash) == padded
+    assert sorthash.to_numbers(DECIMAL, sort_hash) == path
+    assert sorthash.slug(DECIMAL, sort_hash) == slug
+
+
+def test_the_decimal_table_is_in_reading_order_padded_and_unpadded():
+    padded = [row[0] for row in GOLDEN_TREE]
+    stored = [sorthash.from_numbers(DECIMAL, row[1]) for row in GOLDEN_TREE]
+    assert sorted(padded) == padded
+    assert sorted(stored) == stored
+    assert len(set(stored)) == len(stored)
+
+
+def test_a_stored_hash_is_its_segments_and_nothing_else():
+    assert sorthash.from_numbers(DEFAULT, (0, 2_500, 1)) == "AAyAAAAB"
+    assert sorthash.child(DEFAULT, "", 3) == "AD"
+    assert sorthash.child(DEFAULT, "AD", 127_500) == "ADzAAAAA"
+
+
+def test_padding_ends_at_the_last_level_and_leaves_deeper_hashes_alone():
+    at_the_end = sorthash.from_numbers(DECIMAL, (0, 1, 2))
+    deeper = sorthash.from_numbers(DECIMAL, (0, 1, 2, 3))
+    assert sorthash.padded(DECIMAL, at_the_end) == at_the_end
+    assert sorthash.padded(DECIMAL, deeper) == deeper
+
+
+def test_consecutive_numbers_make_ascending_segments_across_every_boundary_of_a_small_scheme():
+    scheme = sorthash.Scheme("abc", 1, 2)  # 3 + 9 + 81 numbers
+    every = [sorthash.encode_segment(scheme, n) for n in range(sorthash.last_number(scheme) + 1)]
+    assert len(every) == 93
+    assert sorted(every) == every
+    assert not any(b.startswith(a) for a, b in itertools.permutations(every, 2))
+
+
+@given(scheme_and_paths(1))
+def test_numbers_come_back_from_a_hash(drawn):
+    scheme, (path,) = drawn
+    sort_hash = sorthash.from_numbers(scheme, path)
+    assert sorthash.to_numbers(scheme, sort_hash) == path
+
+
+@given(related_paths())
+def test_strings_sort_as_paths_of_numbers_do(drawn):
+    # Tuples compare as a walk in preorder: siblings by number, a parent before what is below it.
+    scheme, one, other = drawn
+    strings = (sorthash.from_numbers(scheme, one), sorthash.from_numbers(scheme, other))
+    assert (strings[0] < strings[1]) == (one < other)
+    assert (strings[0] == strings[1]) == (one == other)
+
+
+@given(related_paths())
+def test_bytes_sort_as_strings_do(drawn):
+    # A Datastore compares bytes.
+    scheme, one, other = drawn
+    strings = (sorthash.from_numbers(scheme, one), sorthash.from_numbers(scheme, other))
+    assert (strings[0] < strings[1]) == (strings[0].encode() < strings[1].encode())
+
+
+@given(related_paths())
+def test_a_hash_is_a_prefix_of_its_descendants_and_of_nothing_else(drawn):
+    scheme, one, other = drawn
+    is_prefix = sorthash.from_numbers(scheme, other).startswith(sorthash.from_numbers(scheme, one))
+    assert is_prefix == (other[: len(one)] == one)
+
+
+@given(related_paths())
+def test_a_subtree_range_holds_the_comment_and_its_descendants_exactly(drawn):
+    scheme, one, other = drawn
+    low, high = sorthash.subtree_range(sorthash.from_numbers(scheme, one))
+    is_inside = low <= sorthash.from_numbers(scheme, other) < high
+    assert is_inside == (other[: len(one)] == one)
+
+
+@given(scheme_and_paths(1))
+def test_parent_ancestors_and_level_follow_the_path(drawn):
+    scheme, (path,) = drawn
+    sort_hash = sorthash.from_numbers(scheme, path)
+    above = [sorthash.from_numbers(scheme, path[:end]) for end in range(1, len(path))]
+    assert sorthash.ancestors(scheme, sort_hash) == tuple(above)
+    assert sorthash.parent_of(scheme, sort_hash) == (above[-1] if above else "")
+    assert sorthash.level(scheme, sort_hash) == len(path) - 1
+    parent = sorthash.parent_of(scheme, sort_hash)
+    assert sorthash.child(scheme, parent, path[-1]) == sort_hash
+    assert "".join(sorthash.segments(scheme, sort_hash)) == sort_hash
+
+
+@given(scheme_and_paths(1))
+def test_the_slug_counts_roots_from_one(drawn):
+    scheme, (path,) = drawn
+    shown = sorthash.slug(scheme, sorthash.from_numbers(scheme, path)).split("-")
+    assert [int(part) for part in shown] == [path[0] + 1, *path[1:]]
+
+
+@given(st.data())
+def test_padded_forms_of_short_segments_sort_as_the_hashes_do(data):
+    # Number 0 below a root is the root itself in the padded form, so children count from 1.
+    scheme = data.draw(st.just(DEFAULT) | schemes())
+    short = scheme.base**scheme.width - 1
+    below = st.lists(st.integers(1, short) | st.integers(1, min(short, 3)))
+    paths = [
+        (data.draw(st.integers(0, min(short, 3))), *data.draw(below)[: scheme.levels - 1])
+        for _ in range(2)
+    ]
+    hashes = [sorthash.from_numbers(scheme, path) for path in paths]
+    padded = [sorthash.padded(scheme, sort_hash) for sort_hash in hashes]
+    assert (padded[0] < padded[1]) == (hashes[0] < hashes[1])
+    assert {len(form) for form in padded} == {scheme.levels * scheme.width}
+
+
+@given(st.data())
+def test_any_text_is_either_a_hash_that_comes_back_or_refused(data):
+    scheme = data.draw(st.just(DEFAULT) | schemes())
+    text = data.draw(st.text(st.sampled_from(scheme.digits + "yz{é ")) | st.text(max_size=12))
+    try:
+        path = sorthash.to_numbers(scheme, text)
+    except sorthash.BadSortHash:
+        return
+    assert sorthash.from_numbers(scheme, path) == text
+
+
+@pytest.mark.parametrize(
+    "segment",
+    ["", "A", "AAA", "Ay", "yA", "yAAAA", "yAAy", "zAAAA", "zAAAAAA", "y", "z", "AÄ", "A ", "{{"],
+)
+def test_what_is_not_one_segment_is_refused(segment):
+    with pytest.raises(sorthash.BadSortHash):
+        sorthash.decode_segment(DEFAULT, segment)
+
+
+@pytest.mark.parametrize("sort_hash", ["", "A", "AAA", "AAyAA", "AAz", "AA-AB"])
+def test_what_is_not_a_hash_is_refused(sort_hash):
+    with pytest.raises(sorthash.BadSortHash):
+        sorthash.to_numbers(DEFAULT, sort_hash)
+
+
+@pytest.mark.parametrize("number", [-1, 312_627_500])
+def test_a_number_that_no_segment_holds_is_refused(number):
+    with pytest.raises(sorthash.BadSortHash, match=str(number)):
+        sorthash.encode_segment(DEFAULT, number)
+
+
+@pytest.mark.parametrize(
+    ("digits", "reason"),
+    [
+        ("", "two or more"),
+        ("A", "two or more"),
+        ("BA", "ascending"),
+        ("AAB", "distinct"),
+        ("Aé", "ASCII"),
+        ("ABy", "below 'y'"),
+        ("AB{", "below 'y'"),
+    ],
+)
+def test_digits_that_do_not_sort_are_refused(digits, reason):
+    with pytest.raises(sorthash.BadSortHash, match=reason):
+        sorthash.Scheme(digits, 2, 8)
+
+
+@pytest.mark.parametrize(("width", "levels"), [(0, 8), (-1, 8), (2, 0)])
+def test_a_scheme_without_width_or_levels_is_refused(width, levels):
+    with pytest.raises(sorthash.BadSortHash, match="at least 1"):
+        sorthash.Scheme(width=width, levels=levels)
