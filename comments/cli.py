@@ -18,7 +18,7 @@ import rich.progress
 from flask.cli import AppGroup
 
 from comments import config, datastore, errors, records, repair, sites, sorthash
-from comments.transfer import disqus, importing, wordpress
+from comments.transfer import disqus, importing, report, wordpress
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,8 +129,8 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     )
 
 
-def _show_report(report: importing.Report) -> None:
-    for line in report.lines():
+def _show_report(checked: report.Report) -> None:
+    for line in checked.lines():
         click.echo(line)
 
 

@@ -1,0 +1,157 @@
+"""Claims about the commands: what they print, what they refuse, and with which exit code."""
+
+from pathlib import Path
+
+import click.testing
+import flask
+import pytest
+
+from comments import config, datastore, errors, models, records, repair, sites
+from tests import trees
+
+FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
+<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
+<thread dsq:id="1"><id/><link>https://example.com/page/</link><title>Page</title>
+<createdAt>2011-01-01T00:00:00Z</createdAt><isClosed>false</isClosed><isDeleted>false</isDeleted>
+</thread>
+<post dsq:id="11"><message><![CDATA[<p>first</p>]]></message>
+<createdAt>2011-01-02T00:00:00Z</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>
+<author><name>Ann</name><isAnonymous>true</isAnonymous></author><thread dsq:id="1"/></post>
+<post dsq:id="12"><message><![CDATA[<p>answer</p>]]></message>
+<createdAt>2011-01-03T00:00:00Z</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>
+<author><name>Bob</name><isAnonymous>true</isAnonymous></author><thread dsq:id="1"/>
+<parent dsq:id="11"/></post>
+</disqus>
+"""
+
+
+@pytest.fixture
+def run(app: flask.Flask) -> "Runner":
+    return Runner(app)
+
+
+class Runner:
+    """Runs a command as `flask --app main ...` does."""
+
+    def __init__(self, app: flask.Flask) -> None:
+        self._runner = app.test_cli_runner()
+
+    def __call__(self, *arguments: str | Path) -> click.testing.Result:
+        return self._runner.invoke(args=[str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    file = tmp_path / "export.xml"
+    file.write_text(FIXTURE, encoding="utf-8")
+    return file
+
+
+def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store) -> None:
+    added = run("site", "add", "blog", "--origin", "https://blog.example")
+    assert added.output == "Added blog (https://blog.example).\n"
+    run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
+    run("site", "set", "blog", "--keep-trailing-slash")
+    assert run("site", "list").output == "blog\thttps://new.example\n"
+    site = sites.get("blog")
+    assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),
+        (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
+        (["site", "add", "demo", "--origin", "https://x.example"], "site demo exists"),
+        (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
+        (["repair", "--site", "nobody"], "no such site: nobody"),
+    ],
+)
+def test_what_is_refused_is_one_clear_line_and_exit_code_1(
+    run: Runner, site: records.Site, arguments: list[str], message: str
+) -> None:
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert message in refused.output
+    assert refused.output.count("\n") == 1
+
+
+def test_an_import_stores_the_file_once(
+    run: Runner, site: records.Site, store: datastore.Store, export: Path
+) -> None:
+    first = run("import", "disqus", export, "--site", "demo")
+    assert first.exit_code == 0
+    assert first.output.endswith("2 comments added, 0 were there already, in 1 threads.\n")
+    again = run("import", "disqus", export, "--site", "demo")
+    assert again.output.endswith("0 comments added, 2 were there already, in 1 threads.\n")
+    assert trees.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
+
+
+def test_a_dry_run_stores_nothing(
+    run: Runner, site: records.Site, store: datastore.Store, export: Path
+) -> None:
+    checked = run("import", "disqus", export, "--site", "demo", "--dry-run")
+    assert checked.exit_code == 0
+    assert "2 comments in 1 threads" in checked.output
+    assert checked.output.endswith("Dry run: nothing was stored.\n")
+    assert list(repair.threads("demo")) == []
+
+
+def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
+    run: Runner, site: records.Site, store: datastore.Store, export: Path
+) -> None:
+    export.write_text(FIXTURE.replace("</disqus>", "<atom:link/></disqus>"), encoding="utf-8")
+    refused = run("import", "disqus", export, "--site", "demo")
+    assert refused.exit_code == 1
+    assert f"{export}:13:" in refused.output
+    assert list(repair.threads("demo")) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["import", "disqus", "no-such-file.xml", "--site", "demo"],
+        ["import", "livejournal", "x.xml", "--site", "demo"],
+        ["import", "disqus"],
+        ["site", "add", "blog"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run: Runner, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_repair_reports_mends_and_then_finds_nothing(
+    run: Runner, site: records.Site, store: datastore.Store
+) -> None:
+    row = trees.post(site, "1")
+
+    def damage() -> None:
+        stored = datastore.get(models.comment_key(row.id))
+        stored.sort_hash = "ZZ"
+        datastore.apply(datastore.Writes("tree", put=(stored,)))
+
+    datastore.transaction(damage)
+    found = run("repair")
+    assert found.exit_code == 1
+    assert f"demo page {row.id}: sort_hash is 'ZZ', should be 'AA'\n" in found.output
+    mended = run("repair", "--site", "demo", "--fix")
+    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problems mended.")
+    assert run("repair").output == "0 problems found.\n"
+
+
+def test_a_store_that_does_not_answer_is_one_clear_line(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> list[records.Site]:
+        raise errors.Overloaded("the store did not answer in time")
+
+    monkeypatch.setattr(sites, "every", fail)
+    refused = run("site", "list")
+    assert (refused.exit_code, refused.output) == (1, "Error: the store did not answer in time\n")
+
+
+def test_the_settings_of_the_application_are_the_commands(
+    app: flask.Flask, run: Runner, settings: config.Settings, store: datastore.Store
+) -> None:
+    run("site", "add", "blog", "--origin", "https://blog.example")
+    assert sites.get("blog").digits == settings.scheme.digits
