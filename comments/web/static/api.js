@@ -25,43 +25,48 @@ export class Problem extends Error {
   }
 }
 
-/** A page of a thread: {comments, cursor, total}. `place.query` names the thread. */
-export function list(place, { cursor, around } = {}) {
-  const position = cursor ? { cursor } : around ? { around } : {};
-  return call("GET", `sites/${part(place.site)}/comments`, {
-    query: { ...place.query, limit: "50", ...position },
+/** A page of a thread: {comments, cursor, total}. `position` is {cursor}, {around} or nothing. */
+export function list({ site, query }, position) {
+  return call("GET", `sites/${part(site)}/comments`, {
+    __proto__: null,
+    query: { ...query, limit: "50", ...position },
   });
 }
 
 /** Post a comment: {comment, token, expires}. `attempt` is {key, token}. */
-export function post(place, values, attempt) {
-  return call("POST", `sites/${part(place.site)}/comments`, {
-    query: place.query,
-    body: { __proto__: null, ...values, title: place.title, url: place.url },
-    token: attempt.token,
-    headers: { "Idempotency-Key": attempt.key },
+export function post({ site, query, title, url }, values, { key, token }) {
+  return call("POST", `sites/${part(site)}/comments`, {
+    __proto__: null,
+    query,
+    body: { __proto__: null, ...values, title, url },
+    token,
+    headers: { "Idempotency-Key": key },
   });
 }
 
 export function read(id) {
-  return call("GET", `comments/${part(id)}`);
+  return call("GET", `comments/${part(id)}`, { __proto__: null });
 }
 
-export function edit(comment, body, token) {
-  return call("PATCH", `comments/${part(comment.id)}`, {
+export function edit({ id, revision }, body, token) {
+  return call("PATCH", `comments/${part(id)}`, {
+    __proto__: null,
     body: { __proto__: null, body },
     token,
-    headers: { "If-Match": `"${comment.revision}"` },
+    headers: { "If-Match": `"${revision}"` },
   });
 }
 
 export function retract(id, token) {
-  return call("DELETE", `comments/${part(id)}`, { token });
+  return call("DELETE", `comments/${part(id)}`, { __proto__: null, token });
 }
 
 /** A body as the server would store it: {html}. */
 export function preview(site, body) {
-  return call("POST", `sites/${part(site)}/preview`, { body: { __proto__: null, body } });
+  return call("POST", `sites/${part(site)}/preview`, {
+    __proto__: null,
+    body: { __proto__: null, body },
+  });
 }
 
 /** The widget's style sheet. */
@@ -72,7 +77,7 @@ export async function styles() {
 
 const part = encodeURIComponent;
 
-async function call(method, path, { query = {}, body, token, headers = {} } = {}) {
+async function call(method, path, { query = {}, body, token, headers = {} }) {
   const url = new URL(path, BASE);
   for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
   const sent = new Headers(Object.entries(headers));

@@ -1,0 +1,190 @@
+"""A real Chromium, the real application behind a socket, and a website that embeds it.
+
+Every tab is watched: an uncaught error, an error on the console, a violated policy or a dialog
+(what an attacker's script would open) fails the test that opened the tab.
+"""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import flask
+import playwright.sync_api as playwright
+import pytest
+from werkzeug import serving
+
+from comments import config, datastore, posting, records, sites
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+# Milliseconds to wait for a condition. Only a failing test waits that long.
+PATIENCE = 15_000
+WATCH = """
+    window.violations = [];
+    addEventListener("securitypolicyviolation", (event) =>
+        window.violations.push(`${event.effectiveDirective}: ${event.blockedURI}`));
+"""
+
+playwright.expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[playwright.Browser]:
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        message = "no Chromium here: install Debian's package chromium to run the browser tests"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@dataclasses.dataclass
+class Tab:
+    """A tab and everything that went wrong in it. `expected` are parts of what may go wrong."""
+
+    page: playwright.Page
+    faults: list[str] = dataclasses.field(default_factory=list)
+    expected: list[str] = dataclasses.field(default_factory=list)
+
+    def watch(self) -> None:
+        self.page.add_init_script(WATCH)
+        self.page.on("pageerror", lambda error: self.faults.append(f"uncaught: {error}"))
+        self.page.on("console", self._hear)
+        self.page.on("dialog", self._refuse)
+
+    def expect_status(self, status: int) -> None:
+        """Chromium itself logs every refused request; this test means to be refused."""
+        self.expected.append(f"responded with a status of {status}")
+
+    def check(self) -> None:
+        self.faults += self.page.evaluate("window.violations ?? []")
+        unexpected = [
+            fault for fault in self.faults if not any(part in fault for part in self.expected)
+        ]
+        assert unexpected == []
+
+    def _hear(self, message: playwright.ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.faults.append(f"console: {message.text}")
+
+    def _refuse(self, dialog: playwright.Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+
+OpenTab = Callable[..., Tab]
+
+
+@pytest.fixture
+def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
+    """Open an address in a new tab; all tabs of a test share one profile unless told otherwise."""
+    with contextlib.ExitStack() as stack:
+        contexts: list[playwright.BrowserContext] = []
+        tabs: list[Tab] = []
+
+        def context(**options: object) -> playwright.BrowserContext:
+            made = stack.enter_context(chromium.new_context(**options))
+            made.set_default_timeout(PATIENCE)
+            contexts.append(made)
+            return made
+
+        def opened(url: str, **options: object) -> Tab:
+            where = context(**options) if options or not contexts else contexts[0]
+            tab = Tab(where.new_page())
+            tab.watch()
+            tabs.append(tab)
+            tab.page.goto(url)
+            return tab
+
+        yield opened
+        for tab in tabs:
+            tab.check()
+
+
+@contextlib.contextmanager
+def served(app: flask.Flask) -> Iterator[str]:
+    """Serve an application on a free port; gives its origin."""
+    server = serving.make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Website:
+    """Somebody's website on an origin of its own. Pages are set by path."""
+
+    def __init__(self) -> None:
+        self.origin = ""
+        self.app = flask.Flask("website", static_folder=None)
+        self.app.add_url_rule("/<name>", view_func=self._page)
+        # Chromium asks every site for it, and says on the console when there is none.
+        self.app.add_url_rule("/favicon.ico", "icon", lambda: ("", 204))
+        self._pages: dict[str, tuple[str, dict[str, str]]] = {}
+
+    def put(self, name: str, html: str, **headers: str) -> str:
+        """Publish a page; gives its address."""
+        named = {key.replace("_", "-"): value for key, value in headers.items()}
+        self._pages[name] = (f"<!doctype html><meta charset=utf-8>{html}", named)
+        return f"{self.origin}/{name}"
+
+    def _page(self, name: str) -> flask.Response:
+        if name not in self._pages:
+            flask.abort(404)
+        html, headers = self._pages[name]
+        return flask.Response(html, headers={"Content-Type": "text/html", **headers})
+
+
+@pytest.fixture
+def website() -> Iterator[Website]:
+    website = Website()
+    with served(website.app) as website.origin:
+        yield website
+
+
+@pytest.fixture
+def site(open_store: datastore.Store, settings: config.Settings, website: Website) -> records.Site:
+    """The site "demo", whose pages are the website's."""
+    with open_store.context():
+        return sites.add("demo", [website.origin], scheme=settings.scheme, now=datetime.now(UTC))
+
+
+@pytest.fixture
+def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
+    """The application, the site "demo" being there; gives its origin."""
+    with served(app) as origin:
+        yield origin
+
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def say(open_store: datastore.Store, settings: config.Settings, site: records.Site) -> Say:
+    """Store a comment without a browser; gives its id."""
+
+    def said(body: str, *, name: str = "Ada", parent: str | None = None) -> str:
+        draft = posting.Draft(site, "demo", parent, records.Author(name), body)
+        with open_store.context():
+            return posting.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
+
+    return said

@@ -1,0 +1,252 @@
+"""The widget on somebody else's page, whatever that page is like."""
+
+import urllib.parse
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+# What the manual tells a site with a strict policy to allow: our origin, and nothing inline.
+STRICT = (
+    "default-src 'none'; script-src {server}; connect-src {server}; style-src 'self'; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+)
+
+
+def script(server: str, site: str = "demo") -> str:
+    source = f"{server}/widget/flatthread.js"
+    return f'<script type="module" src="{source}" data-site="{site}" async></script>'
+
+
+def post(page, body: str, *, shows: str = "") -> None:
+    form = page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill(body)
+    form.get_by_role("textbox", name="Name").fill("Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(page.locator(".ft-body", has_text=shows or body)).to_be_visible()
+
+
+def test_a_strict_policy_with_trusted_types_is_kept(server, website, open_tab):
+    url = website.put(
+        "strict",
+        f'{script(server)}<div id="flatthread">loading</div>',
+        Content_Security_Policy=STRICT.format(server=server),
+    )
+    tab = open_tab(url)
+    post(tab.page, "under a strict policy")
+    tab.page.reload()
+    expect(tab.page.locator(".ft-body")).to_have_text("under a strict policy")
+    button = tab.page.get_by_role("button", name="Post comment")
+    assert button.evaluate("node => getComputedStyle(node).cursor") == "pointer"
+    assert tab.page.evaluate("window.violations") == []
+
+
+def test_the_policy_may_name_the_one_trusted_type(server, website, open_tab):
+    policy = f"{STRICT.format(server=server)}; trusted-types flatthread"
+    html = f'{script(server)}<div id="flatthread"></div>'
+    page = open_tab(website.put("named", html, Content_Security_Policy=policy)).page
+    post(page, "**strong** words", shows="strong words")
+    expect(page.locator(".ft-body strong")).to_have_text("strong")
+
+
+def test_a_policy_that_forbids_our_trusted_type_leaves_text(server, website, open_tab):
+    policy = f"{STRICT.format(server=server)}; trusted-types somebody-else"
+    html = f'{script(server)}<div id="flatthread"></div>'
+    tab = open_tab("about:blank")
+    tab.expected += ["flatthread", "trusted-types"]
+    tab.page.goto(website.put("forbidden", html, Content_Security_Policy=policy))
+    post(tab.page, "plain words")
+
+
+def test_a_strict_policy_by_nonce_is_kept(server, website, open_tab):
+    policy = (
+        f"default-src 'none'; script-src 'nonce-abc' 'strict-dynamic'; connect-src {server}; "
+        "base-uri 'none'; require-trusted-types-for 'script'"
+    )
+    nonced = script(server).replace("<script", '<script nonce="abc"')
+    html = f'{nonced}<div id="flatthread"></div>'
+    page = open_tab(website.put("nonce", html, Content_Security_Policy=policy)).page
+    post(page, "under a nonce")
+
+
+def test_a_page_that_spoiled_prototypes_and_names_changes_nothing(server, website, open_tab):
+    html = f"""
+      <script>
+        Object.prototype.toJSON = function () {{ return "spoiled"; }};
+        Array.prototype.toJSON = function () {{ return "spoiled"; }};
+        Object.prototype.body = "spoiled";
+        Object.prototype.parent = "spoiled";
+        Object.prototype.around = "spoiled";
+        Object.prototype.field = "spoiled";
+      </script>
+      <a id="trustedTypes"></a><a id="Flatthread"></a><img name="cookie"><a id="history"></a>
+      <form id="localStorage"><input name="getItem"></form>
+      {script(server)}<div id="flatthread"></div>"""
+    page = open_tab(website.put("spoiled", html)).page
+    post(page, "unspoiled")
+    page.reload()
+    expect(page.locator(".ft-body")).to_have_text("unspoiled")
+
+
+def test_pages_have_threads_of_their_own_by_their_canonical_address(server, website, open_tab):
+    html = f'{script(server)}<div id="flatthread"></div>'
+    canonical = f'<link rel="canonical" href="{website.origin}/one">'
+    one = website.put("one", html)
+    same = website.put("same", canonical + html)
+    other = website.put("other", html)
+    tab = open_tab(f"{one}#somewhere")
+    post(tab.page, "on page one")
+    tab.page.goto(same)
+    expect(tab.page.locator(".ft-body")).to_have_text("on page one")
+    tab.page.goto(other)
+    expect(tab.page.get_by_text("No comments yet.")).to_be_visible()
+
+
+def test_a_thread_id_of_the_sites_own_goes_before_the_address(server, website, open_tab):
+    html = f'{script(server)}<div id="flatthread" data-thread="post 1/ä?b#c"></div>'
+    tab = open_tab(website.put("first", html))
+    post(tab.page, "by id")
+    tab.page.goto(website.put("second", html))
+    expect(tab.page.locator(".ft-body")).to_have_text("by id")
+
+
+def test_the_placeholder_stays_until_there_is_a_thread(server, website, open_tab, say):
+    say("loaded")
+    html = f'{script(server)}<div id="flatthread" data-thread="demo"><p>a placeholder</p></div>'
+    url = website.put("placeholder", html)
+    page = open_tab("about:blank").page
+    held = []
+    # Playwright calls plain functions only, not methods of a list.
+    page.route("**/comments?*", lambda route: held.append(route))  # noqa: PLW0108
+    with page.expect_request("**/comments?*"):
+        page.goto(url)
+    expect(page.get_by_text("a placeholder")).to_be_visible()
+    held[0].continue_()
+    expect(page.locator(".ft-body")).to_have_text("loaded")
+    expect(page.get_by_text("a placeholder")).to_be_hidden()
+
+
+def test_a_failed_start_keeps_the_placeholder_and_offers_another_try(
+    server, website, open_tab, say
+):
+    say("loaded at last")
+    html = f'{script(server)}<div id="flatthread" data-thread="demo"><p>a placeholder</p></div>'
+    tab = open_tab("about:blank")
+    tab.expected.append("net::ERR_FAILED")
+    tab.page.route("**/comments?*", lambda route: route.abort(), times=1)
+    tab.page.goto(website.put("failing", html))
+    expect(tab.page.get_by_role("alert")).to_contain_text("could not be loaded")
+    expect(tab.page.get_by_text("a placeholder")).to_be_visible()
+    tab.page.get_by_role("button", name="Try again").click()
+    expect(tab.page.locator(".ft-body")).to_have_text("loaded at last")
+
+
+def test_an_unknown_site_is_named(server, website, open_tab):
+    tab = open_tab("about:blank")
+    tab.expect_status(404)
+    html = f'{script(server, site="nobody")}<div id="flatthread"></div>'
+    tab.page.goto(website.put("unknown", html))
+    expect(tab.page.get_by_role("alert")).to_contain_text("nobody")
+
+
+def test_a_page_of_another_origin_reads_but_is_told_that_it_may_not_write(
+    server, website, open_tab, say
+):
+    say("public")
+    html = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'
+    foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
+    tab = open_tab(foreign)
+    expect(tab.page.locator(".ft-body")).to_have_text("public")
+    tab.expected += ["blocked by CORS policy", "net::ERR_FAILED"]
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("may I?")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("may I?")
+
+
+SINGLE_PAGE = """
+  <div id="view"><p>the view's own content</p></div>
+  <script type="module">
+    import * as flatthread from "{server}/widget/flatthread.js";
+    const view = document.getElementById("view");
+    window.show = (thread) => flatthread.mount(view, {{ site: "demo", thread }});
+    window.change = (thread) => flatthread.update(view, {{ site: "demo", thread }});
+    window.leave = () => flatthread.destroy(view);
+    window.both = () => Promise.all([window.show("other"), window.show("demo")]);
+  </script>"""
+
+
+def test_a_single_page_site_mounts_updates_and_destroys(server, website, open_tab, say):
+    say("in the demo thread")
+    page = open_tab(website.put("spa", SINGLE_PAGE.format(server=server))).page
+    page.wait_for_function("window.show")
+    for _ in range(2):
+        page.evaluate("show('demo')")
+        expect(page.locator(".ft-body")).to_have_text("in the demo thread")
+        page.evaluate("change('other')")
+        expect(page.get_by_text("No comments yet.")).to_be_visible()
+        page.evaluate("leave()")
+        expect(page.get_by_text("the view's own content")).to_be_visible()
+        expect(page.locator(".ft-thread")).to_have_count(0)
+
+
+def test_of_two_quick_mounts_the_last_one_stays(server, website, open_tab, say):
+    say("in the demo thread")
+    page = open_tab(website.put("race", SINGLE_PAGE.format(server=server))).page
+    page.wait_for_function("window.show")
+    page.evaluate("both()")
+    expect(page.locator(".ft-body")).to_have_text("in the demo thread")
+    expect(page.locator(".ft-thread")).to_have_count(1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_can_ask_for_a_theme(server, website, open_tab, theme):
+    html = f'{script(server)}<div id="flatthread" data-theme="{theme}"></div>'
+    page = open_tab(website.put("themed", html)).page
+    expect(page.locator(".ft-title")).to_be_visible()
+    luminance = "node => getComputedStyle(node).color.match(/\\d+/g).map(Number)[0]"
+    assert (page.locator(".ft-title").evaluate(luminance) > 128) == (theme == "dark")
+
+
+def test_the_pages_colours_and_variables_are_taken_over(server, website, open_tab):
+    html = f"""<style>
+        body {{ color: rgb(1, 2, 3); }}
+        #flatthread {{ --ft-accent: rgb(9, 99, 9); }}
+        #flatthread::part(ft-submit) {{ letter-spacing: 7px; }}
+      </style>{script(server)}<div id="flatthread"></div>"""
+    page = open_tab(website.put("styled", html)).page
+    title = page.locator(".ft-title")
+    expect(title).to_have_css("color", "rgb(1, 2, 3)")
+    expect(page.locator(".ft-submit")).to_have_css("background-color", "rgb(9, 99, 9)")
+    expect(page.locator(".ft-submit")).to_have_css("letter-spacing", "7px")
+
+
+def test_the_demo_page_keeps_its_own_policy_and_fits_a_phone(server, open_tab, say):
+    say("a" * 300)
+    tab = open_tab(server, viewport={"width": 360, "height": 740}, color_scheme="dark")
+    expect(tab.page.locator(".ft-body")).to_be_visible()
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_the_demo_page_shows_any_thread_and_its_name_as_text(server, open_tab):
+    thread = "\"><script>alert(1)</script>&'"
+    page = open_tab(f"{server}/?thread={urllib.parse.quote(thread)}").page
+    expect(page.get_by_text("No comments yet.")).to_be_visible()
+    expect(page.get_by_text(thread)).to_be_visible()
+    post(page, "in that thread")
+    page.reload()
+    expect(page.locator(".ft-body")).to_have_text("in that thread")
+
+
+def test_without_storage_people_can_still_talk(server, website, open_tab):
+    html = f"""<script>
+        const get = () => {{ throw new Error("forbidden"); }};
+        Object.defineProperty(window, "localStorage", {{ get }});
+      </script>{script(server)}<div id="flatthread"></div>"""
+    page = open_tab(website.put("forgetful", html)).page
+    post(page, "no memory")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_text("No comments yet.")).to_be_visible()

@@ -1,0 +1,240 @@
+"""What is typed is never lost, and what is wrong is said where it is wrong."""
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+POSTS = "**/api/v1/sites/demo/comments?*"
+
+
+def main_form(page: playwright.Page) -> playwright.Locator:
+    return page.get_by_role("form", name="Write a comment")
+
+
+def fill(form: playwright.Locator, **values: str) -> None:
+    for name, value in values.items():
+        form.get_by_role("textbox", name=name).fill(value)
+
+
+def error_beside(form: playwright.Locator, name: str) -> playwright.Locator:
+    field = form.locator(".ft-field", has=form.page.get_by_role("textbox", name=name))
+    return field.get_by_role("alert")
+
+
+def on_posts(page: playwright.Page, handle: object) -> None:
+    """Stand between the page and the server for posts; everything else passes."""
+
+    def route(route: playwright.Route) -> None:
+        if route.request.method != "POST":
+            route.fallback()
+            return
+        handle(route)
+
+    page.route(POSTS, route)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("Name", "", "Name is empty"),
+        ("Comment", "", "Body is empty"),
+        ("Website", "javascript:alert(1)", "Website"),
+    ],
+)
+def test_an_error_is_beside_the_field_it_names(server, open_tab, field, value, message):
+    tab = open_tab(server)
+    tab.expect_status(400)
+    form = main_form(tab.page)
+    fill(form, **{"Comment": "A text", "Name": "Ada", field: value})
+    form.get_by_role("button", name="Post comment").click()
+
+    expect(error_beside(form, field)).to_contain_text(message)
+    box = form.get_by_role("textbox", name=field)
+    expect(box).to_be_focused()
+    expect(box).to_have_attribute("aria-invalid", "true")
+    expect(box).to_have_value(value)
+    expect(form.locator(".ft-error:visible")).to_have_count(1)
+
+    fill(form, **{field: "https://ada.example" if field == "Website" else "Ada"})
+    form.get_by_role("button", name="Post comment").click()
+    expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_be_visible()
+    expect(form.locator(".ft-error:visible")).to_have_count(0)
+
+
+def test_a_refused_text_is_still_there_after_reload(server, open_tab):
+    tab = open_tab(server)
+    tab.expect_status(400)
+    form = main_form(tab.page)
+    fill(form, Comment="A long thought", Website="https://ada.example")
+    form.get_by_role("button", name="Post comment").click()
+    expect(error_beside(form, "Name")).to_be_visible()
+
+    tab.page.reload()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("A long thought")
+    expect(form.get_by_role("textbox", name="Website")).to_have_value("https://ada.example")
+
+
+def test_a_reply_in_the_making_opens_again_after_reload(server, open_tab, say):
+    say("a question")
+    page = open_tab(server).page
+    page.get_by_role("button", name="Reply to Ada").click()
+    form = page.get_by_role("form", name="Reply to Ada")
+    fill(form, Comment="half an ans")
+
+    page.reload()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("half an ans")
+    form.get_by_role("button", name="Cancel").click()
+    page.reload()
+    expect(page.get_by_role("button", name="Reply to Ada")).to_be_visible()
+    expect(form).to_have_count(0)
+
+
+def test_a_sent_draft_does_not_come_back(server, open_tab):
+    page = open_tab(server).page
+    form = main_form(page)
+    fill(form, Comment="sent", Name="Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(page.get_by_role("listitem", name="Comment by Ada")).to_be_visible()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("")
+
+    page.reload()
+    expect(page.get_by_role("listitem", name="Comment by Ada")).to_be_visible()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("")
+
+
+@pytest.mark.parametrize("reloads", [False, True])
+def test_a_lost_answer_and_another_try_store_one_comment(server, open_tab, reloads):
+    tab = open_tab(server)
+    tab.expected.append("net::ERR_FAILED")
+    lost: list[str] = []
+
+    def lose_the_first_answer(route: playwright.Route) -> None:
+        if lost:
+            route.fallback()
+            return
+        lost.append(route.request.headers["idempotency-key"])
+        route.fetch()
+        route.abort()
+
+    on_posts(tab.page, lose_the_first_answer)
+    form = main_form(tab.page)
+    fill(form, Comment="once", Name="Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("once")
+
+    if reloads:
+        tab.page.reload()
+    with tab.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
+        form.get_by_role("button", name="Post comment").click()
+
+    assert answer.value.request.headers["idempotency-key"] == lost[0]
+    expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_have_count(1)
+    expect(tab.page.get_by_role("heading", name="1 comment")).to_be_visible()
+    tab.page.reload()
+    expect(tab.page.get_by_role("heading", name="1 comment")).to_be_visible()
+
+
+def test_other_words_are_another_comment_even_after_a_lost_answer(server, open_tab):
+    tab = open_tab(server)
+    tab.expected.append("net::ERR_FAILED")
+    keys: list[str] = []
+
+    def lose_the_first_answer(route: playwright.Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        if len(keys) > 1:
+            route.fallback()
+            return
+        route.fetch()
+        route.abort()
+
+    on_posts(tab.page, lose_the_first_answer)
+    form = main_form(tab.page)
+    fill(form, Comment="first words", Name="Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    fill(form, Comment="other words")
+    form.get_by_role("button", name="Post comment").click()
+
+    expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_have_count(1)
+    tab.page.reload()
+    expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_have_count(2)
+    assert len(set(keys)) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_overloaded_server_is_tried_again_by_hand(server, open_tab, status):
+    tab = open_tab(server)
+    tab.expect_status(status)
+    refusals: list[int] = []
+
+    def refuse_once(route: playwright.Route) -> None:
+        if refusals:
+            route.fallback()
+            return
+        refusals.append(status)
+        route.fulfill(
+            status=status,
+            headers={"Retry-After": "7", "Content-Type": "application/problem+json"},
+            body='{"status": 503, "code": "overloaded", "title": "", "detail": ""}',
+        )
+
+    on_posts(tab.page, refuse_once)
+    form = main_form(tab.page)
+    fill(form, Comment="patience", Name="Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").filter(has_text="try again in 7 s")).to_be_visible()
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("patience")
+
+    form.get_by_role("button", name="Post comment").click()
+    expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_be_visible()
+
+
+def test_a_capability_that_is_no_longer_good_does_not_stop_anybody(server, open_tab):
+    tab = open_tab(server)
+    form = main_form(tab.page)
+    fill(form, Comment="first", Name="Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(tab.page.get_by_role("listitem")).to_have_count(1)
+    tab.page.evaluate("""() => {
+        const kept = JSON.parse(localStorage.getItem("flatthread:guest:demo"));
+        localStorage.setItem("flatthread:guest:demo", JSON.stringify({...kept, token: "stale"}));
+    }""")
+
+    tab.expect_status(401)
+    fill(form, Comment="second", Name="Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(tab.page.get_by_role("listitem")).to_have_count(2)
+    tab.page.reload()
+    expect(tab.page.get_by_role("button", name="Delete")).to_have_count(2)
+
+
+def test_the_preview_is_what_will_be_stored(server, open_tab):
+    page = open_tab(server).page
+    form = main_form(page)
+    text = "**bold** <script>alert(1)</script> [link](https://ada.example)\n\n> quoted"
+    fill(form, Comment=text, Name="Ada")
+    form.get_by_role("button", name="Preview").click()
+    glance = form.get_by_role("region", name="Preview of your comment")
+    expect(glance.locator("strong")).to_have_text("bold")
+    previewed = glance.inner_html()
+
+    form.get_by_role("button", name="Post comment").click()
+    expect(page.locator(".ft-body strong")).to_have_text("bold")
+    assert page.locator(".ft-body").inner_html() == previewed
+    expect(glance).to_be_hidden()
+
+
+def test_single_letters_typed_here_are_no_shortcuts_of_the_page(server, open_tab):
+    page = open_tab(server).page
+    page.evaluate("""() => {
+        window.heard = "";
+        addEventListener("keydown", (event) => { window.heard += event.key; });
+    }""")
+    box = main_form(page).get_by_role("textbox", name="Comment")
+    box.focus()
+    page.keyboard.type("jk/")
+    expect(box).to_have_value("jk/")
+    assert page.evaluate("window.heard") == ""

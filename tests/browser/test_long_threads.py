@@ -1,0 +1,149 @@
+"""Long and deep threads, pages of them, and the way to one comment."""
+
+import random
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import datastore, reading, records
+
+pytestmark = pytest.mark.browser
+
+SEED = 7
+
+
+def shown(page: playwright.Page) -> list[str]:
+    return page.get_by_role("listitem").evaluate_all(
+        "nodes => nodes.map((node) => node.dataset.id)"
+    )
+
+
+def stored(store: datastore.Store) -> list[str]:
+    with store.context():
+        return [row.id for row in reading.thread(records.ThreadName("demo", "demo"))]
+
+
+@pytest.fixture
+def long_thread(say) -> list[str]:
+    """323 comments, each a root or the reply to one of the last few; their ids as posted."""
+    rng = random.Random(SEED)
+    ids: list[str] = []
+    for number in range(323):
+        parent = rng.choice([None, *ids[-10:]])
+        ids.append(say(f"comment {number}", parent=parent))
+    return ids
+
+
+def test_every_comment_is_shown_once_in_order_by_loading_more(
+    server, open_tab, long_thread, open_store
+):
+    page = open_tab(server).page
+    more = page.get_by_role("button", name="Load more comments")
+    expect(page.get_by_role("heading", name="323 comments")).to_be_visible()
+    expect(page.get_by_role("listitem")).to_have_count(50)
+    for count in (100, 150, 200, 250, 300, 323):
+        more.click()
+        expect(page.get_by_role("listitem")).to_have_count(count)
+    expect(more).to_have_count(0)
+    assert shown(page) == stored(open_store)
+
+
+def test_what_was_posted_before_the_rest_was_loaded_is_shown_once(
+    server, open_tab, long_thread, open_store
+):
+    page = open_tab(server).page
+    form = page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("the newest root")
+    form.get_by_role("textbox", name="Name").fill("Grace")
+    form.get_by_role("button", name="Post comment").click()
+    newest = page.get_by_role("listitem", name="Comment by Grace")
+    expect(newest).to_be_focused()
+    expect(page.get_by_role("listitem")).to_have_count(51)
+
+    more = page.get_by_role("button", name="Load more comments")
+    for count in (101, 151, 201, 251, 301, 324):
+        more.click()
+        expect(page.get_by_role("listitem")).to_have_count(count)
+    expect(page.get_by_role("heading", name="324 comments")).to_be_visible()
+    assert shown(page) == stored(open_store)
+    expect(newest).to_have_count(1)
+
+
+def test_the_focus_goes_to_the_first_comment_that_was_loaded(server, open_tab, long_thread):
+    page = open_tab(server).page
+    more = page.get_by_role("button", name="Load more comments")
+    more.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("listitem").nth(50)).to_be_focused()
+    expect(page.get_by_role("status")).to_have_text("50 more comments shown.")
+
+
+def test_a_failed_page_can_be_asked_for_again(server, open_tab, long_thread):
+    tab = open_tab(server)
+    tab.expected.append("net::ERR_FAILED")
+    more = tab.page.get_by_role("button", name="Load more comments")
+    tab.page.route("**/comments?*cursor=*", lambda route: route.abort(), times=1)
+    more.click()
+    expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    more.click()
+    expect(tab.page.get_by_role("listitem")).to_have_count(100)
+    expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_have_count(0)
+
+
+def test_a_permalink_opens_the_page_that_holds_its_comment(server, open_tab, long_thread):
+    wanted = long_thread[-1]
+    page = open_tab(f"{server}/#comment-{wanted}").page
+    target = page.locator(f"li[data-id='{wanted}']")
+    expect(target).to_be_in_viewport()
+    expect(target).to_be_focused()
+
+    page.get_by_role("button", name="Show the whole discussion").click()
+    expect(page.get_by_role("listitem")).to_have_count(50)
+    expect(page.get_by_role("button", name="Show the whole discussion")).to_have_count(0)
+    assert page.url == f"{server}/"
+
+
+def test_the_time_of_a_comment_is_its_permalink(server, open_tab, long_thread):
+    page = open_tab(server).page
+    third = page.get_by_role("listitem").nth(2)
+    wanted = third.get_attribute("data-id")
+    third.locator("a.ft-time").click()
+    assert page.url == f"{server}/#comment-{wanted}"
+    expect(third).to_be_focused()
+
+
+def test_a_permalink_to_nothing_shows_the_thread(server, open_tab, say):
+    say("still here")
+    tab = open_tab("about:blank")
+    tab.expect_status(404)
+    tab.page.goto(f"{server}/#comment-{'a' * 26}")
+    expect(tab.page.get_by_text("still here")).to_be_visible()
+    expect(tab.page.get_by_role("button", name="Show the whole discussion")).to_have_count(0)
+
+
+def test_ten_levels_are_readable_on_a_phone(server, open_tab, say):
+    parent = None
+    for level in range(10):
+        parent = say(f"level {level} with some words to break into lines", parent=parent)
+    page = open_tab(server, viewport={"width": 360, "height": 740}).page
+    expect(page.get_by_role("listitem")).to_have_count(10)
+
+    widths = [box.bounding_box()["width"] for box in page.locator(".ft-body").all()]
+    assert min(widths) > 180
+    assert widths == sorted(widths, reverse=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_at_the_deepest_level_a_reply_says_whom_it_answers(server, open_tab, say):
+    parent = None
+    for level in range(8):
+        parent = say(f"level {level}", parent=parent)
+    deepest = say("deepest", name="Grace", parent=parent)
+    say("an answer to Grace", name="Tony", parent=deepest)
+    page = open_tab(server).page
+
+    last = page.get_by_role("listitem", name="Reply by Tony to Grace")
+    expect(last.locator(".ft-answered")).to_have_text("in reply to Grace")
+    last.locator(".ft-answered a").click()
+    expect(page.locator(f"li[data-id='{deepest}']")).to_be_focused()
