@@ -116,11 +116,13 @@ def test_wordpress_posts_say_whether_everybody_may_read_them():
 def test_only_the_namespace_of_the_export_counts(tmp_path: Path):
     path = tmp_path / "export.xml"
     comment = "<wp:comment><wp:comment_id>1</wp:comment_id></wp:comment>"
+    title = "<x:title xmlns:x='http://evil.example/'>no</x:title><title>yes</title>"
     path.write_text(
         "<rss xmlns:wp='http://wordpress.org/export/1.2/'><channel>"
-        f"<item xmlns:wp='http://evil.example/'>{comment}</item></channel></rss>"
+        f"<item xmlns:wp='http://evil.example/'>{title}{comment}</item></channel></rss>"
     )
     assert comments(wordpress.read(path)) == {}
+    assert [thread.title for thread in threads(wordpress.read(path)).values()] == ["yes"]
 
 
 @pytest.mark.parametrize(
