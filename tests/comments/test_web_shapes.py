@@ -36,7 +36,7 @@ def row(status: records.Status) -> records.Comment:
     )
 
 
-@pytest.mark.parametrize("status", set(records.Status) - {records.Status.APPROVED})
+@pytest.mark.parametrize("status", [s for s in records.Status if s is not records.Status.APPROVED])
 def test_a_comment_that_is_not_approved_shows_its_place_only(status: records.Status) -> None:
     shown = shapes.comment(row(status), 2)
     assert b"canary" not in msgspec.json.encode(shown)
