@@ -34,7 +34,7 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
 from google.cloud.datastore_v1.types import query as query_types
 
-from comments import errors
+from comments import errors, lines, ndbclient, queries
 
 if TYPE_CHECKING:
     from google.cloud.ndb.context import Context
@@ -57,21 +57,12 @@ TRANSIENT = (
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
 
+Query = queries.Query
 Entity = entity_types.Entity.pb()
-Value = entity_types.Value.pb()
-_Query = query_types.Query.pb()
-_Filter = query_types.PropertyFilter.pb()
+_Partition = entity_types.PartitionId.pb()
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
-_OPERATORS = {
-    "=": query_types.PropertyFilter.Operator.EQUAL,
-    "<": query_types.PropertyFilter.Operator.LESS_THAN,
-    "<=": query_types.PropertyFilter.Operator.LESS_THAN_OR_EQUAL,
-    ">": query_types.PropertyFilter.Operator.GREATER_THAN,
-    ">=": query_types.PropertyFilter.Operator.GREATER_THAN_OR_EQUAL,
-}
 _NOT_FINISHED = query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED
-_SERVICE = "/google.datastore.v1.Datastore/"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,20 +87,6 @@ class Writes:
     def keys(self) -> tuple[ndb.Key, ...]:
         """The keys of all entities touched."""
         return (*(entity.key for entity in self.put), *self.delete)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Query:
-    """One query of a kind: filters `(property, operator, value)`, orders (`-name` descends).
-
-    `__key__` filters take the key's name.
-    """
-
-    kind: str
-    where: Sequence[tuple[str, str, object]] = ()
-    order: Sequence[str] = ()
-    limit: int | None = None
-    keys_only: bool = False
 
 
 class _State(threading.local):
@@ -141,16 +118,22 @@ class Store:
         self.namespace = namespace
         self.deadline = deadline
         self.rpc_timeout = rpc_timeout
-        self._lines = _Lines()
+        self._lines = lines.Lines()
         self._kept: dict[str, Any] = {}
-        self._client = _Client(self, _Stub(channel))
+        self._client = ndbclient.Client(
+            channel,
+            project=project,
+            database=database,
+            namespace=namespace,
+            rules=ndbclient.Rules(lambda: _timeout(self), _refuse_unowned),
+        )
         self._run_query = channel.unary_unary(
-            f"{_SERVICE}RunQuery",
+            f"{ndbclient.SERVICE}RunQuery",
             request_serializer=_RunQueryRequest.SerializeToString,
             response_deserializer=rpc_types.RunQueryResponse.pb().FromString,
         )
         self._aggregate = channel.unary_unary(
-            f"{_SERVICE}RunAggregationQuery",
+            f"{ndbclient.SERVICE}RunAggregationQuery",
             request_serializer=_AggregationRequest.SerializeToString,
             response_deserializer=rpc_types.RunAggregationQueryResponse.pb().FromString,
         )
@@ -172,6 +155,12 @@ class Store:
         """The project and database fields every request names."""
         return {"project_id": self.project, "database_id": self.database}
 
+    def partition(self) -> Any:
+        """The PartitionId of every key in this store."""
+        return _Partition(
+            project_id=self.project, database_id=self.database, namespace_id=self.namespace
+        )
+
     def run_query(self, request: Any) -> Any:
         """One RunQuery call with time-out and retries."""
         return _patiently(lambda: self._run_query(request, timeout=_timeout(self)), self)
@@ -187,7 +176,8 @@ class Store:
 
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
         """Wait in this process's line for `name`."""
-        return self._lines.wait(name)
+        left = 0.0 if _state.end is None else max(0.0, _state.end - time.monotonic())
+        return self._lines.wait(name, seconds=left)
 
 
 def transaction(body: Callable[[], T], *, line: str = "") -> T:
@@ -252,8 +242,9 @@ def fetch(query: Query) -> Iterator[Any]:
     Inside a transaction the query is part of it.
     """
     store = _current()
+    partition = store.partition()
     request = _RunQueryRequest(
-        **store.request_fields(), partition_id=_partition(store), query=_message(store, query)
+        **store.request_fields(), partition_id=partition, query=queries.message(query, partition)
     )
     _join_transaction(request)
     while True:
@@ -270,8 +261,9 @@ def fetch(query: Query) -> Iterator[Any]:
 def count(query: Query) -> int:
     """How many entities a query matches, without reading them."""
     store = _current()
-    request = _AggregationRequest(**store.request_fields(), partition_id=_partition(store))
-    request.aggregation_query.nested_query.CopyFrom(_message(store, query))
+    partition = store.partition()
+    request = _AggregationRequest(**store.request_fields(), partition_id=partition)
+    request.aggregation_query.nested_query.CopyFrom(queries.message(query, partition))
     request.aggregation_query.aggregations.add(alias="n").count.SetInParent()
     _join_transaction(request)
     batch = store.aggregate(request).batch
@@ -292,51 +284,6 @@ def _current() -> Store:
 def _join_transaction(request: Any) -> None:
     if ndb.in_transaction():
         request.read_options.transaction = ndb.get_context().transaction
-
-
-def _partition(store: Store) -> Any:
-    return entity_types.PartitionId.pb()(
-        project_id=store.project, database_id=store.database, namespace_id=store.namespace
-    )
-
-
-def _message(store: Store, query: Query) -> Any:
-    message = _Query()
-    message.kind.add(name=query.kind)
-    filters = [_filter(store, query.kind, *condition) for condition in query.where]
-    if len(filters) == 1:
-        message.filter.property_filter.CopyFrom(filters[0])
-    elif filters:
-        message.filter.composite_filter.op = query_types.CompositeFilter.Operator.AND
-        for condition in filters:
-            message.filter.composite_filter.filters.add().property_filter.CopyFrom(condition)
-    for name in query.order:
-        direction = query_types.PropertyOrder.Direction
-        message.order.add(
-            property={"name": name.lstrip("-")},
-            direction=direction.DESCENDING if name.startswith("-") else direction.ASCENDING,
-        )
-    if query.limit is not None:
-        message.limit.value = query.limit
-    if query.keys_only:
-        message.projection.add(property={"name": "__key__"})
-    return message
-
-
-def _filter(store: Store, kind: str, name: str, operator: str, value: object) -> Any:
-    message = _Filter(property={"name": name}, op=_OPERATORS[operator])
-    if name == "__key__":
-        message.value.key_value.partition_id.CopyFrom(_partition(store))
-        message.value.key_value.path.add(kind=kind, name=value)
-    elif isinstance(value, bool):
-        message.value.boolean_value = value
-    elif isinstance(value, int):
-        message.value.integer_value = value
-    elif isinstance(value, str):
-        message.value.string_value = value
-    else:
-        message.value.timestamp_value.FromDatetime(value)
-    return message
 
 
 @contextlib.contextmanager
@@ -387,117 +334,6 @@ def _pause(tries: int, error: Exception) -> None:
     if _state.end is not None and time.monotonic() + pause >= _state.end:
         raise errors.Overloaded("the store did not answer in time") from error
     time.sleep(pause)
-
-
-class _Lines:
-    """One lock per name for as long as somebody holds or awaits it."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._locks: dict[str, tuple[threading.Lock, int]] = {}
-
-    @contextlib.contextmanager
-    def wait(self, name: str) -> Iterator[None]:
-        """Take the line of `name`; without a name, or at the deadline, go on at once.
-
-        Going on without the lock is safe: the line saves work, the transaction is what is right.
-        """
-        if not name:
-            yield
-            return
-        with self._guard:
-            lock, users = self._locks.get(name, (threading.Lock(), 0))
-            self._locks[name] = (lock, users + 1)
-        left = 0.0 if _state.end is None else max(0.0, _state.end - time.monotonic())
-        taken = lock.acquire(timeout=left)
-        try:
-            yield
-        finally:
-            if taken:
-                lock.release()
-            with self._guard:
-                lock, users = self._locks.pop(name)
-                if users > 1:
-                    self._locks[name] = (lock, users - 1)
-
-
-class _Client(ndb.Client):
-    """NDB's client around our stub. NDB's own constructor would open a second channel."""
-
-    def __init__(self, store: Store, stub: "_Stub") -> None:
-        self.project = store.project
-        self.database = store.database or None
-        self.namespace = store.namespace or None
-        self.host = "store"
-        self.secure = False
-        self.stub = stub
-        stub.store = store
-
-
-class _Stub:
-    """The calls NDB makes, each with a time-out; commits pass the guard."""
-
-    store: Store
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        def method(name: str) -> Any:
-            return channel.unary_unary(
-                _SERVICE + name,
-                request_serializer=getattr(rpc_types, f"{name}Request").serialize,
-                response_deserializer=getattr(rpc_types, f"{name}Response").deserialize,
-            )
-
-        self.lookup = _Method(self, method("Lookup"))
-        self.run_query = _Method(self, method("RunQuery"))
-        self.begin_transaction = _Method(self, method("BeginTransaction"))
-        self.commit = _Method(self, method("Commit"), check=_refuse_unowned)
-        self.rollback = _Rollback(self, method("Rollback"))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Method:
-    stub: _Stub
-    call: Any
-    check: Callable[[Any], None] = lambda _: None
-
-    def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
-        self.check(request)
-        return self.call.future(
-            request, timeout=timeout or _timeout(self.stub.store), metadata=metadata
-        )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Rollback:
-    """Rollback without an error: NDB would raise it instead of the one that led here.
-
-    A transaction whose rollback was not answered ends by itself.
-    """
-
-    stub: _Stub
-    call: Any
-
-    def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
-        wait = timeout or min(1.0, _timeout(self.stub.store))
-        with contextlib.suppress(grpc.RpcError):
-            self.call(request, timeout=wait, metadata=metadata)
-        return _Answered(rpc_types.RollbackResponse())
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Answered:
-    """A call that is over, as far as NDB looks at one."""
-
-    answer: Any
-
-    def exception(self) -> None:
-        return None
-
-    def result(self) -> Any:
-        return self.answer
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        callback(self)
 
 
 def _refuse_unowned(request: Any) -> None:

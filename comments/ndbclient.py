@@ -1,0 +1,106 @@
+"""NDB's client as this project runs it: our channel, a time-out on every call, commits checked.
+
+Owns what NDB sees of the outside. NDB's own client opens a channel of its own and calls without
+time-outs; this one uses the channel it is given and asks `Rules` before each call.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from google.cloud import ndb
+from google.cloud.datastore_v1.types import datastore as rpc_types
+
+SERVICE = "/google.datastore.v1.Datastore/"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """What is asked before a call: how many seconds it may take, and whether a commit may go."""
+
+    timeout: Callable[[], float]
+    check_commit: Callable[[Any], None]
+
+
+class Client(ndb.Client):
+    """NDB's client around our stub. NDB's own constructor would open a second channel."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        *,
+        project: str,
+        database: str,
+        namespace: str,
+        rules: Rules,
+    ) -> None:
+        self.project = project
+        self.database = database or None
+        self.namespace = namespace or None
+        self.host = "store"
+        self.secure = False
+        self.stub = _Stub(channel, rules)
+
+
+class _Stub:
+    """The calls NDB makes, each with a time-out; commits pass the guard."""
+
+    def __init__(self, channel: grpc.Channel, rules: Rules) -> None:
+        def method(name: str) -> Any:
+            return channel.unary_unary(
+                f"{SERVICE}{name}",
+                request_serializer=getattr(rpc_types, f"{name}Request").serialize,
+                response_deserializer=getattr(rpc_types, f"{name}Response").deserialize,
+            )
+
+        self.lookup = _Method(rules, method("Lookup"))
+        self.run_query = _Method(rules, method("RunQuery"))
+        self.begin_transaction = _Method(rules, method("BeginTransaction"))
+        self.commit = _Method(rules, method("Commit"), check=rules.check_commit)
+        self.rollback = _Rollback(rules, method("Rollback"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Method:
+    rules: Rules
+    call: Any
+    check: Callable[[Any], None] = lambda _: None
+
+    def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
+        self.check(request)
+        return self.call.future(request, timeout=timeout or self.rules.timeout(), metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rollback:
+    """Rollback without an error: NDB would raise it instead of the one that led here.
+
+    A transaction whose rollback was not answered ends by itself.
+    """
+
+    rules: Rules
+    call: Any
+
+    def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
+        wait = timeout or min(1.0, self.rules.timeout())
+        with contextlib.suppress(grpc.RpcError):
+            self.call(request, timeout=wait, metadata=metadata)
+        return _Answered(rpc_types.RollbackResponse())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Answered:
+    """A call that is over, as far as NDB looks at one."""
+
+    answer: Any
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> Any:
+        return self.answer
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        callback(self)

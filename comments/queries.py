@@ -1,0 +1,75 @@
+"""Queries as values, and as the protobuf messages that ask them (pure).
+
+Owns the one shape of query the backend asks: a kind, conditions that all hold, orders, a limit.
+Each has to be served by an index of index.yaml; the engine and the service refuse the rest.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from google.cloud.datastore_v1.types import query as query_types
+
+_Query = query_types.Query.pb()
+_Filter = query_types.PropertyFilter.pb()
+_OPERATORS = {
+    "=": query_types.PropertyFilter.Operator.EQUAL,
+    "<": query_types.PropertyFilter.Operator.LESS_THAN,
+    "<=": query_types.PropertyFilter.Operator.LESS_THAN_OR_EQUAL,
+    ">": query_types.PropertyFilter.Operator.GREATER_THAN,
+    ">=": query_types.PropertyFilter.Operator.GREATER_THAN_OR_EQUAL,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a kind: filters `(property, operator, value)`, orders (`-name` descends).
+
+    `__key__` filters take the key's name.
+    """
+
+    kind: str
+    where: Sequence[tuple[str, str, object]] = ()
+    order: Sequence[str] = ()
+    limit: int | None = None
+    keys_only: bool = False
+
+
+def message(query: Query, partition: Any) -> Any:
+    """The query as a `google.datastore.v1.Query`; `partition` is the PartitionId of its keys."""
+    built = _Query()
+    built.kind.add(name=query.kind)
+    filters = [_filter(partition, query.kind, *condition) for condition in query.where]
+    if len(filters) == 1:
+        built.filter.property_filter.CopyFrom(filters[0])
+    elif filters:
+        built.filter.composite_filter.op = query_types.CompositeFilter.Operator.AND
+        for condition in filters:
+            built.filter.composite_filter.filters.add().property_filter.CopyFrom(condition)
+    for name in query.order:
+        direction = query_types.PropertyOrder.Direction
+        built.order.add(
+            property={"name": name.lstrip("-")},
+            direction=direction.DESCENDING if name.startswith("-") else direction.ASCENDING,
+        )
+    if query.limit is not None:
+        built.limit.value = query.limit
+    if query.keys_only:
+        built.projection.add(property={"name": "__key__"})
+    return built
+
+
+def _filter(partition: Any, kind: str, name: str, operator: str, value: object) -> Any:
+    message = _Filter(property={"name": name}, op=_OPERATORS[operator])
+    if name == "__key__":
+        message.value.key_value.partition_id.CopyFrom(partition)
+        message.value.key_value.path.add(kind=kind, name=value)
+    elif isinstance(value, bool):
+        message.value.boolean_value = value
+    elif isinstance(value, int):
+        message.value.integer_value = value
+    elif isinstance(value, str):
+        message.value.string_value = value
+    else:
+        message.value.timestamp_value.FromDatetime(value)
+    return message
