@@ -202,3 +202,13 @@ def test_escape_closes_a_reply_and_gives_the_focus_back(server, open_tab, say):
     page.keyboard.press("Escape")
     expect(page.get_by_role("form", name="Reply to Ada")).to_have_count(0)
     expect(reply).to_be_focused()
+
+
+def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(server, open_tab):
+    page = open_tab(server).page
+    write(page, "mine")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Reply to Ada").click()
+    form = page.get_by_role("form", name="Reply to Ada")
+    expect(form.get_by_role("textbox", name="Comment")).to_be_focused()
+    expect(page.get_by_role("button", name="Keep it")).to_have_count(0)

@@ -19,6 +19,7 @@ import "./comment.js";
 import "./composer.js";
 import "./drafts.js";
 import "./guest.js";
+import "./listing.js";
 import "./memory.js";
 import "./prose.js";
 import "./times.js";

@@ -1,10 +1,4 @@
-/**
- * A thread in its element: the list, the form above it, and what happens between them.
- *
- * The server's order is the order of the list. A page of it is put where it belongs even if some
- * of its comments stand there already (because the reader just posted them), so every comment
- * shows exactly once.
- */
+/** A thread in its element: the list, the form above it, and what happens between them. */
 
 import * as api from "./api.js";
 import { Comment } from "./comment.js";
@@ -12,6 +6,7 @@ import { Composer } from "./composer.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { Draft } from "./drafts.js";
 import { Guest } from "./guest.js";
+import { Listing } from "./listing.js";
 import * as prose from "./prose.js";
 import * as times from "./times.js";
 import { words } from "./words.js";
@@ -22,13 +17,12 @@ const PERMALINK = /^#comment-([a-z2-7]{26})$/;
 export class Thread {
   #place;
   #guest;
-  #comments = new Map();
+  #listing = new Listing();
   #cursor = null;
   #total = 0;
   #stop = new AbortController();
   #title = el("h2", { class: "ft-title", tabindex: "-1" });
   #whole = el("div", { class: "ft-whole" });
-  #list = el("ol", { class: "ft-list", role: "list" });
   #none = el("p", { class: "ft-none" }, words.none);
   #foot = el("div", { class: "ft-foot" });
   #status = el("p", { class: "ft-status", role: "status" });
@@ -43,7 +37,7 @@ export class Thread {
       this.#title,
       this.#mainComposer().element,
       this.#whole,
-      this.#list,
+      this.#listing.element,
       this.#none,
       this.#foot,
       this.#status,
@@ -55,15 +49,16 @@ export class Thread {
     const wanted = wantedComment();
     await (wanted ? this.#openAround(wanted) : this.#openFirst());
     const { signal } = this.#stop;
+    if (signal.aborted) return;
     addEventListener("hashchange", () => this.#goTo(wantedComment()), { signal });
-    const ageing = setInterval(() => times.refresh(this.#list), MINUTE);
+    const ageing = setInterval(() => times.refresh(this.#listing.element), MINUTE);
     signal.addEventListener("abort", () => clearInterval(ageing));
   }
 
   /** Bring the comment of the page's address into view, once the thread is on the page. */
   arrive() {
-    const comment = this.#comments.get(wantedComment());
-    if (comment) this.#point(comment);
+    const comment = this.#listing.get(wantedComment());
+    if (comment) this.#listing.point(comment);
   }
 
   close() {
@@ -87,37 +82,28 @@ export class Thread {
   /** Show a comment of this thread, loading the page that holds it where needed. */
   async #goTo(id) {
     if (id === null) return;
-    if (!this.#comments.has(id)) await this.#try(() => this.#openAround(id));
-    const comment = this.#comments.get(id);
-    if (comment) this.#point(comment);
-  }
-
-  #point(comment) {
-    for (const { element } of this.#comments.values()) element.classList.remove("ft-target");
-    comment.element.classList.add("ft-target");
-    comment.element.focus({ preventScroll: true });
-    comment.element.scrollIntoView({ block: "center" });
+    if (!this.#listing.get(id)) await this.#try(() => this.#openAround(id));
+    const comment = this.#listing.get(id);
+    if (comment) this.#listing.point(comment);
   }
 
   #replace(page) {
-    this.#comments.clear();
-    this.#list.replaceChildren();
+    this.#listing.clear();
     this.#append(page);
     this.#whole.replaceChildren();
   }
 
   /** A page from the middle says how many there are in all, not how many come before it. */
   #offerWhole() {
-    if (this.#comments.size >= this.#total) return;
+    if (this.#listing.size >= this.#total) return;
     this.#whole.append(button("ft-show-whole", words.whole, () => this.#showWhole()));
   }
 
   #append(page) {
     this.#cursor = page.cursor;
     for (const data of page.comments) {
-      this.#comments.get(data.id)?.element.remove();
       const comment = this.#make(data);
-      this.#list.append(comment.element);
+      this.#listing.append(comment);
       if (this.#draftBelow(data.id).values) this.#openReply(comment);
     }
     this.#count(page.total);
@@ -131,14 +117,12 @@ export class Thread {
       remove: (comment) => this.#askToRemove(comment),
       goTo: (id) => this.#goTo(id),
     };
-    const comment = new Comment(data, actions, this.#context);
-    this.#comments.set(data.id, comment);
-    return comment;
+    return new Comment(data, actions, this.#context);
   }
 
   get #context() {
     return {
-      nameOf: (id) => this.#comments.get(id)?.name ?? null,
+      nameOf: (id) => this.#listing.get(id)?.name ?? null,
       isOwn: (id) => this.#guest.own(id) !== null,
     };
   }
@@ -146,7 +130,7 @@ export class Thread {
   #count(total) {
     this.#total = total;
     this.#title.textContent = words.title(total);
-    this.#none.hidden = this.#list.hasChildNodes();
+    this.#none.hidden = this.#listing.size > 0;
   }
 
   #showMore() {
@@ -159,7 +143,7 @@ export class Thread {
     if (isBusy(control)) return;
     setBusy(control, true);
     this.#say(words.loading);
-    const before = this.#list.lastElementChild;
+    const before = this.#listing.last;
     const done = await this.#try(async () => {
       const page = await api.list(this.#place, { cursor: this.#cursor });
       this.#append(page);
@@ -228,7 +212,7 @@ export class Thread {
   }
 
   #reply(comment) {
-    if (!comment.slot.hasChildNodes()) this.#openReply(comment);
+    if (!comment.slot.contains(comment.composer?.element ?? null)) this.#openReply(comment);
     comment.composer.focus();
   }
 
@@ -252,8 +236,11 @@ export class Thread {
     const body = parent === null ? values : { ...values, parent };
     const answer = await this.#send(body, draft, values);
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
-    this.#comments.get(parent)?.close();
-    this.#insert(answer.comment);
+    this.#listing.get(parent)?.close();
+    const comment = this.#make({ replies: 0, ...answer.comment });
+    const isNew = this.#listing.insert(comment);
+    this.#count(this.#total + (isNew ? 1 : 0));
+    this.#listing.point(comment);
     this.#say(words.posted);
   }
 
@@ -267,36 +254,6 @@ export class Thread {
       this.#guest.leave();
       draft.refused(values);
       return api.post(this.#place, body, draft.attempt(values, null));
-    }
-  }
-
-  /** Put a new comment after everything that stands below the one it belongs to. */
-  #insert(data) {
-    const isNew = !this.#comments.has(data.id);
-    this.#comments.get(data.id)?.element.remove();
-    const above = this.#comments.get(data.parent) ?? this.#comments.get(data.reply_to);
-    const comment = this.#make({ replies: 0, ...data });
-    if (above) this.#lastBelow(above).after(comment.element);
-    else this.#list.append(comment.element);
-    if (isNew) this.#countReply(data, 1);
-    this.#count(this.#total + (isNew ? 1 : 0));
-    this.#point(comment);
-  }
-
-  #lastBelow(above) {
-    let last = above.element;
-    for (;;) {
-      const next = this.#comments.get(last.nextElementSibling?.dataset.id);
-      if (!next || next.level <= above.level) return last;
-      last = next.element;
-    }
-  }
-
-  #countReply(data, change) {
-    let above = this.#comments.get(data.parent);
-    while (above) {
-      above.data.replies += change;
-      above = this.#comments.get(above.data.parent);
     }
   }
 
@@ -328,7 +285,7 @@ export class Thread {
       if (error.status === 412) await this.#catchUp(comment, error);
       throw error;
     }
-    this.#point(comment);
+    this.#listing.point(comment);
     this.#say(words.saved);
   }
 
@@ -375,16 +332,7 @@ export class Thread {
   /** A comment with replies leaves a tombstone; one without goes, with the tombstones it held. */
   #bury(comment) {
     this.#refresh(comment, { status: "removed", author: null, html: "" });
-    let rest = comment;
-    while (rest?.isRemoved && rest.data.replies === 0) {
-      const above = this.#comments.get(rest.data.parent);
-      this.#countReply(rest.data, -1);
-      this.#comments.delete(rest.id);
-      rest.element.remove();
-      this.#total -= 1;
-      rest = above;
-    }
-    this.#count(this.#total);
+    this.#count(this.#total - this.#listing.bury(comment));
     (comment.element.isConnected ? comment.element : this.#title).focus();
   }
 }
