@@ -2,6 +2,9 @@
 
 Owns what an operator types and reads. Every command enters the store, reports what it did, and
 exits with 0 only if all of it was done: 1 for input that was refused, 2 for wrong usage.
+
+The serving process imports this module and runs none of it, so what only a command needs is
+imported by that command.
 """
 
 import contextlib
@@ -13,17 +16,14 @@ from typing import ParamSpec, TypeVar
 
 import click
 import flask
-import rich.console
-import rich.progress
 from flask.cli import AppGroup
 
-from comments import config, datastore, errors, records, repair, sites, sorthash
-from comments.transfer import disqus, importing, report, wordpress
+from comments import config, datastore, errors, records, sites, sorthash
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_READERS = {"disqus": disqus.read, "wordpress": wordpress.read}
+_SYSTEMS = ("disqus", "wordpress")
 
 
 def register(app: flask.Flask) -> None:
@@ -103,7 +103,7 @@ def _set_site(
 
 
 @click.command("import")
-@click.argument("system", type=click.Choice(sorted(_READERS)))
+@click.argument("system", type=click.Choice(_SYSTEMS))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--site", "site_id", required=True, help="The site the comments go to.")
 @click.option("--dry-run", is_flag=True, help="Check the file and report; store nothing.")
@@ -115,9 +115,13 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     The whole file is checked before anything is stored. Running it again adds nothing; an
     interrupted import is finished by running it again.
     """
+    from comments.transfer import disqus, importing, wordpress
+
+    reader = {"disqus": disqus.read, "wordpress": wordpress.read}[system]
     site, scheme = sites.get(site_id), _settings().scheme
-    with importing.plan(_READERS[system], file, site=site, scheme=scheme) as plan:
-        _show_report(plan.report)
+    with importing.plan(reader, file, site=site, scheme=scheme) as plan:
+        for line in plan.report.lines():
+            click.echo(line)
         if dry_run:
             click.echo("Dry run: nothing was stored.")
             return
@@ -129,14 +133,12 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     )
 
 
-def _show_report(checked: report.Report) -> None:
-    for line in checked.lines():
-        click.echo(line)
-
-
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal; nothing in a log."""
+    import rich.console
+    import rich.progress
+
     console = rich.console.Console(stderr=True)
     with rich.progress.Progress(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("Importing", total=total)
@@ -150,6 +152,8 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
 @_reported
 def _repair(site_id: str | None, *, fix: bool) -> None:
     """Check every tree against its parent links and numbers; exit 1 if something is wrong."""
+    from comments import repair
+
     scheme = _settings().scheme
     chosen = [sites.get(site_id)] if site_id else sites.every()
     found = 0
@@ -162,6 +166,8 @@ def _repair(site_id: str | None, *, fix: bool) -> None:
 
 
 def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bool) -> int:
+    from comments import repair
+
     problems = repair.find_problems(scheme, name)
     for problem in problems:
         where = problem.comment or "thread"

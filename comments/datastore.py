@@ -199,14 +199,14 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
         finally:
             _state.allowed = None
 
-    with _deadline(store), store.line(line):
+    with within(store.deadline), store.line(line):
         return _patiently(attempt, store)
 
 
 def snapshot(body: Callable[[], T]) -> T:
     """Run `body` in a read-only transaction: everything it reads is of one moment."""
     store = _current()
-    with _deadline(store):
+    with within(store.deadline):
         return _patiently(lambda: ndb.transaction(body, retries=0, read_only=True), store)
 
 
@@ -232,7 +232,7 @@ def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
     if ndb.in_transaction():
         return list(ndb.get_multi(keys, retries=0))
     store = _current()
-    with _deadline(store):
+    with within(store.deadline):
         return list(_patiently(lambda: ndb.get_multi(keys, retries=0), store))
 
 
@@ -287,10 +287,10 @@ def _join_transaction(request: Any) -> None:
 
 
 @contextlib.contextmanager
-def _deadline(store: Store) -> Iterator[None]:
-    """Bound everything inside; an outer deadline, being sooner, stays."""
+def within(seconds: float) -> Iterator[None]:
+    """Bound everything inside by a deadline; an outer one stays."""
     outer = _state.end
-    _state.end = time.monotonic() + store.deadline if outer is None else outer
+    _state.end = time.monotonic() + seconds if outer is None else outer
     try:
         yield
     finally:
@@ -309,7 +309,7 @@ def _patiently(attempt: Callable[[], T], store: Store) -> T:
 
     Inside a transaction there is one try: what failed there has to start again from its begin.
     """
-    with _deadline(store):
+    with within(store.deadline):
         for tries in itertools.count():
             try:
                 return attempt()

@@ -144,6 +144,7 @@ def thread_record(row: Thread) -> records.Thread:
 
 def comment_record(row: Comment) -> records.Comment:
     """A stored comment as a record."""
+    edited: datetime | None = row.edited
     return records.Comment(
         id=row.key.id(),
         site=row.site,
@@ -161,8 +162,8 @@ def comment_record(row: Comment) -> records.Comment:
         status=records.Status(row.status),
         listed=row.listed,
         revision=row.revision,
-        created=row.created,
-        edited=row.edited,
+        created=_plain(row.created),
+        edited=None if edited is None else _plain(edited),
         score=row.score,
         up=row.up,
         down=row.down,
@@ -201,6 +202,11 @@ def comment_from_message(entity: Any) -> records.Comment:
         up=values["up"].integer_value,
         down=values["down"].integer_value,
     )
+
+
+def _plain(moment: datetime) -> datetime:
+    """The moment without the nanoseconds class that NDB reads it as, which is no JSON value."""
+    return datetime.combine(moment.date(), moment.time(), UTC)
 
 
 def _time(value: Any) -> datetime:

@@ -179,8 +179,8 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
         level=record.level,
         html="" if gone else record.html,
         author=None if gone else Author(record.author.name, record.author.website),
-        created=_plain(record.created),
-        edited=_plain(record.edited) if record.edited and not gone else None,
+        created=record.created,
+        edited=record.edited if record.edited and not gone else None,
         score=0 if gone else record.score,
         status=Shown.REMOVED if gone else Shown.APPROVED,
         revision=record.revision,
@@ -196,8 +196,3 @@ def page(listing: records.Page) -> CommentPage:
         cursor=listing.cursor,
         total=listing.total,
     )
-
-
-def _plain(moment: datetime) -> datetime:
-    """The same moment as a plain datetime: single reads give a subclass that msgspec refuses."""
-    return datetime.combine(moment.date(), moment.timetz())

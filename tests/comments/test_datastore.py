@@ -240,7 +240,7 @@ def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: datastore
 
 
 def _with_deadline(store: datastore.Store, work: Callable[[int], None], n: int) -> None:
-    with datastore._deadline(store):
+    with datastore.within(store.deadline):
         work(n)
 
 

@@ -56,6 +56,12 @@ export class Comment {
     this.element.classList.remove("ft-editing");
   }
 
+  /** Close the slot and go back to where it was opened from. */
+  leave() {
+    this.close();
+    this.replyButton.focus();
+  }
+
   #showTombstone() {
     this.close();
     this.element.setAttribute("aria-label", words.removed);

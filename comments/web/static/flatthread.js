@@ -15,6 +15,7 @@ import { button, el } from "./dom.js";
 import { Thread } from "./thread.js";
 import { words } from "./words.js";
 // Named here as well so that the browser asks for all modules at once, not level by level.
+import "./changes.js";
 import "./comment.js";
 import "./composer.js";
 import "./drafts.js";

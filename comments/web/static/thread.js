@@ -1,6 +1,7 @@
 /** A thread in its element: the list, the form above it, and what happens between them. */
 
 import * as api from "./api.js";
+import { Changes } from "./changes.js";
 import { Comment } from "./comment.js";
 import { Composer } from "./composer.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
@@ -17,6 +18,7 @@ const PERMALINK = /^#comment-([a-z2-7]{26})$/;
 export class Thread {
   #place;
   #guest;
+  #changes;
   #listing = new Listing();
   #cursor = null;
   #total = 0;
@@ -31,6 +33,13 @@ export class Thread {
   constructor(place) {
     this.#place = place;
     this.#guest = new Guest(place.site);
+    this.#changes = new Changes(this.#guest, {
+      draft: (spot) => this.#draftBelow(spot),
+      preview: (body) => this.#preview(body),
+      changed: (comment, data) => comment.show({ ...comment.data, ...data }, this.#context),
+      saved: (comment) => this.#saved(comment),
+      removed: (comment) => this.#removed(comment),
+    });
     this.element = el(
       "section",
       { class: "ft-thread", "aria-label": words.comments },
@@ -113,8 +122,8 @@ export class Thread {
   #make(data) {
     const actions = {
       reply: (comment) => this.#reply(comment),
-      change: (comment) => this.#change(comment),
-      remove: (comment) => this.#askToRemove(comment),
+      change: (comment) => this.#changes.open(comment),
+      remove: (comment) => this.#changes.ask(comment),
       goTo: (id) => this.#goTo(id),
     };
     return new Comment(data, actions, this.#context);
@@ -222,14 +231,9 @@ export class Thread {
       submit: words.postReply,
       parent: comment.id,
       draft: this.#draftBelow(comment.id),
-      cancel: () => this.#closeSlot(comment),
+      cancel: () => comment.leave(),
     });
     comment.slot.replaceChildren(comment.composer.element);
-  }
-
-  #closeSlot(comment) {
-    comment.close();
-    (comment.replyButton ?? comment.element).focus();
   }
 
   async #post(values, parent, draft) {
@@ -257,83 +261,15 @@ export class Thread {
     }
   }
 
-  #change(comment) {
-    const own = this.#guest.own(comment.id);
-    const composer = new Composer({
-      label: words.edit,
-      submit: words.save,
-      fields: ["body"],
-      values: { body: own?.body },
-      draft: new Draft(`${this.#spot}:${comment.id}:edit`),
-      send: ({ body }) => this.#save(comment, body),
-      preview: (body) => this.#preview(body),
-      cancel: () => this.#closeSlot(comment),
-    });
-    comment.element.classList.add("ft-editing");
-    comment.slot.replaceChildren(composer.element);
-    composer.focus();
-  }
-
-  async #save(comment, body) {
-    const token = this.#guest.own(comment.id)?.token;
-    try {
-      const { comment: data } = await api.edit(comment.data, body, token);
-      this.#guest.rewrite(comment.id, body);
-      comment.close();
-      this.#refresh(comment, data);
-    } catch (error) {
-      if (error.status === 412) await this.#catchUp(comment, error);
-      throw error;
-    }
+  #saved(comment) {
     this.#listing.point(comment);
     this.#say(words.saved);
   }
 
-  /** Somebody - another tab, most likely - was faster: take over the revision, keep the text. */
-  async #catchUp(comment, error) {
-    const { comment: data } = await api.read(comment.id);
-    this.#refresh(comment, data);
-    error.message = words.overtaken;
-  }
-
-  #refresh(comment, data) {
-    comment.show({ ...comment.data, ...data }, this.#context);
-  }
-
-  #askToRemove(comment) {
-    const yes = button("ft-remove-yes", words.removeYes, () => this.#remove(comment, yes));
-    const no = button("ft-remove-no", words.removeNo, () => this.#closeSlot(comment));
-    comment.slot.replaceChildren(
-      el("div", { class: "ft-ask", role: "group", "aria-label": words.removeAsk },
-        el("span", {}, words.removeAsk), yes, no),
-    );
-    no.focus();
-  }
-
-  async #remove(comment, control) {
-    if (isBusy(control)) return;
-    setBusy(control, true);
-    const error = el("p", { class: "ft-error", role: "alert" });
-    try {
-      await api.retract(comment.id, this.#guest.own(comment.id)?.token);
-    } catch (problem) {
-      error.textContent = problem.message;
-      comment.slot.querySelector(".ft-error")?.remove();
-      comment.slot.append(error);
-      return;
-    } finally {
-      setBusy(control, false);
-    }
-    this.#guest.forget(comment.id);
-    this.#bury(comment);
-    this.#say(words.gone);
-  }
-
-  /** A comment with replies leaves a tombstone; one without goes, with the tombstones it held. */
-  #bury(comment) {
-    this.#refresh(comment, { status: "removed", author: null, html: "" });
+  #removed(comment) {
     this.#count(this.#total - this.#listing.bury(comment));
     (comment.element.isConnected ? comment.element : this.#title).focus();
+    this.#say(words.gone);
   }
 }
 
