@@ -212,3 +212,15 @@ def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(server, open_tab
     form = page.get_by_role("form", name="Reply to Ada")
     expect(form.get_by_role("textbox", name="Comment")).to_be_focused()
     expect(page.get_by_role("button", name="Keep it")).to_have_count(0)
+
+
+def test_a_deletion_that_fails_says_so_and_can_be_tried_again(server, open_tab):
+    tab = open_tab(server)
+    write(tab.page, "to be deleted")
+    tab.expected.append("net::ERR_FAILED")
+    tab.page.route("**/api/v1/comments/*", lambda route: route.abort(), times=1)
+    tab.page.get_by_role("button", name="Delete").click()
+    tab.page.get_by_role("button", name="Delete it").click()
+    expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    tab.page.get_by_role("button", name="Delete it").click()
+    expect(tab.page.get_by_text("No comments yet.")).to_be_visible()

@@ -1,0 +1,92 @@
+/**
+ * What people do to their own comments: edit and delete.
+ *
+ * Both open below the comment they are about, and close when the server has done it.
+ */
+
+import * as api from "./api.js";
+import { Composer } from "./composer.js";
+import { button, el, isBusy, setBusy } from "./dom.js";
+import { words } from "./words.js";
+
+export class Changes {
+  #guest;
+  #thread;
+
+  /**
+   * `thread` answers draft(spot) and preview(body), and is told changed(comment, data) when a
+   * comment reads differently, saved(comment) and removed(comment) when that is all.
+   */
+  constructor(guest, thread) {
+    this.#guest = guest;
+    this.#thread = thread;
+  }
+
+  /** Open the form over a comment's text. */
+  open(comment) {
+    const composer = new Composer({
+      label: words.edit,
+      submit: words.save,
+      fields: ["body"],
+      values: { body: this.#guest.own(comment.id)?.body },
+      draft: this.#thread.draft(`${comment.id}:edit`),
+      send: ({ body }) => this.#save(comment, body),
+      preview: this.#thread.preview,
+      cancel: () => comment.leave(),
+    });
+    comment.element.classList.add("ft-editing");
+    comment.slot.replaceChildren(composer.element);
+    composer.focus();
+  }
+
+  /** Ask whether a comment shall go. */
+  ask(comment) {
+    const error = el("p", { class: "ft-error", role: "alert" });
+    const yes = button("ft-remove-yes", words.removeYes, () => this.#remove(comment, yes, error));
+    const no = button("ft-remove-no", words.removeNo, () => comment.leave());
+    const question = el("span", {}, words.removeAsk);
+    const attributes = { class: "ft-ask", role: "group", "aria-label": words.removeAsk };
+    comment.slot.replaceChildren(el("div", attributes, question, yes, no), error);
+    no.focus();
+  }
+
+  async #save(comment, body) {
+    try {
+      const { comment: data } = await api.edit(comment.data, body, this.#token(comment));
+      this.#guest.rewrite(comment.id, body);
+      comment.close();
+      this.#thread.changed(comment, data);
+      this.#thread.saved(comment);
+    } catch (error) {
+      if (error.status === 412) await this.#catchUp(comment, error);
+      throw error;
+    }
+  }
+
+  /** Somebody - another tab, most likely - was faster: take over the revision, keep the text. */
+  async #catchUp(comment, error) {
+    const { comment: data } = await api.read(comment.id);
+    this.#thread.changed(comment, data);
+    error.message = words.overtaken;
+  }
+
+  async #remove(comment, control, place) {
+    if (isBusy(control)) return;
+    setBusy(control, true);
+    place.textContent = "";
+    try {
+      await api.retract(comment.id, this.#token(comment));
+      this.#guest.forget(comment.id);
+      this.#thread.changed(comment, { status: "removed", author: null, html: "" });
+      this.#thread.removed(comment);
+    } catch (error) {
+      place.textContent = error.message;
+    } finally {
+      setBusy(control, false);
+    }
+  }
+
+  #token(comment) {
+    return this.#guest.own(comment.id)?.token;
+  }
+}
