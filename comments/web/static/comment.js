@@ -75,7 +75,7 @@ export class Comment {
       "aria-label",
       to === null ? words.commentBy(this.name) : words.replyBy(this.name, toName ?? words.someone),
     );
-    const body = el("div", { class: "ft-body", dir: "auto" });
+    const body = el("div", { class: "ft-body ft-prose", dir: "auto" });
     body.append(prose.nodes(this.data.html));
     this.replyButton = button("ft-reply", words.reply, () => this.#actions.reply(this), {
       "aria-label": words.answer(this.name),

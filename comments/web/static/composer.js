@@ -30,7 +30,7 @@ export class Composer {
     this.#draft = draft;
     this.#send = send;
     this.#preview = preview;
-    this.#glance = el("div", { class: "ft-preview", role: "region", hidden: true });
+    this.#glance = el("div", { class: "ft-preview ft-prose", role: "region", hidden: true });
     this.#glance.setAttribute("aria-label", words.previewOf);
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
     const controls = fields.map((field) => this.#field(field, values));
