@@ -33,11 +33,12 @@ def problems(path: Path) -> Iterator[str]:
     if module == DOOR:
         return
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
-        fault = None
         if isinstance(node, ast.Call):
             fault = _call(node, module)
         elif isinstance(node, ast.ImportFrom):
             fault = _import(node, module)
+        else:
+            continue
         if fault:
             yield f"{path}:{node.lineno}: {fault}"
 
