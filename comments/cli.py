@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+from urllib.parse import urlencode
 
 import click
 import flask
@@ -131,6 +132,10 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
         f"{summary.added} comments added, {summary.present} were there already, "
         f"in {summary.threads} threads."
     )
+    if plan.threads:
+        longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
+        query = urlencode({"site": longest.site, "thread": longest.id})
+        click.echo(f"To look at the longest one, open /?{query} on the server.")
 
 
 @contextlib.contextmanager
