@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from comments import config, datastore, errors, models, posting, reading, records, repair, sorthash
+from comments import (
+    config,
+    datastore,
+    errors,
+    models,
+    posting,
+    reading,
+    records,
+    repair,
+    sorthash,
+    tree,
+)
 from comments.records import Status
 from tests import trees
 
@@ -179,6 +190,83 @@ def test_a_reply_leaves_its_parents_revision_alone(site: records.Site) -> None:
     assert datastore.get(models.comment_key(row.id)).revision == row.revision
 
 
+def test_a_tombstone_stays_while_another_branch_below_it_is_listed(site: records.Site) -> None:
+    grown = trees.grow(site, {"1": {"1.1": {}, "1.2": {}, "1.3": {}}})
+    _retract(grown["1"])
+    _retract(grown["1.2"])
+    assert trees.listed(site) == ["-", "1.1", "1.3"]
+    _retract(grown["1.1"])
+    assert trees.listed(site) == ["-", "1.3"]
+    _retract(grown["1.3"])
+    assert trees.listed(site) == []
+
+
+def test_an_answer_beside_a_comment_whose_parent_is_lost_asks_for_repair(
+    site: records.Site,
+) -> None:
+    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
+    grown = trees.grow(site, {"1": {"1.1": {}}}, settings=settings)
+    _set(grown["1.1"], parent="a" * 26)
+    with pytest.raises(errors.Conflict, match="repair") as refused:
+        trees.post(site, "1.2", grown["1.1"].id, settings=settings)
+    assert refused.value.code == "thread-damaged"
+
+
+def test_what_is_not_there_is_neither_edited_nor_retracted(site: records.Site) -> None:
+    for comment_id in ("", "a" * 26):
+        with pytest.raises(errors.NotFound):
+            _edit(comment_id, "new")
+        with pytest.raises(errors.NotFound):
+            posting.retract(comment_id, author_id="g:1", revision=None, now=trees.START)
+
+
+def test_an_edit_that_changes_nothing_is_no_revision(site: records.Site) -> None:
+    row = trees.post(site, "1")
+    assert _edit(row.id, "1") == row
+
+
+def test_an_imported_reply_lists_what_it_answers(site: records.Site) -> None:
+    name = trees.name_of(site)
+    _import(name, _node("spam", status=Status.SPAM))
+    assert trees.listed(site) == []
+    before = datastore.get(models.comment_key(_id("spam"))).revision
+    _import(name, _node("spam", status=Status.SPAM), _node("reply", "spam"))
+    assert trees.listed(site) == ["-", "reply"]
+    row = datastore.get(models.comment_key(_id("spam")))
+    assert (row.revision, row.unfolded, row.child_count) == (before + 1, True, 1)
+    assert repair.find_problems(trees.SETTINGS.scheme, name) == []
+
+
+def test_an_import_that_lists_two_levels_above_counts_each_once(site: records.Site) -> None:
+    name = trees.name_of(site)
+    held = (
+        _node("a", status=Status.PENDING),
+        _node("b", "a", status=Status.RETRACTED),
+        _node("c", "b"),
+        _node("d", "a", status=Status.SPAM),
+    )
+    assert _import(name, *held) == 4
+    assert trees.listed(site) == ["-", "-", "c"]
+    assert _import(name, *held) == 0
+    assert repair.find_problems(trees.SETTINGS.scheme, name) == []
+
+
+def test_an_imported_reply_to_nothing_or_to_another_thread_is_refused(site: records.Site) -> None:
+    _import(trees.name_of(site, "other"), _node("elsewhere"))
+    for answered in ("nowhere", "elsewhere"):
+        with pytest.raises(errors.NotFound):
+            _import(trees.name_of(site), _node("reply", answered))
+    assert trees.listed(site) == []
+
+
+def test_a_later_import_stands_behind_what_was_posted_here(site: records.Site) -> None:
+    name = trees.name_of(site)
+    _import(name, _node("a"), _node("b", "a"))
+    trees.post(site, "here", _id("a"))
+    _import(name, _node("a"), _node("b", "a"), _node("c", "a"), _node("d"))
+    assert trees.listed(site) == ["a", "b", "here", "c", "d"]
+
+
 @hypothesis_settings(max_examples=25)
 @given(data=st.data())
 def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataObject) -> None:
@@ -201,6 +289,54 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
     order = [id_ for id_ in trees.walk(everything) if id_ in {row.id for row in rows}]
     assert [row.id for row in rows] == order
     assert {row.body for row in rows if not row.is_tombstone} == set(alive)
+
+
+def _edit(comment_id: str, body: str) -> records.Comment:
+    return posting.edit(
+        comment_id,
+        author_id="g:1",
+        body=body,
+        revision=None,
+        settings=trees.SETTINGS,
+        now=trees.START,
+    )
+
+
+def _id(label: str) -> str:
+    return models.comment_id(label.encode().ljust(16))
+
+
+def _node(
+    label: str, answers: str | None = None, *, status: Status = Status.APPROVED
+) -> records.ImportedComment:
+    return records.ImportedComment(
+        id=_id(label),
+        reply_to=answers and _id(answers),
+        author=records.Author("Ann"),
+        body=label,
+        html=f"<p>{label}</p>",
+        renderer="test",
+        status=status,
+        created=trees.START,
+        source=f"test:{label}",
+    )
+
+
+def _import(name: records.ThreadName, *nodes: records.ImportedComment) -> int:
+    def body() -> int:
+        imported = tree.append_imported(
+            trees.SETTINGS.scheme,
+            name,
+            nodes,
+            title="",
+            url="",
+            state=records.ThreadState.OPEN,
+            now=trees.START,
+        )
+        datastore.apply(imported.writes)
+        return imported.added
+
+    return datastore.transaction(body)
 
 
 def _retract(row: records.Comment) -> None:
