@@ -6,6 +6,7 @@ are: they share memory, and what is wrong with settings or data is said once. A 
 other store does not survive a fork, so then each worker loads the application for itself.
 """
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -44,6 +45,12 @@ control_socket_disable = True
 _PAUSE = 0.05
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
+
+
+def post_fork(_server: object, worker: "Worker") -> None:
+    """Let one worker say which store it is, where each of them loads the application."""
+    if worker.age > 1:
+        logging.getLogger("flatthread").setLevel(logging.WARNING)
 
 
 def post_worker_init(worker: "Worker") -> None:

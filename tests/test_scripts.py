@@ -1,0 +1,289 @@
+"""scripts/ and main.py do what people type them for, and say what is wrong in one line."""
+
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from tests import programs
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the project with what it needs already installed."""
+    folder = programs.copy_project(tmp_path / "project")
+    (folder / ".venv").symlink_to(programs.BIN.parent)
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        stamp = programs.BIN.parent / f"installed-{name}"
+        if not stamp.exists():
+            shutil.copy(folder / name, stamp)
+    return folder
+
+
+def run(command, *, cwd, **settings):
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=programs.environment(**settings),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=programs.PATIENCE,
+    )
+
+
+def program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+class TestServe:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_it_prints_its_url_alone_once_it_answers_and_stops_when_told(
+        self, project, tmp_path, number
+    ):
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        with (
+            (tmp_path / "errors").open("w+") as stderr,
+            subprocess.Popen(
+                [project / "scripts" / "serve"],
+                cwd=elsewhere,
+                env=programs.environment(PORT="0", DATA_DIR="kept here"),
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            ) as process,
+        ):
+            try:
+                said = process.stdout.readline()
+                url = re.fullmatch(r"Flatthread answers at (http://127\.0\.0\.1:\d+/)\n", said)[1]
+                assert programs.fetch(f"{url}healthz")[0] == 200
+            finally:
+                process.send_signal(number)
+            rest, _ = process.communicate(timeout=programs.PATIENCE)
+            stderr.seek(0)
+            log = stderr.read()
+        assert rest == ""
+        assert process.returncode == 0
+        # A relative DATA_DIR is the caller's, and the log says once which store it is.
+        assert (elsewhere / "kept here").is_dir()
+        assert not (project / "data").exists()
+        assert (
+            log == f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here.\n"
+        )
+
+    def test_what_was_posted_is_there_after_a_restart(self, project):
+        comment = b'{"name": "Ada", "body": "still here"}'
+        thread = "api/v1/sites/demo/comments?thread=t"
+        for attempt in (1, 2):
+            with programs.running(
+                [project / "scripts" / "serve"], environ=programs.environment(PORT="0")
+            ) as serving:
+                url = serving.wait_for(r"answers at (http://\S+/)")[1]
+                if attempt == 1:
+                    posted, _ = programs.fetch(
+                        url + thread,
+                        method="POST",
+                        body=comment,
+                        content_type="application/json",
+                        idempotency_key="restart-test-0001",
+                    )
+                    assert posted == 201
+                else:
+                    assert b"still here" in programs.fetch(url + thread)[1]
+
+    def test_wrong_settings_end_it_with_one_line_and_status_3(self, project):
+        ended = run([project / "scripts" / "serve"], cwd=project, MAX_BODY="none", PORT="0")
+        assert ended.returncode == 3
+        assert ended.stdout == ""
+        assert ended.stderr == (
+            "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
+        )
+
+    def test_a_data_file_it_cannot_read_ends_it_with_one_line_and_status_3(self, project):
+        (project / "data").mkdir()
+        (project / "data" / "flatthread.db").write_bytes(b"no data file at all" * 1_000)
+        ended = run([project / "scripts" / "serve"], cwd=project, PORT="0")
+        assert ended.returncode == 3
+        assert ended.stdout == ""
+        assert ended.stderr.splitlines()[-1].startswith(
+            "flatthread: data/flatthread.db cannot be opened: "
+        )
+        assert "Traceback" not in ended.stderr
+
+    def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project):
+        flask = [programs.BIN / "flask", "--app", "main", "site", "list"]
+        assert run(flask, cwd=project).returncode == 0
+        ended = run([project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3")
+        assert ended.returncode == 3
+        assert ended.stderr.splitlines()[-1].startswith("flatthread: site demo holds sort hashes")
+        assert "Traceback" not in ended.stderr
+
+    def test_on_an_emulator_every_worker_has_a_connection_of_its_own(self, project):
+        emulator = [programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory"]
+        with programs.running(
+            [*emulator, "--indexes", "index.yaml"], environ=programs.environment()
+        ) as store:
+            host = store.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
+            environ = programs.environment(
+                PORT="0", DATASTORE_EMULATOR_HOST=host, SECRET="0123456789abcdef"
+            )
+            with programs.running([project / "scripts" / "serve"], environ=environ) as serving:
+                url = serving.wait_for(r"answers at (http://\S+/)")[1]
+                assert [programs.fetch(f"{url}healthz")[0] for _ in range(20)] == [200] * 20
+                assert serving.stop() == 0
+            assert sum(f"the emulator at {host}" in line for line in serving.lines) == 1
+
+
+class TestVenv:
+    """With stand-ins for Python: what it makes and installs is written down, not done."""
+
+    PYTHON = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$LOG"
+case "$*" in
+  *version_info*) exit "${TOO_OLD:-0}" ;;
+  "-m venv --clear "*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *"pip install"*) exit "${PIP_FAILS:-0}" ;;
+esac
+"""
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "scripts").mkdir()
+        shutil.copy(programs.ROOT / "scripts" / "venv", tmp_path / "scripts")
+        (tmp_path / "requirements.txt").write_text("flask==1\n")
+        program(tmp_path / "bin" / "python3", self.PYTHON)
+        return tmp_path
+
+    def venv(self, folder, **settings):
+        log = folder / "log"
+        log.write_text("")
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
+        ended = run(
+            [folder / "scripts" / "venv", "requirements.txt"],
+            cwd="/",
+            **{"PATH": path, "LOG": str(log), **settings},
+        )
+        return ended, log.read_text()
+
+    def test_it_makes_and_fills_an_environment_once(self, folder):
+        first, did = self.venv(folder)
+        assert first.returncode == 0, first.stderr
+        assert "-m venv --clear .venv" in did
+        assert "--require-hashes -r requirements.txt" in did
+        again, did = self.venv(folder)
+        assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+        assert "install" not in did
+
+    def test_it_installs_again_when_a_pin_changed(self, folder):
+        self.venv(folder)
+        (folder / "requirements.txt").write_text("flask==2\n")
+        _, did = self.venv(folder)
+        assert "--require-hashes" in did
+        assert "-m venv" not in did
+
+    def test_an_installation_that_failed_is_taken_up_again(self, folder):
+        failed, _ = self.venv(folder, PIP_FAILS="1")
+        assert failed.returncode != 0
+        _, did = self.venv(folder)
+        assert "--require-hashes" in did
+
+    def test_an_environment_that_lost_its_python_is_made_anew(self, folder):
+        self.venv(folder)
+        (folder / ".venv" / "bin" / "python").unlink()
+        _, did = self.venv(folder)
+        assert "-m venv --clear .venv" in did
+
+    def test_a_python_that_is_too_old_is_refused_in_words(self, folder):
+        for name in ("python3.11", "python3.12", "python3.13", "python"):
+            program(folder / "bin" / name, self.PYTHON)
+        ended, did = self.venv(folder, TOO_OLD="1")
+        assert ended.returncode == 1
+        assert "Python 3.11 or newer is needed" in ended.stderr
+        assert "venv --clear" not in did
+
+
+class TestTest:
+    """With stand-ins for the tools: which are called, in which order, and what is reported."""
+
+    TOOL = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$LOG"
+[ "$(basename "$0")" = "${FAILS:-}" ] && { echo "$FAILS failed"; exit 1; }
+case "$(basename "$0") $*" in
+  "coverage run -m pytest"*) echo "${SUMMARY:-== 3 passed in 0.1s ==}" ;;
+esac
+exit 0
+"""
+    TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "chromium")
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "scripts").mkdir()
+        shutil.copy(programs.ROOT / "scripts" / "test", tmp_path / "scripts")
+        program(tmp_path / "scripts" / "venv", "#!/bin/sh\n")
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        for tool in self.TOOLS:
+            program(tmp_path / ".venv" / "bin" / tool, self.TOOL)
+        # Nothing of this machine but what the script itself is written in.
+        for name in ("bash", "sh", "dirname", "basename", "git", "grep", "mktemp", "tail", "tee"):
+            found = shutil.which(name)
+            assert found is not None
+            (tmp_path / "bin").mkdir(exist_ok=True)
+            (tmp_path / "bin" / name).symlink_to(found)
+        for name in ("rm", "id"):
+            (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+        return tmp_path
+
+    def gate(self, folder, *arguments, **settings):
+        log = folder / "log"
+        log.write_text("")
+        settings = {"PATH": str(folder / "bin"), "LOG": str(log), **settings}
+        ended = run([folder / "scripts" / "test", *arguments], cwd="/", **settings)
+        return ended, log.read_text().splitlines()
+
+    def test_it_ends_with_pytests_summary(self, folder):
+        ended, did = self.gate(folder)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
+        tools = [line.split()[0] for line in did]
+        assert tools.index("ruff") < tools.index("lint-imports") < tools.index("mypy")
+        assert did[-1] == "coverage report"
+
+    @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "coverage"])
+    def test_it_fails_when_a_tool_does_and_says_what_the_tool_said(self, folder, tool):
+        ended, _ = self.gate(folder, FAILS=tool)
+        assert ended.returncode != 0
+        assert f"{tool} failed" in ended.stdout
+
+    def test_with_arguments_it_is_pytest_with_these(self, folder):
+        ended, did = self.gate(folder, "tests/one.py", "-k", "two words")
+        assert ended.returncode == 0
+        assert did == ["python -m pytest tests/one.py -k two words"]
+
+    @pytest.mark.parametrize("tool", ["node", "chromium"])
+    def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(self, folder, tool):
+        (folder / ".venv" / "bin" / tool).unlink()
+        ended, _ = self.gate(folder)
+        assert ended.returncode == 0
+        *_, said, summary = ended.stdout.splitlines()
+        assert said.startswith("SKIPPED: no ")
+        assert "passed" in summary
+        in_ci, _ = self.gate(folder, CI="true")
+        assert in_ci.returncode == 1
+
+    def test_a_skipped_test_fails_in_ci(self, folder):
+        summary = "== 3 passed, 1 skipped in 0.1s =="
+        assert self.gate(folder, SUMMARY=summary)[0].returncode == 0
+        assert self.gate(folder, SUMMARY=summary, CI="true")[0].returncode == 1
+
+
+def test_every_script_may_be_run():
+    for path in [*(programs.ROOT / "scripts").iterdir(), programs.ROOT / ".ci" / "run"]:
+        if path.is_file() and path.read_text().startswith("#!"):
+            assert path.stat().st_mode & stat.S_IXUSR, path
