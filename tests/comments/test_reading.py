@@ -204,5 +204,6 @@ def _page(site: records.Site, *, thread: str = "page", **asked: object) -> recor
 def _pages(read: Callable[[str | None], records.Page]) -> list[records.Page]:
     pages = [read(None)]
     while pages[-1].cursor:
+        assert len(pages) < 100, "paging does not end"
         pages.append(read(pages[-1].cursor))
     return pages
