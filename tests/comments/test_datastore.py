@@ -10,7 +10,7 @@ import grpc
 import pytest
 from google.cloud import ndb
 
-from comments import datastore, errors, models, reading, records, sites
+from comments import datastore, errors, models, posting, reading, records, sites
 from emulator import errors as engine_errors
 from emulator import inprocess
 from tests import trees
@@ -92,6 +92,33 @@ def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
         faults.plan["Commit", start + attempt] = ("after", grpc.StatusCode.UNAVAILABLE)
     trees.post(site, "once")
     assert trees.listed(site) == ["once"]
+
+
+def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    row = trees.post(site, "old")
+    faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
+    edited = posting.edit(
+        row.id,
+        author_id=row.author.id,
+        body="new",
+        revision=row.revision,
+        settings=trees.SETTINGS,
+        now=trees.START,
+    )
+    assert edited.revision == row.revision + 1
+    assert trees.listed(site) == ["new"]
+
+
+def test_a_retraction_whose_answer_was_lost_is_one_retraction(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    row = trees.post(site, "old")
+    faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
+    gone = posting.retract(row.id, author_id=row.author.id, revision=row.revision, now=trees.START)
+    assert gone.revision == row.revision + 1
+    assert trees.listed(site) == []
 
 
 def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(

@@ -251,6 +251,15 @@ def test_an_import_that_lists_two_levels_above_counts_each_once(site: records.Si
     assert repair.find_problems(trees.SETTINGS.scheme, name) == []
 
 
+def test_a_later_import_lists_everything_above_its_reply(site: records.Site) -> None:
+    name = trees.name_of(site)
+    above = (_node("a", status=Status.PENDING), _node("b", "a", status=Status.RETRACTED))
+    _import(name, *above)
+    assert trees.listed(site) == []
+    _import(name, _node("c", "b"))
+    assert trees.listed(site) == ["-", "-", "c"]
+
+
 def test_an_imported_reply_to_nothing_or_to_another_thread_is_refused(site: records.Site) -> None:
     _import(trees.name_of(site, "other"), _node("elsewhere"))
     for answered in ("nowhere", "elsewhere"):
