@@ -18,16 +18,18 @@ MEMORY = 384 * 1024 * 1024
 PROJECT = "flatthread-test"
 SECRET = "a secret of the appengine test"
 
-# Runs $ENTRYPOINT in $WORKSPACE with everything read-only but a fresh /tmp. The workspace may lie
-# below the /tmp that is replaced, so it is held open and mounted again.
+# Runs $ENTRYPOINT in $WORKSPACE with everything read-only but a fresh /tmp. Workspace and installed
+# packages may lie below the /tmp that is replaced, so both are held open and mounted again.
 CONFINED = """
 set -eu
 mount --make-rprivate /
-exec 3<"$WORKSPACE"
+exec 3<"$WORKSPACE" 4<"$PACKAGES"
 mount -t tmpfs tmpfs /tmp
 mkdir /tmp/workspace
 mount --no-canonicalize --bind /proc/self/fd/3 /tmp/workspace
-exec 3<&-
+mkdir -p "$PACKAGES"
+mount --no-canonicalize --bind /proc/self/fd/4 "$PACKAGES"
+exec 3<&- 4<&-
 while read -r _ place _; do
   case "$place" in
     /tmp | /proc* | /sys* | /dev*) ;;
@@ -98,6 +100,7 @@ def service(workspace, emulator):
     environ = programs.environment(
         ENTRYPOINT=described["entrypoint"],
         WORKSPACE=str(workspace),
+        PACKAGES=str(programs.BIN.parent),
         GAE_ENV="standard",
         GAE_APPLICATION=f"e~{PROJECT}",
         GAE_DEPLOYMENT_ID="1",
