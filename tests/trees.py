@@ -4,11 +4,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from comments import config, posting, reading, records
+from comments import config, datastore, posting, reading, records, tree
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")
 Nested = Mapping[str, Any]
+TREE: Nested = {
+    "1": {"1.1": {"1.1.1": {}, "1.1.2": {}}, "1.2": {}},
+    "2": {"2.1": {}},
+    "3": {},
+}
+# ... and the same in reading order.
+ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 
 
 def name_of(site: records.Site, thread: str = "page") -> records.ThreadName:
@@ -33,7 +40,7 @@ def post(
 
 def grow(
     site: records.Site,
-    tree: Nested,
+    nested: Nested,
     *,
     settings: config.Settings = SETTINGS,
     thread: str = "page",
@@ -47,7 +54,7 @@ def grow(
             grown[body] = post(site, body, parent, settings=settings, now=now, thread=thread)
             below(replies, grown[body].id)
 
-    below(tree, None)
+    below(nested, None)
     return grown
 
 
@@ -73,3 +80,22 @@ def walk(rows: Any) -> list[str]:
         order.append(row.id)
         waiting += sorted(children.get(row.id, []), key=lambda row: -row.number)
     return order
+
+
+def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) -> int:
+    """Place imported comments in one transaction; how many were not there yet."""
+
+    def body() -> int:
+        imported = tree.append_imported(
+            SETTINGS.scheme,
+            name,
+            nodes,
+            title="",
+            url="",
+            state=records.ThreadState.OPEN,
+            now=START,
+        )
+        datastore.apply(imported.writes)
+        return imported.added
+
+    return datastore.transaction(body)

@@ -1,13 +1,12 @@
 """Claims about size: deep chains and long threads keep their order and their shape."""
 
 import hashlib
-from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
 from benchmarks import shapes
-from comments import datastore, models, reading, records, repair, tree
+from comments import datastore, models, reading, records, repair
 from tests import trees
 
 pytestmark = pytest.mark.slow
@@ -39,24 +38,8 @@ def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:
         for place, parent in enumerate(shape)
     ]
     for start in range(0, len(nodes), BATCH):
-        _store(name, nodes[start : start + BATCH])
+        trees.store_imported(name, *nodes[start : start + BATCH])
     return ids
-
-
-def _store(name: records.ThreadName, nodes: Sequence[records.ImportedComment]) -> None:
-    def body() -> None:
-        imported = tree.append_imported(
-            SCHEME,
-            name,
-            nodes,
-            title="",
-            url="",
-            state=records.ThreadState.OPEN,
-            now=trees.START,
-        )
-        datastore.apply(imported.writes)
-
-    datastore.transaction(body)
 
 
 def test_a_chain_of_10000_answers_stays_within_the_levels(site: records.Site) -> None:

@@ -8,12 +8,7 @@ from comments import datastore, models, posting, reading, records, repair
 from tests import trees
 
 SCHEME = trees.SETTINGS.scheme
-TREE = {
-    "1": {"1.1": {"1.1.1": {}, "1.1.2": {}}, "1.2": {}},
-    "2": {"2.1": {}},
-    "3": {},
-}
-ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
+ORDER = trees.ORDER
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +18,7 @@ def _entered(store: datastore.Store) -> None:
 
 @pytest.fixture
 def grown(site: records.Site) -> dict[str, records.Comment]:
-    return trees.grow(site, TREE)
+    return trees.grow(site, trees.TREE)
 
 
 def test_a_sound_thread_has_no_problems(

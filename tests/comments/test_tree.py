@@ -18,17 +18,11 @@ from comments import (
     records,
     repair,
     sorthash,
-    tree,
 )
 from comments.records import Status
 from tests import trees
 
-TREE = {
-    "1": {"1.1": {"1.1.1": {}, "1.1.2": {}}, "1.2": {}},
-    "2": {"2.1": {}},
-    "3": {},
-}
-ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
+ORDER = trees.ORDER
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +31,7 @@ def _entered(store: datastore.Store) -> None:
 
 
 def test_one_ordered_query_gives_the_discussion_in_reading_order(site: records.Site) -> None:
-    trees.grow(site, TREE)
+    trees.grow(site, trees.TREE)
     assert trees.listed(site) == ORDER
 
 
@@ -51,7 +45,7 @@ def test_late_replies_stand_under_what_they_answer(site: records.Site) -> None:
 
 
 def test_roots_are_numbered_from_zero_and_replies_from_one(site: records.Site) -> None:
-    grown = trees.grow(site, TREE)
+    grown = trees.grow(site, trees.TREE)
     assert [grown[text].number for text in ORDER] == [0, 1, 1, 2, 2, 1, 1, 2]
     assert [grown[text].level for text in ORDER] == [0, 1, 2, 2, 1, 0, 1, 0]
     assert grown["1.1.2"].sort_hash == "AAABAC"
@@ -59,7 +53,7 @@ def test_roots_are_numbered_from_zero_and_replies_from_one(site: records.Site) -
 
 
 def test_parents_carry_how_many_children_they_have(site: records.Site) -> None:
-    trees.grow(site, TREE)
+    trees.grow(site, trees.TREE)
     rows = {row.body: row.child_count for row in reading.thread(trees.name_of(site))}
     assert rows == {"1": 2, "1.1": 2, "1.1.1": 0, "1.1.2": 0, "1.2": 0, "2": 1, "2.1": 0, "3": 0}
     thread = datastore.get(models.thread_key(trees.name_of(site)))
@@ -131,13 +125,13 @@ def test_a_closed_thread_takes_no_comments(site: records.Site) -> None:
 
 
 def test_a_retracted_comment_without_replies_is_gone_for_readers(site: records.Site) -> None:
-    grown = trees.grow(site, TREE)
+    grown = trees.grow(site, trees.TREE)
     _retract(grown["1.2"])
     assert trees.listed(site) == [text for text in ORDER if text != "1.2"]
 
 
 def test_a_retracted_comment_with_replies_stays_as_a_tombstone(site: records.Site) -> None:
-    grown = trees.grow(site, TREE)
+    grown = trees.grow(site, trees.TREE)
     _retract(grown["1.1"])
     assert trees.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 
@@ -153,7 +147,7 @@ def test_retracting_erases_content_and_author_from_the_row(site: records.Site) -
 
 
 def test_with_its_last_listed_reply_a_tombstone_goes_too(site: records.Site) -> None:
-    grown = trees.grow(site, TREE)
+    grown = trees.grow(site, trees.TREE)
     _retract(grown["1"])
     _retract(grown["1.1"])
     _retract(grown["1.2"])
@@ -227,10 +221,10 @@ def test_an_edit_that_changes_nothing_is_no_revision(site: records.Site) -> None
 
 def test_an_imported_reply_lists_what_it_answers(site: records.Site) -> None:
     name = trees.name_of(site)
-    _import(name, _node("spam", status=Status.SPAM))
+    trees.store_imported(name, _node("spam", status=Status.SPAM))
     assert trees.listed(site) == []
     before = datastore.get(models.comment_key(_id("spam"))).revision
-    _import(name, _node("spam", status=Status.SPAM), _node("reply", "spam"))
+    trees.store_imported(name, _node("spam", status=Status.SPAM), _node("reply", "spam"))
     assert trees.listed(site) == ["-", "reply"]
     row = datastore.get(models.comment_key(_id("spam")))
     assert (row.revision, row.unfolded, row.child_count) == (before + 1, True, 1)
@@ -245,34 +239,34 @@ def test_an_import_that_lists_two_levels_above_counts_each_once(site: records.Si
         _node("c", "b"),
         _node("d", "a", status=Status.SPAM),
     )
-    assert _import(name, *held) == 4
+    assert trees.store_imported(name, *held) == 4
     assert trees.listed(site) == ["-", "-", "c"]
-    assert _import(name, *held) == 0
+    assert trees.store_imported(name, *held) == 0
     assert repair.find_problems(trees.SETTINGS.scheme, name) == []
 
 
 def test_a_later_import_lists_everything_above_its_reply(site: records.Site) -> None:
     name = trees.name_of(site)
     above = (_node("a", status=Status.PENDING), _node("b", "a", status=Status.RETRACTED))
-    _import(name, *above)
+    trees.store_imported(name, *above)
     assert trees.listed(site) == []
-    _import(name, _node("c", "b"))
+    trees.store_imported(name, _node("c", "b"))
     assert trees.listed(site) == ["-", "-", "c"]
 
 
 def test_an_imported_reply_to_nothing_or_to_another_thread_is_refused(site: records.Site) -> None:
-    _import(trees.name_of(site, "other"), _node("elsewhere"))
+    trees.store_imported(trees.name_of(site, "other"), _node("elsewhere"))
     for answered in ("nowhere", "elsewhere"):
         with pytest.raises(errors.NotFound):
-            _import(trees.name_of(site), _node("reply", answered))
+            trees.store_imported(trees.name_of(site), _node("reply", answered))
     assert trees.listed(site) == []
 
 
 def test_a_later_import_stands_behind_what_was_posted_here(site: records.Site) -> None:
     name = trees.name_of(site)
-    _import(name, _node("a"), _node("b", "a"))
+    trees.store_imported(name, _node("a"), _node("b", "a"))
     trees.post(site, "here", _id("a"))
-    _import(name, _node("a"), _node("b", "a"), _node("c", "a"), _node("d"))
+    trees.store_imported(name, _node("a"), _node("b", "a"), _node("c", "a"), _node("d"))
     assert trees.listed(site) == ["a", "b", "here", "c", "d"]
 
 
@@ -329,23 +323,6 @@ def _node(
         created=trees.START,
         source=f"test:{label}",
     )
-
-
-def _import(name: records.ThreadName, *nodes: records.ImportedComment) -> int:
-    def body() -> int:
-        imported = tree.append_imported(
-            trees.SETTINGS.scheme,
-            name,
-            nodes,
-            title="",
-            url="",
-            state=records.ThreadState.OPEN,
-            now=trees.START,
-        )
-        datastore.apply(imported.writes)
-        return imported.added
-
-    return datastore.transaction(body)
 
 
 def _retract(row: records.Comment) -> None:
