@@ -21,6 +21,7 @@ from emulator import (
     keys,
     messages,
     readsets,
+    rows,
     storage,
     transactions,
     writes,
@@ -140,7 +141,7 @@ class Engine:
     @contextlib.contextmanager
     def _reading(
         self, request: messages.ReadRequest, default: keys.Partition
-    ) -> Iterator[tuple[storage.Reader, readsets.ReadSet | None, bytes]]:
+    ) -> Iterator[tuple[rows.Reader, readsets.ReadSet | None, bytes]]:
         """Hold the snapshot that the read options ask for, what notes reads, and a new id."""
         options = request.read_options
         scope = (default.project, default.database)

@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-from emulator import errors, readsets, storage
+from emulator import changes, errors, readsets, storage
 
 MAX_AGE = 270.0  # seconds from begin
 MAX_IDLE = 60.0  # seconds without a request
@@ -141,7 +141,7 @@ class Transactions:
         return errors.InvalidArgument(f"The transaction was already {outcome.value}.")
 
 
-def validate(transaction: Transaction, writer: storage.Writer) -> None:
+def validate(transaction: Transaction, writer: changes.Writer) -> None:
     """Check inside the write transaction that nothing a transaction read has changed.
 
     Raises:
@@ -157,7 +157,7 @@ def validate(transaction: Transaction, writer: storage.Writer) -> None:
         )
 
 
-def _is_unchanged(reads: readsets.ReadSet, version: int, writer: storage.Writer) -> bool:
+def _is_unchanged(reads: readsets.ReadSet, version: int, writer: changes.Writer) -> bool:
     return (
         all(writer.entity_version(key) == seen for key, seen in reads.entities.items())
         and all(writer.has_entry(name, entry, version) for name, entry in reads.entries)

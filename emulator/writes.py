@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from emulator import entities, errors, keys, messages, storage
+from emulator import changes, entities, errors, keys, messages
 
 _ID_BASE = 10**15
 _ID_BITS = 52  # the highest id stays below 2^53, so JavaScript keeps it
@@ -75,7 +75,7 @@ def check_each_once(writes: Sequence[Write]) -> None:
         seen.add(key)
 
 
-def apply(writer: storage.Writer, write: Write) -> messages.MutationResult:
+def apply(writer: changes.Writer, write: Write) -> messages.MutationResult:
     """Apply one mutation and describe what came of it."""
     result = messages.MutationResult(version=writer.commit_version)
     if write.entity is None:
@@ -99,7 +99,7 @@ def apply(writer: storage.Writer, write: Write) -> messages.MutationResult:
     return result
 
 
-def take_id(writer: storage.Writer, partition: keys.Partition, key: messages.Key) -> int:
+def take_id(writer: changes.Writer, partition: keys.Partition, key: messages.Key) -> int:
     """Return a new id for an incomplete key."""
     complete = messages.Key()
     complete.CopyFrom(key)

@@ -1,0 +1,214 @@
+"""The rows of the data file: its tables, and reading them.
+
+Owns the stored form of everything that is kept.
+
+    state          one row: version of the last commit, next number to scatter into an id, seed of
+                   the scatter, generation of the composite definitions
+    composites     codes of the composite indexes that are kept up to date
+    entities       id, key (`keys`), proto (serialised Entity, key first), version, created, meta
+    indexes        id of each index of each partition: name = partition + code (`indexes`)
+    index_entries  (index id, entry) -> entity id, version that wrote it, whether the entity has
+                   more entries in this index
+    reserved       keys whose ids are not to be given out
+
+Versions are commit times in microseconds, strictly rising, so a version is also the update time.
+`meta` is what follows an entity in an EntityResult, ready to be spliced. The file's user_version is
+FORMAT; a change of the tables needs a new one.
+
+What must stay true: a Reader lives inside one SQLite transaction, which its maker begins and ends,
+so all that it reads is of one version. Statements that name a table stand here, where they read or
+create, and in `changes`, where they write.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from emulator import indexes, messages, readsets
+
+FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE state (
+    version INTEGER NOT NULL, next_id INTEGER NOT NULL, seed INTEGER NOT NULL,
+    generation INTEGER NOT NULL
+);
+CREATE TABLE composites (code BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE entities (
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, proto BLOB NOT NULL,
+    version INTEGER NOT NULL, created INTEGER NOT NULL, meta BLOB NOT NULL
+);
+CREATE TABLE indexes (
+    id INTEGER PRIMARY KEY, partition BLOB NOT NULL, code BLOB NOT NULL, UNIQUE (partition, code)
+);
+CREATE TABLE index_entries (
+    index_id INTEGER NOT NULL, entry BLOB NOT NULL, entity_id INTEGER NOT NULL,
+    version INTEGER NOT NULL, is_multiple INTEGER NOT NULL, PRIMARY KEY (index_id, entry)
+) WITHOUT ROWID;
+CREATE TABLE reserved (key BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
+
+# One row of a scan: entry, entity id, whether the entity has more entries here, and, if they were
+# asked for, the entity's proto, meta and version.
+Row = tuple[bytes, int, int, bytes | None, bytes | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One entity as it lies in the file."""
+
+    entity_id: int
+    proto: bytes
+    version: int
+    created: int
+    meta: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The one row of `state`."""
+
+    version: int
+    next_id: int
+    seed: int
+    generation: int
+
+
+class Definitions:
+    """The composite indexes of one generation, and the ids of all indexes met so far."""
+
+    def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
+        self.generation = generation
+        self.composites = composites
+        self.by_kind: dict[str, list[indexes.Index]] = {}
+        for index in composites:
+            self.by_kind.setdefault(index.kind, []).append(index)
+        self.ids: dict[readsets.IndexName, int] = {}
+
+
+class Reader:
+    """Reads from one connection inside one SQLite transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
+        self._connection = connection
+        row = connection.execute("SELECT version, next_id, seed, generation FROM state").fetchone()
+        self.state = State(*row)
+        self.definitions = definitions(connection, self.state.generation)
+
+    @property
+    def version(self) -> int:
+        """The version of the last commit that this transaction sees."""
+        return self.state.version
+
+    def entity(self, key: bytes) -> Stored | None:
+        """Return the entity of an encoded key."""
+        row = self._connection.execute(
+            "SELECT id, proto, version, created, meta FROM entities WHERE key = ?", (key,)
+        ).fetchone()
+        return None if row is None else Stored(*row)
+
+    def entity_by_id(self, entity_id: int) -> Stored:
+        """Return the entity that an index entry names."""
+        row = self._connection.execute(
+            "SELECT id, proto, version, created, meta FROM entities WHERE id = ?", (entity_id,)
+        ).fetchone()
+        return Stored(*row)
+
+    def entity_version(self, key: bytes) -> int:
+        """Return the version of an entity, 0 if it is missing."""
+        row = self._connection.execute(
+            "SELECT version FROM entities WHERE key = ?", (key,)
+        ).fetchone()
+        return 0 if row is None else row[0]
+
+    def is_reserved(self, key: bytes) -> bool:
+        """Tell whether a key's id is not to be given out."""
+        found = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
+        return found.fetchone() is not None
+
+    def index_id(self, name: readsets.IndexName) -> int | None:
+        """Return the id of an index, None if nothing was ever in it."""
+        known = self.definitions.ids.get(name)
+        if known is not None:
+            return known
+        row = self._connection.execute(
+            "SELECT id FROM indexes WHERE partition = ? AND code = ?", name
+        ).fetchone()
+        return None if row is None else row[0]
+
+    def scan(
+        self, name: readsets.IndexName, low: bytes, high: bytes, *, with_entities: bool
+    ) -> Iterator[Row]:
+        """Yield the rows of an index with low <= entry < high, in order.
+
+        The iterator is lazy: a scan costs the rows that are taken from it.
+        """
+        if name[1] is None:
+            return self._connection.execute(
+                "SELECT key, id, 0, proto, meta, version FROM entities WHERE key >= ? AND key < ? "
+                "ORDER BY key",
+                (low, high),
+            )
+        index_id = self.index_id(name)
+        if index_id is None:
+            return iter(())
+        if with_entities:
+            return self._connection.execute(
+                "SELECT entry, entity_id, is_multiple, proto, meta, entities.version "
+                "FROM index_entries CROSS JOIN entities ON entities.id = entity_id "
+                "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
+                (index_id, low, high),
+            )
+        return self._connection.execute(
+            "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
+            "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
+            (index_id, low, high),
+        )
+
+    def has_newer(self, name: readsets.IndexName, low: bytes, high: bytes, version: int) -> bool:
+        """Tell whether a range of an index holds an entry that is newer than a version."""
+        if name[1] is None:
+            found = self._connection.execute(
+                "SELECT 1 FROM entities WHERE key >= ? AND key < ? AND version > ? LIMIT 1",
+                (low, high, version),
+            )
+        else:
+            found = self._connection.execute(
+                "SELECT 1 FROM index_entries "
+                "WHERE index_id = ? AND entry >= ? AND entry < ? AND version > ? LIMIT 1",
+                (self.index_id(name), low, high, version),
+            )
+        return found.fetchone() is not None
+
+    def has_entry(self, name: readsets.IndexName, entry: bytes, version: int) -> bool:
+        """Tell whether an entry is still there as it was at a version."""
+        if name[1] is None:
+            return 0 < self.entity_version(entry) <= version
+        found = self._connection.execute(
+            "SELECT 1 FROM index_entries WHERE index_id = ? AND entry = ? AND version <= ?",
+            (self.index_id(name), entry, version),
+        )
+        return found.fetchone() is not None
+
+
+DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
+
+
+def create_tables(connection: sqlite3.Connection, version: int, seed: int) -> None:
+    """Make the tables of an empty file, inside the caller's transaction."""
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement)
+    connection.execute("INSERT INTO state VALUES (?, 1, ?, 1)", (version, seed))
+
+
+def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:
+    """Read the composite indexes that a connection sees at this generation."""
+    found = connection.execute("SELECT code FROM composites ORDER BY code").fetchall()
+    return Definitions(generation, tuple(indexes.decode(code) for (code,) in found))
+
+
+def parse(proto: bytes) -> messages.Entity:
+    """Parse a stored entity."""
+    return messages.Entity.FromString(proto)
