@@ -74,15 +74,13 @@ def _channel(settings: config.Settings) -> "grpc.Channel":
 
 
 def _embedded(path: Path) -> "grpc.Channel":
-    import sqlite3  # noqa: PLC0415
-
     from emulator import inprocess  # noqa: PLC0415
     from emulator.errors import DatastoreError  # noqa: PLC0415
 
     try:
         return inprocess.Channel(inprocess.open_engine(path, indexes=_INDEXES))
-    except (OSError, sqlite3.Error, DatastoreError) as error:
-        raise errors.Misconfigured(f"{path} cannot be opened: {error}") from error
+    except (OSError, DatastoreError) as error:
+        raise errors.Misconfigured(f"cannot open the data: {error}") from error
 
 
 def _insecure(host: str) -> "grpc.Channel":

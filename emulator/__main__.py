@@ -8,12 +8,12 @@ import argparse
 import importlib.util
 import signal
 import sys
-import threading
 import types
 from collections.abc import Sequence
 from pathlib import Path
 
 _CLIENT = "google.cloud.datastore_v1"
+_STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 
 if __name__ == "__main__":
     # The message definitions lie inside the client library, and importing that takes longer than
@@ -34,9 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.concurrency == "pessimistic":
         print("--concurrency pessimistic is not available yet", file=sys.stderr)
         return 2
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+    # Before any thread starts, so that all inherit it: the two signals wait for `sigwait` instead
+    # of interrupting. A handler that sets an event can meet the main thread inside that event's
+    # lock and hang for ever.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
+    try:
+        return _serve(options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(options: argparse.Namespace) -> int:
     try:
         engine = inprocess.open_engine(
             None if options.in_memory else options.data, indexes=options.indexes
@@ -52,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         print(f"export DATASTORE_EMULATOR_HOST={options.host}:{running.port}")
         print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
-        stopped.wait()
+        signal.sigwait(_STOP)
         running.stop()
     return 0
 

@@ -78,7 +78,10 @@ class Storage:
         self._connections = _Connections()
         self._forgotten: list[_Connections] = []
         self._is_closed = False
-        self._create()
+        try:
+            self._create()
+        except sqlite3.Error as error:
+            raise errors.FailedPrecondition(f"{self.path}: {error}") from error
         if composites is not None:
             with self.write() as writer:
                 writer.define(composites)

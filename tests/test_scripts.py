@@ -6,8 +6,10 @@ import shutil
 import signal
 import stat
 import subprocess
+from importlib import metadata
 
 import pytest
+from packaging import requirements, utils
 
 from tests import programs
 
@@ -113,7 +115,7 @@ class TestServe:
         assert ended.returncode == 3
         assert ended.stdout == ""
         assert ended.stderr.splitlines()[-1].startswith(
-            "flatthread: data/flatthread.db cannot be opened: "
+            "flatthread: cannot open the data: data/flatthread.db: "
         )
         assert "Traceback" not in ended.stderr
 
@@ -289,3 +291,20 @@ def test_every_script_may_be_run():
     for path in [*(programs.ROOT / "scripts").iterdir(), programs.ROOT / ".ci" / "run"]:
         if path.is_file() and path.read_text().startswith("#!"):
             assert path.stat().st_mode & stat.S_IXUSR, path
+
+
+@pytest.mark.parametrize("version", ["3.11.0", "3.11.3", "3.12.0", "3.13.0"])
+def test_the_pins_are_complete_for_every_python(version):
+    # The lock file is made on one Python; a package may need another one only on an older.
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        text = (programs.ROOT / name).read_text()
+        pinned = {utils.canonicalize_name(n) for n in re.findall(r"(?m)^([\w.-]+)==", text)}
+        environment = {"python_full_version": version, "python_version": version[:4], "extra": ""}
+        for package in pinned:
+            try:
+                needed = metadata.requires(package) or []
+            except metadata.PackageNotFoundError:
+                continue  # not for this Python
+            for requirement in map(requirements.Requirement, needed):
+                if requirement.marker is None or requirement.marker.evaluate(environment):
+                    assert utils.canonicalize_name(requirement.name) in pinned, package

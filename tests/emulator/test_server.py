@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,28 +11,34 @@ import emulator.__main__
 from emulator import inprocess, server, testing
 
 
+@contextlib.contextmanager
 def start(*arguments):
-    return subprocess.Popen(
+    child = subprocess.Popen(
         [sys.executable, "-m", "emulator", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "GRPC_VERBOSITY": "NONE"},
     )
+    with child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service, number):
-    child = start("--port", 0, "--data", tmp_path / "data")
-    first, second = child.stdout.readline(), child.stdout.readline()
-    assert first.startswith("export DATASTORE_EMULATOR_HOST=localhost:")
-    assert second == "export DATASTORE_PROJECT_ID=test\n"
-    with grpc.insecure_channel(first.strip().partition("=")[2]) as channel:
-        service = make_service(channel)
-        service.put(service.key("T", 1), a=1)
-    child.send_signal(number)
-    _, complaints = child.communicate(timeout=20)
-    assert (child.returncode, complaints) == (0, "")
+    with start("--port", 0, "--data", tmp_path / "data") as child:
+        first, second = child.stdout.readline(), child.stdout.readline()
+        assert first.startswith("export DATASTORE_EMULATOR_HOST=localhost:")
+        assert second == "export DATASTORE_PROJECT_ID=test\n"
+        with grpc.insecure_channel(first.strip().partition("=")[2]) as channel:
+            service = make_service(channel)
+            service.put(service.key("T", 1), a=1)
+        child.send_signal(number)
+        _, complaints = child.communicate(timeout=20)
+        assert (child.returncode, complaints) == (0, "")
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         assert service.get(service.key("T", 1)) == {"a": 1}

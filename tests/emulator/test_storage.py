@@ -105,6 +105,14 @@ def test_a_foreign_file_is_refused(tmp_path):
         inprocess.open_engine(tmp_path / "data")
 
 
+def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path):
+    file = tmp_path / "data"
+    file.write_bytes(b"no data file at all" * 1_000)
+    with pytest.raises(errors.FailedPrecondition, match=str(file)):
+        inprocess.open_engine(file)
+    assert file.read_bytes() == b"no data file at all" * 1_000
+
+
 def test_a_closed_and_reopened_file_holds_everything(tmp_path, make_service):
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", 1), a=1)
