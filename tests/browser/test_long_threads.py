@@ -1,16 +1,19 @@
 """Long and deep threads, pages of them, and the way to one comment."""
 
 import random
+from urllib.parse import urlencode
 
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import datastore, reading, records
+from comments import datastore, reading, records, repair
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.browser
 
 SEED = 7
+EXPORT = "disqus/benbalter-1145.xml"
 
 
 def shown(page: playwright.Page) -> list[str]:
@@ -47,6 +50,31 @@ def test_every_comment_is_shown_once_in_order_by_loading_more(
         expect(page.get_by_role("listitem")).to_have_count(count)
     expect(more).to_have_count(0)
     assert shown(page) == stored(open_store)
+
+
+def test_the_longest_thread_of_a_real_import_is_shown_whole(
+    server, app, open_tab, open_store, site
+):
+    export = ROOT.parent / "shared" / "data" / EXPORT
+    if not export.exists():
+        pytest.skip(f"needs {EXPORT} of the shared data beside the repository")
+    imported = app.test_cli_runner().invoke(
+        args=["import", "disqus", str(export), "--site", "demo"]
+    )
+    assert imported.exit_code == 0, imported.output
+    with open_store.context():
+        threads = {name.id: reading.thread(name) for name in repair.threads("demo")}
+    longest = max(threads, key=lambda thread: len(threads[thread]))
+    wanted = [row.id for row in threads[longest]]
+    assert len(wanted) > 300
+
+    page = open_tab(f"{server}/?{urlencode({'site': 'demo', 'thread': longest})}").page
+    expect(page.get_by_role("heading", name=f"{len(wanted)} comments")).to_be_visible()
+    for count in (*range(50, len(wanted), 50), len(wanted)):
+        expect(page.get_by_role("listitem")).to_have_count(count)
+        if count < len(wanted):
+            page.get_by_role("button", name="Load more comments").click()
+    assert shown(page) == wanted
 
 
 def test_what_was_posted_before_the_rest_was_loaded_is_shown_once(
