@@ -105,7 +105,8 @@ def test_open_strings_cost_one_pass(data: bytes) -> None:
     start = time.process_time()
     with pytest.raises(errors.BadInput):
         bodies.decode(data, shapes.NewComment)
-    assert time.process_time() - start < 0.5
+    # Not a measurement: a scan that starts anew at each quote takes minutes of CPU here.
+    assert time.process_time() - start < 20
 
 
 def test_a_list_item_with_a_nul_is_refused() -> None:
