@@ -1,3 +1,5 @@
+"""Claims about settings: what is read from where, and how wrong ones are refused."""
+
 import dataclasses
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""Claims about untrusted text: what is refused, and that what is rendered is safe and bounded."""
+
 import html.parser
 import itertools
 import sys

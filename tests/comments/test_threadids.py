@@ -1,3 +1,5 @@
+"""Claims about thread ids: one canonical form, and no two names that become one."""
+
 import unicodedata
 
 import pytest

@@ -1,3 +1,5 @@
+"""Claims about imports: whole, in order, once, resumable; on our fixtures and on real exports."""
+
 import hashlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

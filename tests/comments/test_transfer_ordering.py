@@ -1,3 +1,5 @@
+"""Claims about the order of writing: that of a recursive walk, whatever the dates."""
+
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

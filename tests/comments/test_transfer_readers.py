@@ -1,3 +1,5 @@
+"""Claims about the two export formats: what is read from them, and what is refused by line."""
+
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path

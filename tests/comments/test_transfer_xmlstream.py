@@ -1,3 +1,5 @@
+"""Claims about reading XML: strict, streamed, within budgets, refused by line."""
+
 import contextlib
 import tracemalloc
 from collections.abc import Iterator

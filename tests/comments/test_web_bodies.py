@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import time
 
 import flask
 import pytest
@@ -102,11 +101,10 @@ def test_brackets_in_text_are_not_nesting() -> None:
 
 @pytest.mark.parametrize("data", [b'"' * 65_535, b'"' + b'\\"' * 32_000, b"\\" * 65_535])
 def test_open_strings_cost_one_pass(data: bytes) -> None:
-    start = time.process_time()
     with pytest.raises(errors.BadInput):
         bodies.decode(data, shapes.NewComment)
-    # Not a measurement: a scan that starts anew at each quote takes minutes of CPU here.
-    assert time.process_time() - start < 20
+    # A quote that starts no match makes the scan run to the end and begin anew behind it.
+    assert b'"' not in bodies._STRING.sub(b"", data)
 
 
 def test_a_list_item_with_a_nul_is_refused() -> None:

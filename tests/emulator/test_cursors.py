@@ -1,3 +1,5 @@
+"""Claims about cursors: positions that survive changes, and refusals of what is none."""
+
 import pytest
 
 

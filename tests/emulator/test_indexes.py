@@ -1,3 +1,5 @@
+"""Claims about index rows: who has which, and what index.yaml may say."""
+
 import pytest
 
 from emulator import errors, indexes, keys, messages

@@ -1,3 +1,5 @@
+"""Claims about plans: which index serves a query, and which one is recommended."""
+
 import pytest
 
 from emulator import cursors, errors, indexes, keys, messages, planner, queries

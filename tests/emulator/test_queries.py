@@ -1,3 +1,5 @@
+"""Claims about queries through both doors: filters, orders, pages, projections, counts."""
+
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
 import datetime as dt

@@ -1,3 +1,5 @@
+"""Claims about the program: it says where it answers, and stops when told."""
+
 import contextlib
 import os
 import signal

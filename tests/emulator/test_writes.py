@@ -1,3 +1,5 @@
+"""Claims about commits through both doors: mutations, limits, ids, refusals."""
+
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
 import datetime as dt
