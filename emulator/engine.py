@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 from emulator import (
+    aggregations,
     entities,
     errors,
     executor,
@@ -24,13 +25,13 @@ from emulator import (
     rows,
     storage,
     transactions,
+    values,
     writes,
 )
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_LOOKUP_KEYS = 1000
 MAX_ALLOCATED = 500
-MAX_AGGREGATIONS = 5
 _TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
 _NO_MORE_RESULTS = 3
 
@@ -124,15 +125,13 @@ class Engine:
         if request.WhichOneof("query_type") == "gql_query":
             raise errors.Unimplemented("RunAggregationQueryRequest.gql_query")
         partition = _query_partition(request)
-        limits = _count_limits(request.aggregation_query)
         response = messages.RunAggregationQueryResponse()
         with self._reading(request, partition) as (snapshot, reads, began):
             batch = response.batch
             result = batch.aggregation_results.add()
-            nested = request.aggregation_query.nested_query
-            for alias, most in limits.items():
-                number = executor.count(snapshot, nested, partition, reads, most)
-                result.aggregate_properties[alias].integer_value = number
+            numbers = aggregations.run(snapshot, request.aggregation_query, partition, reads)
+            for alias, number in numbers.items():
+                result.aggregate_properties[alias].CopyFrom(values.from_number(number))
             batch.more_results = _NO_MORE_RESULTS
             batch.read_time.FromMicroseconds(snapshot.version)
             response.transaction = began
@@ -280,30 +279,3 @@ def _query_partition(request: messages.QueryRequest) -> keys.Partition:
     partition = keys.Partition(project, database, given.namespace_id)
     entities.check_partition(partition)
     return partition
-
-
-def _count_limits(query: messages.AggregationQuery) -> dict[str, int | None]:
-    """Return the highest number to count to under each alias."""
-    given = query.aggregations
-    if not 1 <= len(given) <= MAX_AGGREGATIONS:
-        raise errors.InvalidArgument(
-            "The maximum number of aggregations allowed in an aggregation query is "
-            f"{MAX_AGGREGATIONS}. Received: {len(given)}"
-        )
-    limits: dict[str, int | None] = {}
-    unnamed = 0
-    for each in given:
-        operator = each.WhichOneof("operator")
-        if operator != "count":
-            raise errors.Unimplemented(f"The aggregation {operator}")
-        most = each.count.up_to.value if each.count.HasField("up_to") else None
-        if most is not None and most < 0:
-            raise errors.InvalidArgument("up_to is negative.")
-        alias = each.alias
-        if not alias:
-            unnamed += 1
-            alias = f"property_{unnamed}"
-        if alias in limits:
-            raise errors.InvalidArgument(f"Aggregation aliases contain duplicate alias: {alias}.")
-        limits[alias] = most
-    return limits

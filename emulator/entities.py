@@ -122,6 +122,14 @@ def normalized(
     return stored
 
 
+def check_property_name(name: str) -> None:
+    """Check the name of a property, or one that an aggregation makes up."""
+    if not 1 <= len(name.encode()) <= MAX_NAME_BYTES:
+        raise errors.InvalidArgument(f"A property name must be 1 to {MAX_NAME_BYTES} bytes long.")
+    if name.startswith("__") and _RESERVED.fullmatch(name):
+        raise errors.InvalidArgument(f'The property name "{name}" is reserved.')
+
+
 def fill_partition(key: messages.Key, partition: keys.Partition) -> None:
     """Write a key's whole partition into it."""
     key.partition_id.project_id = partition.project
@@ -139,14 +147,12 @@ class _Check:
     def properties(self, entity: messages.Entity, *, depth: int, is_indexed: bool) -> int:
         size = 0
         for name, value in entity.properties.items():
-            raw = len(name.encode())
-            if not 1 <= raw <= MAX_NAME_BYTES:
-                raise errors.InvalidArgument(
-                    f"A property name must be 1 to {MAX_NAME_BYTES} bytes long."
-                )
-            if name.startswith("__") and _RESERVED.fullmatch(name):
-                raise errors.InvalidArgument(f'The property name "{name}" is reserved.')
-            size += raw + 1 + self._value(name, value, depth=depth, is_indexed=is_indexed)
+            check_property_name(name)
+            size += (
+                len(name.encode())
+                + 1
+                + self._value(name, value, depth=depth, is_indexed=is_indexed)
+            )
         return size
 
     def _value(self, name: str, value: messages.Value, *, depth: int, is_indexed: bool) -> int:

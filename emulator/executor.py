@@ -1,4 +1,4 @@
-"""Reads: lookups, queries and counts over one snapshot.
+"""Reads: lookups and queries over one snapshot.
 
 Owns the bytes of the answers and where a batch ends. Results are spliced from stored bytes and
 never parsed.
@@ -76,10 +76,10 @@ def run_query(
     """Answer a query with a serialised QueryResultBatch."""
     query = queries.parse(request.query, partition)
     header = cursors.header(request.query, partition.encoded)
-    paging = _paging(request.query, header)
+    page = paging(request.query, header)
     plan = planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
     kind = _KEY_ONLY if query.is_keys_only else _PROJECTION if query.projection else _FULL
-    walk = walks.Walk(snapshot, plan, paging, is_full=kind == _FULL)
+    walk = walks.Walk(snapshot, plan, page, is_full=kind == _FULL)
     batch = _gather(walk, _Renderer(walk, plan, header, kind, reads), reads)
     parts = [messages.number_field(1, kind), *batch.results]
     if batch.skipped:
@@ -95,7 +95,8 @@ def run_query(
     return b"".join(parts)
 
 
-def _paging(query: messages.Query, header: bytes) -> walks.Paging:
+def paging(query: messages.Query, header: bytes) -> walks.Paging:
+    """Return the part of the results that a query message asks for."""
     if query.offset < 0:
         raise errors.InvalidArgument("The offset is negative.")
     limit = query.limit.value if query.HasField("limit") else None
@@ -178,36 +179,6 @@ class _Renderer:
 
     def _key(self, hit: walks.Hit) -> bytes:
         return keys.key_bytes(self._plan.query.partition, self._plan.path(hit.position))
-
-
-def count(
-    snapshot: rows.Reader,
-    query_message: messages.Query,
-    partition: keys.Partition,
-    reads: readsets.ReadSet | None,
-    most: int | None,
-) -> int:
-    """Count the results of a query, its offset and limit included, up to `most`."""
-    query = queries.parse(query_message, partition)
-    paging = _paging(query_message, cursors.header(query_message, partition.encoded))
-    plan = planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
-    walk = walks.Walk(snapshot, plan, paging, is_full=False)
-    limits = [each for each in (paging.limit, most) if each is not None]
-    wanted = paging.offset + min(limits) if limits else None
-    met = 0
-    last = None
-    if wanted == paging.offset:
-        return 0
-    for hit in walk:
-        met += 1
-        if reads is not None:
-            walk.note_entry(reads, hit)
-        if met == wanted:
-            last = hit.position
-            break
-    if reads is not None:
-        walk.note(reads, last)
-    return max(0, met - paging.offset)
 
 
 def lookup(

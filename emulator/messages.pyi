@@ -139,13 +139,18 @@ class Query(_Message):
 class _Count(_Message):
     up_to: _Int
 
-class _Aggregation(_Message):
+class _OverProperty(_Message):
+    property: _Name
+
+class Aggregation(_Message):
     count: _Count
+    sum: _OverProperty
+    avg: _OverProperty
     alias: str
 
 class AggregationQuery(_Message):
     nested_query: Query
-    aggregations: _Repeated[_Aggregation]
+    aggregations: _Repeated[Aggregation]
 
 class _ReadOnly(_Message): ...
 

@@ -145,6 +145,22 @@ def _end_of(encoded: bytes, position: int) -> int:
     return position + _SIZES[tag]
 
 
+def number(encoded: bytes) -> int | float | None:
+    """Return the number that an encoded value is; a timestamp is its microseconds."""
+    if encoded[:1] == _INTEGER:
+        return keys.decode_int64(encoded, 1)
+    return decode_double(encoded, 1) if encoded[:1] == _DOUBLE else None
+
+
+def from_number(number: float | None) -> messages.Value:
+    """Return a number as a value; None is null."""
+    if number is None:
+        return messages.Value(null_value=0)
+    if isinstance(number, int):
+        return messages.Value(integer_value=number)
+    return messages.Value(double_value=number)
+
+
 def projected(encoded: bytes) -> messages.Value:
     """Turn one encoded value into what a projection query answers.
 

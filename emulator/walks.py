@@ -46,15 +46,25 @@ class Paging:
 
 
 class Walk:
-    """The results of one plan in one snapshot, in order."""
+    """The results of one plan in one snapshot, in order.
+
+    With `is_every_entry` an entity is a result at all its positions, as aggregations want it.
+    """
 
     def __init__(
-        self, snapshot: rows.Reader, plan: planner.Plan, paging: Paging, *, is_full: bool
+        self,
+        snapshot: rows.Reader,
+        plan: planner.Plan,
+        paging: Paging,
+        *,
+        is_full: bool,
+        is_every_entry: bool = False,
     ) -> None:
         self._snapshot = snapshot
         self._plan = plan
         self.paging = paging
         self._is_full = is_full
+        self._is_every_entry = is_every_entry
 
     def __iter__(self) -> Iterator[Hit]:
         previous = None
@@ -62,7 +72,7 @@ class Walk:
             if hit.position == previous:
                 continue
             previous = hit.position
-            if hit.is_multiple and not self._is_first(hit):
+            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
                 continue
             yield hit
 

@@ -1,0 +1,251 @@
+"""Aggregations: COUNT, SUM and AVG over the results of a query.
+
+Owns what may be asked of RunAggregationQuery and how its numbers come about. All aggregations of a
+request share one walk over index entries; entities are not read. So, as in production:
+
+* Only index entries count. A property that is summed or averaged has a column in the index that is
+  walked, behind the columns of the query's order, and entities that lack it, or hold it unindexed,
+  are left out of every aggregation of the request. A limit without an order takes the smallest
+  values.
+* An array is in an index once for each distinct value, and each entry that meets the query adds
+  one to a COUNT and its value to a SUM. Nothing is found twice at one position of the order, so an
+  array that meets several equality filters counts once.
+* An index knows no timestamps; they are added up as integer microseconds.
+
+Sums of integers are exact until they leave 64 bits. Sums with doubles are rounded once, at the end,
+so they do not depend on the order of the entries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from emulator import (
+    cursors,
+    entities,
+    errors,
+    executor,
+    keys,
+    messages,
+    planner,
+    queries,
+    readsets,
+    rows,
+    values,
+    walks,
+)
+
+MAX_AGGREGATIONS = 5
+_INT64 = range(-(1 << 63), 1 << 63)
+_UNIT_BITS = 1074  # 2^-1074 is the smallest double
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """One aggregation: `count` up to `most`, or `sum` or `avg` of the property `name`."""
+
+    alias: str
+    operator: str
+    name: str = ""
+    most: int | None = None
+
+
+class Numbers:
+    """The sum of the numbers met in one property, exact whatever their order.
+
+    Doubles are added up as multiples of the smallest one there is.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._integer = 0
+        self._units = 0
+        self._has_doubles = False
+        self._endless: float | None = None
+
+    def add(self, number: float) -> None:
+        """Take one number, an int or a float."""
+        self._count += 1
+        if isinstance(number, int):
+            self._integer += number
+            return
+        self._has_doubles = True
+        if math.isfinite(number):
+            above, below = number.as_integer_ratio()
+            self._units += above << (_UNIT_BITS + 1 - below.bit_length())
+        else:
+            self._endless = number + (self._endless or 0.0)
+
+    def sum(self) -> int | float:
+        """Return the sum: an int if all numbers are integers and it fits in 64 bits."""
+        if not self._has_doubles and self._integer in _INT64:
+            return self._integer
+        return self._divided(1)
+
+    def average(self) -> float | None:
+        """Return the mean, None of no numbers."""
+        return self._divided(self._count) if self._count else None
+
+    def _divided(self, divisor: int) -> float:
+        if self._endless is not None:
+            return self._endless
+        total = self._units + (self._integer << _UNIT_BITS)
+        try:
+            return total / (divisor << _UNIT_BITS)
+        except OverflowError:
+            return math.inf if total > 0 else -math.inf
+
+
+def parse(query: messages.AggregationQuery) -> tuple[Aggregation, ...]:
+    """Check what an aggregation query asks for.
+
+    Raises:
+        errors.InvalidArgument: no data could make it legal.
+    """
+    if not query.HasField("nested_query"):
+        raise errors.InvalidArgument("AggregationQuery.nested_query is not set.")
+    if not 1 <= len(query.aggregations) <= MAX_AGGREGATIONS:
+        raise errors.InvalidArgument(
+            "The maximum number of aggregations allowed in an aggregation query is "
+            f"{MAX_AGGREGATIONS}. Received: {len(query.aggregations)}"
+        )
+    found: dict[str, Aggregation] = {}
+    unnamed = 0
+    for given in query.aggregations:
+        alias = given.alias
+        if not alias:
+            unnamed += 1
+            alias = f"property_{unnamed}"
+        entities.check_property_name(alias)
+        if alias in found:
+            raise errors.InvalidArgument(f"Aggregation aliases contain duplicate alias: {alias}.")
+        found[alias] = _parse_one(given, alias)
+    return tuple(found.values())
+
+
+def _parse_one(given: messages.Aggregation, alias: str) -> Aggregation:
+    operator = given.WhichOneof("operator")
+    if operator is None:
+        raise errors.InvalidArgument("An aggregation has no operator.")
+    if operator == "count":
+        most = given.count.up_to.value if given.count.HasField("up_to") else None
+        if most is not None and most < 0:
+            raise errors.InvalidArgument("up_to is negative.")
+        return Aggregation(alias, operator, most=most)
+    name = (given.sum if operator == "sum" else given.avg).property.name
+    if not name:
+        raise errors.InvalidArgument("An aggregation's property name is the empty string.")
+    if name == queries.KEY:
+        raise errors.InvalidArgument(f"Aggregations are not supported for the property: {name}")
+    return Aggregation(alias, operator, name)
+
+
+def run(
+    snapshot: rows.Reader,
+    query: messages.AggregationQuery,
+    partition: keys.Partition,
+    reads: readsets.ReadSet | None,
+) -> dict[str, int | float | None]:
+    """Answer an aggregation query with a number for each alias; None is null."""
+    asked = parse(query)
+    nested = query.nested_query
+    names = tuple(dict.fromkeys(each.name for each in asked if each.name))
+    parsed = queries.parse(nested, partition)
+    plan = _plan(snapshot, nested, parsed, names)
+    paging = executor.paging(nested, cursors.header(nested, partition.encoded))
+    walk = walks.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)
+    met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
+    return {each.alias: _answer(each, met, numbers) for each in asked}
+
+
+def _plan(
+    snapshot: rows.Reader, nested: messages.Query, parsed: queries.Query, names: tuple[str, ...]
+) -> planner.Plan:
+    """Plan a walk whose positions hold the values of all names."""
+    _check_names(parsed, names)
+    ordered = {each.name for each in parsed.orders} | set(parsed.projection)
+    missing = [name for name in names if name not in ordered]
+    if missing and (nested.start_cursor or nested.end_cursor):
+        # The cursor came from a walk along another index.
+        raise errors.Unimplemented(f"A cursor with an aggregation over {missing[0]}, not ordered,")
+    projection = tuple(dict.fromkeys((*parsed.projection, *names)))
+    wanted = dataclasses.replace(parsed, projection=projection)
+    return planner.plan(wanted, snapshot.definitions.by_kind.get(parsed.kind or "", ()))
+
+
+def _check_names(parsed: queries.Query, names: tuple[str, ...]) -> None:
+    if names and parsed.kind is None:
+        raise errors.InvalidArgument("kind is required for the aggregation of a property")
+    for name in names:
+        if parsed.is_keys_only or (parsed.projection and name not in parsed.projection):
+            raise errors.InvalidArgument(
+                f"The aggregation over {name} needs it in the query's projection."
+            )
+        for branch in parsed.branches:
+            if [each for each, _ in branch.equalities].count(name) > 1:
+                raise errors.Unimplemented(f"An aggregation over {name} with two equality filters")
+
+
+def _wanted(paging: walks.Paging, asked: tuple[Aggregation, ...]) -> int | None:
+    """Return how many results, skipped ones included, can matter. None: all."""
+    counts = [each.most for each in asked]
+    known = [each for each in counts if each is not None]
+    limits = [max(known)] if len(known) == len(counts) else []
+    if paging.limit is not None:
+        limits.append(paging.limit)
+    return paging.offset + min(limits) if limits else None
+
+
+class _Columns:
+    """Reads the numbers of some properties from positions."""
+
+    def __init__(self, plan: planner.Plan, names: tuple[str, ...]) -> None:
+        self._directions = plan.directions
+        self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
+
+    def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
+        """Return the numbers that a position holds."""
+        if not self.places:
+            return []
+        parts = values.split(position, self._directions)
+        found = []
+        for name, place in self.places.items():
+            part = parts[place]
+            number = values.number(values.complement(part) if self._directions[place] else part)
+            if number is not None:
+                found.append((name, number))
+        return found
+
+
+def _gather(
+    walk: walks.Walk, columns: _Columns, reads: readsets.ReadSet | None, wanted: int | None
+) -> tuple[int, dict[str, Numbers]]:
+    """Count results behind the offset, and gather their numbers."""
+    offset = walk.paging.offset
+    numbers = {name: Numbers() for name in columns.places}
+    met = 0
+    last = None
+    if wanted == offset:
+        return 0, numbers
+    for hit in walk:
+        met += 1
+        if met > offset:
+            for name, number in columns.numbers(hit.position):
+                numbers[name].add(number)
+        if reads is not None:
+            walk.note_entry(reads, hit)
+        if met == wanted:
+            last = hit.position
+            break
+    if reads is not None:
+        walk.note(reads, last)
+    return max(0, met - offset), numbers
+
+
+def _answer(asked: Aggregation, met: int, numbers: dict[str, Numbers]) -> int | float | None:
+    if asked.operator == "count":
+        return met if asked.most is None else min(met, asked.most)
+    gathered = numbers[asked.name]
+    return gathered.sum() if asked.operator == "sum" else gathered.average()
