@@ -20,6 +20,7 @@ from emulator import (
     errors,
     executor,
     keys,
+    masks,
     messages,
     readsets,
     rows,
@@ -98,25 +99,23 @@ class Engine:
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
 
     def _lookup(self, request: messages.LookupRequest) -> bytes:
-        if request.HasField("property_mask"):
-            raise errors.Unimplemented("LookupRequest.property_mask")
         default = _partition(request)
+        mask = _mask(request)
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
         asked = {keys.encode(entities.check_key(key, default), key): key for key in request.keys}
         with self._reading(request, default) as (snapshot, reads, began):
-            answer = executor.lookup(snapshot, list(asked.values()), list(asked), reads)
+            answer = executor.lookup(snapshot, list(asked.values()), list(asked), reads, mask)
             return answer + (messages.field(5, began) if began else b"")
 
     def _run_query(self, request: messages.RunQueryRequest) -> bytes:
-        for feature in ("property_mask", "explain_options"):
-            if request.HasField(feature):
-                raise errors.Unimplemented(f"RunQueryRequest.{feature}")
+        if request.HasField("explain_options"):
+            raise errors.Unimplemented("RunQueryRequest.explain_options")
         partition = _query_partition(request)
         if request.WhichOneof("query_type") == "gql_query":
             raise errors.Unimplemented("RunQueryRequest.gql_query")
         with self._reading(request, partition) as (snapshot, reads, began):
-            batch = executor.run_query(snapshot, request, partition, reads)
+            batch = executor.run_query(snapshot, request, partition, reads, _mask(request))
             return messages.field(1, batch) + (messages.field(5, began) if began else b"")
 
     def _run_aggregation_query(self, request: messages.RunAggregationQueryRequest) -> bytes:
@@ -188,8 +187,6 @@ class Engine:
     def _commit(self, request: messages.CommitRequest) -> bytes:
         default = _partition(request)
         selector = request.WhichOneof("transaction_selector")
-        if selector == "single_use_transaction":
-            raise errors.Unimplemented("CommitRequest.single_use_transaction")
         has_transaction = selector is not None
         if request.mode == _NON_TRANSACTIONAL and has_transaction:
             raise errors.InvalidArgument(
@@ -201,8 +198,28 @@ class Engine:
             checked = writes.check(request.mutations, default)
             writes.check_each_once(checked)
             return self._write(checked, None)
+        if selector == "single_use_transaction":
+            return self._commit_single_use(request, default)
+        return self._commit_transaction(request, request.transaction, default)
+
+    def _commit_single_use(self, request: messages.CommitRequest, default: keys.Partition) -> bytes:
+        options = request.single_use_transaction
+        if options.WhichOneof("mode") == "read_only":
+            raise errors.InvalidArgument("A single-use transaction must be read-write.")
         scope = (default.project, default.database)
-        with self._transactions.using(request.transaction, scope) as transaction:
+        name = self._begin(options, scope).name
+        try:
+            return self._commit_transaction(request, name, default)
+        except BaseException:
+            # Nobody knows its id.
+            self._transactions.roll_back(name, scope)
+            raise
+
+    def _commit_transaction(
+        self, request: messages.CommitRequest, name: bytes, default: keys.Partition
+    ) -> bytes:
+        scope = (default.project, default.database)
+        with self._transactions.using(name, scope) as transaction:
             if transaction.is_read_only and request.mutations:
                 raise errors.InvalidArgument("Cannot modify entities in a read-only transaction.")
             checked = writes.check(request.mutations, default)
@@ -266,6 +283,12 @@ class Engine:
 
 def _partition(request: messages.Request) -> keys.Partition:
     return entities.request_partition(request.project_id, request.database_id)
+
+
+def _mask(request: messages.LookupRequest | messages.RunQueryRequest) -> masks.Mask | None:
+    if not request.HasField("property_mask"):
+        return None
+    return masks.parse(request.property_mask.paths)
 
 
 def _query_partition(request: messages.QueryRequest) -> keys.Partition:

@@ -97,7 +97,7 @@ def check_written_key(
     for element in key.path:
         names += (element.kind, element.name)
     for name in names:
-        if _RESERVED.fullmatch(name):
+        if is_reserved(name):
             raise errors.InvalidArgument(f'The name "{name}" is reserved.')
     return partition
 
@@ -122,12 +122,24 @@ def normalized(
     return stored
 
 
-def check_property_name(name: str) -> None:
-    """Check the name of a property, or one that an aggregation makes up."""
-    if not 1 <= len(name.encode()) <= MAX_NAME_BYTES:
+def normalize_value(name: str, value: messages.Value, default: keys.Partition) -> None:
+    """Bring a value that is to become part of an entity into its stored form, checked alone."""
+    _Check(default).value(name, value, depth=1, is_indexed=False)
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether a kind, name, namespace or property name is Datastore's own."""
+    return name.startswith("__") and _RESERVED.fullmatch(name) is not None
+
+
+def check_property_name(name: str) -> int:
+    """Check the name of a property, or one that an aggregation makes up. Return its bytes."""
+    raw = len(name.encode())
+    if not 1 <= raw <= MAX_NAME_BYTES:
         raise errors.InvalidArgument(f"A property name must be 1 to {MAX_NAME_BYTES} bytes long.")
-    if name.startswith("__") and _RESERVED.fullmatch(name):
+    if is_reserved(name):
         raise errors.InvalidArgument(f'The property name "{name}" is reserved.')
+    return raw
 
 
 def fill_partition(key: messages.Key, partition: keys.Partition) -> None:
@@ -147,15 +159,11 @@ class _Check:
     def properties(self, entity: messages.Entity, *, depth: int, is_indexed: bool) -> int:
         size = 0
         for name, value in entity.properties.items():
-            check_property_name(name)
-            size += (
-                len(name.encode())
-                + 1
-                + self._value(name, value, depth=depth, is_indexed=is_indexed)
-            )
+            raw = check_property_name(name)
+            size += raw + 1 + self.value(name, value, depth=depth, is_indexed=is_indexed)
         return size
 
-    def _value(self, name: str, value: messages.Value, *, depth: int, is_indexed: bool) -> int:
+    def value(self, name: str, value: messages.Value, *, depth: int, is_indexed: bool) -> int:
         is_indexed = is_indexed and not value.exclude_from_indexes
         kind = value.WhichOneof("value_type")
         if kind == "string_value":
@@ -165,7 +173,7 @@ class _Check:
         if kind == "array_value":
             return self._array(name, value, depth=depth, is_indexed=is_indexed)
         if kind == "entity_value":
-            if depth >= MAX_NESTING:
+            if depth > MAX_NESTING:
                 raise errors.InvalidArgument(
                     f"The property {name} nests entities deeper than {MAX_NESTING}."
                 )
@@ -192,7 +200,7 @@ class _Check:
         for element in value.array_value.values:
             if element.WhichOneof("value_type") == "array_value":
                 raise errors.InvalidArgument(f"The array {name} holds an array.")
-            size += self._value(name, element, depth=depth, is_indexed=is_indexed)
+            size += self.value(name, element, depth=depth, is_indexed=is_indexed)
         return size
 
     def _scalar(self, name: str, kind: str | None, value: messages.Value) -> int:

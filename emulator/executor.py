@@ -14,6 +14,7 @@ from emulator import (
     cursors,
     errors,
     keys,
+    masks,
     messages,
     planner,
     queries,
@@ -72,6 +73,7 @@ def run_query(
     request: messages.RunQueryRequest,
     partition: keys.Partition,
     reads: readsets.ReadSet | None,
+    mask: masks.Mask | None,
 ) -> bytes:
     """Answer a query with a serialised QueryResultBatch."""
     query = queries.parse(request.query, partition)
@@ -79,8 +81,10 @@ def run_query(
     page = paging(request.query, header)
     plan = planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
     kind = _KEY_ONLY if query.is_keys_only else _PROJECTION if query.projection else _FULL
+    if mask is not None and kind != _FULL:
+        raise errors.InvalidArgument("A projection query may not have a property mask.")
     walk = walks.Walk(snapshot, plan, page, is_full=kind == _FULL)
-    batch = _gather(walk, _Renderer(walk, plan, header, kind, reads), reads)
+    batch = _gather(walk, _Renderer(walk, plan, header, kind, reads, mask), reads)
     parts = [messages.number_field(1, kind), *batch.results]
     if batch.skipped:
         parts.append(messages.field(3, header + batch.skipped_position))
@@ -143,7 +147,9 @@ class _Renderer:
         header: bytes,
         kind: int,
         reads: readsets.ReadSet | None,
+        mask: masks.Mask | None,
     ) -> None:
+        self._mask = mask
         self._walk = walk
         self._plan = plan
         self._header = header
@@ -160,6 +166,8 @@ class _Renderer:
         if self._reads is not None:
             key = self._plan.query.partition.encoded + self._plan.path(hit.position)
             self._reads.entities[key] = version
+        if self._mask is not None:
+            proto = masks.narrowed_bytes(proto, self._mask)
         return messages.field(1, proto) + meta
 
     def _key_only(self, hit: walks.Hit) -> bytes:
@@ -186,6 +194,7 @@ def lookup(
     asked: list[messages.Key],
     encoded: list[bytes],
     reads: readsets.ReadSet | None,
+    mask: masks.Mask | None,
 ) -> bytes:
     """Answer a lookup with the fields of a LookupResponse.
 
@@ -205,7 +214,8 @@ def lookup(
             missing = messages.field(1, messages.field(1, given))
             part = messages.field(2, missing + messages.number_field(4, snapshot.version))
         else:
-            properties = messages.split_entity(stored.proto)[1]
+            proto = stored.proto if mask is None else masks.narrowed_bytes(stored.proto, mask)
+            properties = messages.split_entity(proto)[1]
             entity = messages.field(1, messages.field(1, given) + properties)
             part = messages.field(1, entity + stored.meta)
         size += len(part)

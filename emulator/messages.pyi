@@ -29,6 +29,7 @@ class _Message:
     def CopyFrom(self, other: Self) -> None: ...
     def HasField(self, name: str) -> bool: ...
     def MergeFromString(self, serialized: bytes) -> int: ...
+    def SetInParent(self) -> None: ...
     def SerializeToString(self, *, deterministic: bool = ...) -> bytes: ...
     def WhichOneof(self, group: str) -> str | None: ...
     @classmethod
@@ -38,10 +39,12 @@ class _Repeated(Sequence[_M]):
     def append(self, item: _M) -> None: ...
     def __getitem__(self, place: Any) -> Any: ...
     def __len__(self) -> int: ...
+    def extend(self, items: Iterable[_M]) -> None: ...
     def add(self, **fields: object) -> _M: ...
 
 class _Properties(Mapping[str, Value]):
     def __getitem__(self, name: str) -> Value: ...
+    def __delitem__(self, name: str) -> None: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
 
@@ -167,6 +170,7 @@ class _Request(_Message):
     database_id: str
 
 class LookupRequest(_Request):
+    property_mask: _Mask
     read_options: ReadOptions
     keys: _Repeated[Key]
 
@@ -177,6 +181,7 @@ class LookupResponse(_Message):
     transaction: bytes
 
 class RunQueryRequest(_Request):
+    property_mask: _Mask
     partition_id: PartitionId
     read_options: ReadOptions
     query: Query
@@ -218,18 +223,31 @@ class Mutation(_Message):
     update: Entity
     upsert: Entity
     delete: Key
+    base_version: int
+    update_time: Timestamp
     conflict_resolution_strategy: int
-    property_transforms: _Repeated[_Message]
+    property_mask: _Mask
+    property_transforms: _Repeated[PropertyTransform]
+
+class _Mask(_Message):
+    paths: Sequence[str]
+
+class PropertyTransform(_Message):
+    property: str
+    set_to_server_value: int
 
 class MutationResult(_Message):
     key: Key
     version: int
+    conflict_detected: bool
+    transform_results: _Repeated[Value]
     create_time: Timestamp
     update_time: Timestamp
 
 class CommitRequest(_Request):
     mode: int
     transaction: bytes
+    single_use_transaction: TransactionOptions
     mutations: _Repeated[Mutation]
 
 class CommitResponse(_Message):

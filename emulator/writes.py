@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from emulator import changes, entities, errors, keys, messages
+from emulator import (
+    changes,
+    entities,
+    errors,
+    keys,
+    masks,
+    messages,
+    preconditions,
+    rows,
+    transforms,
+)
 
 _ID_BASE = 10**15
 _ID_BITS = 52  # the highest id stays below 2^53, so JavaScript keeps it
@@ -26,6 +36,10 @@ class Write:
     partition: keys.Partition
     key: messages.Key
     entity: messages.Entity | None
+    mask: masks.Mask | None
+    transforms: tuple[transforms.Transform, ...]
+    precondition: preconditions.Precondition | None
+    default: keys.Partition
 
     @property
     def is_complete(self) -> bool:
@@ -35,29 +49,57 @@ class Write:
 
 def check(mutations: Sequence[messages.Mutation], default: keys.Partition) -> list[Write]:
     """Check mutations before anything is locked."""
-    return [_check(mutation, default) for mutation in mutations]
+    checked = [_check(mutation, default) for mutation in mutations]
+    if any(write.transforms for write in checked):
+        _check_transform_count(checked)
+    return checked
 
 
 def _check(mutation: messages.Mutation, default: keys.Partition) -> Write:
-    for feature in ("property_mask", "base_version", "update_time"):
-        if mutation.HasField(feature):
-            raise errors.Unimplemented(f"Mutation.{feature}")
-    if mutation.property_transforms:
-        raise errors.Unimplemented("Mutation.property_transforms")
-    if mutation.conflict_resolution_strategy:
-        raise errors.Unimplemented("Mutation.conflict_resolution_strategy")
     operation = mutation.WhichOneof("operation")
     if operation is None:
         raise errors.InvalidArgument("A mutation has no operation.")
     if operation == "delete":
-        partition = entities.check_written_key(mutation.delete, default, may_be_incomplete=False)
-        return Write(operation, partition, mutation.delete, None)
+        return _check_delete(mutation, default)
     given = getattr(mutation, operation)
     partition = entities.check_written_key(
         given.key, default, may_be_incomplete=operation != "update"
     )
     entity = entities.normalized(given, partition, default)
-    return Write(operation, partition, entity.key, entity)
+    is_insert = operation == "insert" or not keys.is_complete(entity.key)
+    mask = mutation.property_mask.paths if mutation.HasField("property_mask") else None
+    return Write(
+        operation,
+        partition,
+        entity.key,
+        entity,
+        None if mask is None else masks.parse(mask),
+        transforms.check(mutation.property_transforms, default),
+        preconditions.of(mutation, is_insert=is_insert),
+        default,
+    )
+
+
+def _check_delete(mutation: messages.Mutation, default: keys.Partition) -> Write:
+    key = mutation.delete
+    partition = entities.check_written_key(key, default, may_be_incomplete=False)
+    if mutation.property_transforms:
+        raise errors.InvalidArgument("A delete may not have property transforms.")
+    precondition = preconditions.of(mutation, is_insert=False)
+    return Write("delete", partition, key, None, None, (), precondition, default)
+
+
+def _check_transform_count(writes: Sequence[Write]) -> None:
+    counts: dict[bytes, int] = {}
+    for place, write in enumerate(writes):
+        key = b"%d" % place
+        if write.is_complete:
+            key = keys.encode(write.partition, write.key)
+        counts[key] = counts.get(key, 0) + len(write.transforms)
+    if max(counts.values()) > transforms.MAX_TRANSFORMS:
+        raise errors.InvalidArgument(
+            f"An entity may have at most {transforms.MAX_TRANSFORMS} transforms in one commit."
+        )
 
 
 def check_each_once(writes: Sequence[Write]) -> None:
@@ -78,25 +120,55 @@ def check_each_once(writes: Sequence[Write]) -> None:
 def apply(writer: changes.Writer, write: Write) -> messages.MutationResult:
     """Apply one mutation and describe what came of it."""
     result = messages.MutationResult(version=writer.commit_version)
-    if write.entity is None:
-        path = keys.encode_path(write.key)
-        old = writer.entity(write.partition.encoded + path)
-        if old is not None:
-            writer.delete(write.partition, path, old)
-        return result
     if not write.is_complete:
         write.key.path[-1].id = take_id(writer, write.partition, write.key)
         result.key.CopyFrom(write.key)
     path = keys.encode_path(write.key)
     old = writer.entity(write.partition.encoded + path)
+    _check_existence(write, old)
+    if not _is_expected(write, old):
+        result.conflict_detected = True
+        if old is not None:
+            _describe(result, old)
+    elif write.entity is not None:
+        entity = _resulting(write.entity, write, old, result)
+        _describe(result, writer.put(write.partition, path, entity, old))
+    elif old is not None:
+        writer.delete(write.partition, path, old)
+    return result
+
+
+def _check_existence(write: Write, old: rows.Stored | None) -> None:
     if write.operation == "insert" and old is not None:
         raise errors.AlreadyExists(f"entity already exists: {entities.key_text(write.key)}")
     if write.operation == "update" and old is None:
         raise errors.NotFound(f"no entity to update: {entities.key_text(write.key)}")
-    stored = writer.put(write.partition, path, write.entity, old)
+
+
+def _is_expected(write: Write, old: rows.Stored | None) -> bool:
+    if write.precondition is None:
+        return True
+    return write.precondition.is_met(0 if old is None else old.version, write.key)
+
+
+def _describe(result: messages.MutationResult, stored: rows.Stored) -> None:
+    result.version = stored.version
     result.create_time.FromMicroseconds(stored.created)
     result.update_time.FromMicroseconds(stored.version)
-    return result
+
+
+def _resulting(
+    given: messages.Entity, write: Write, old: rows.Stored | None, result: messages.MutationResult
+) -> messages.Entity:
+    """Return what is to be stored: the given entity, merged and transformed as the write says."""
+    if write.mask is None and not write.transforms:
+        return given
+    entity = given
+    if write.mask is not None:
+        entity = masks.merged(None if old is None else rows.parse(old.proto), given, write.mask)
+    changed = transforms.apply(entity, write.transforms, now=result.version)
+    result.transform_results.extend(changed)
+    return entities.normalized(entity, write.partition, write.default)
 
 
 def take_id(writer: changes.Writer, partition: keys.Partition, key: messages.Key) -> int:

@@ -445,7 +445,6 @@ def test_what_is_not_built_is_refused_by_name(service, refused):
     plain = service.query()
     for options in (
         {"gql_query": {"query_string": "SELECT * FROM T"}},
-        {"query": plain, "property_mask": {"paths": ["a"]}},
         {"query": plain, "explain_options": {"analyze": True}},
         {"query": plain, "read_options": {"read_time": {"seconds": 1}}},
     ):

@@ -311,7 +311,7 @@ def test_values_without_a_place_are_refused(service, refused):
 
 def test_entities_nest_twenty_deep(service, refused):
     nested = {"x": 1}
-    for _ in range(19):
+    for _ in range(20):
         nested = {"n": nested}
     service.put(service.key("T", 1), **nested)
     with refused("INVALID_ARGUMENT", "deeper"):
@@ -326,21 +326,8 @@ def test_key_values_without_a_project_get_the_request_s(service):
     assert service.names("T", ("k", "=", reference)) == [1]
 
 
-def test_mutations_that_are_not_built_are_refused_and_change_nothing(service, refused):
+def test_what_is_not_built_is_refused_and_changes_nothing(service, refused):
     entity = service.entity(service.key("T", 1), a=1)
-    for extra in (
-        {"base_version": 1},
-        {"update_time": {"seconds": 1}},
-        {"property_mask": {"paths": ["a"]}},
-        {"conflict_resolution_strategy": 3},
-        {"property_transforms": [{"property": "a", "increment": {"integer_value": 1}}]},
-    ):
-        with refused("UNIMPLEMENTED"):
-            service.commit({"upsert": entity, **extra})
-    with refused("UNIMPLEMENTED"):
-        service.call("Commit", mode=1, single_use_transaction={"read_write": {}})
-    with refused("UNIMPLEMENTED"):
-        service.call("Lookup", keys=[entity.key], property_mask={"paths": ["a"]})
     with refused("UNIMPLEMENTED"):
         service.lookup(entity.key, read_time={"seconds": 1})
     with refused("INVALID_ARGUMENT"):
