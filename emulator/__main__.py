@@ -25,7 +25,7 @@ if __name__ == "__main__":
         package.__path__ = list(found.submodule_search_locations)
         sys.modules[_CLIENT] = package
 
-from emulator import errors, inprocess, server  # noqa: E402 - only behind the bare package
+from emulator import errors, faults, inprocess, server  # noqa: E402 - only behind the bare package
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     try:
+        plan = None if options.faults is None else faults.Plan.parse(options.faults.read_bytes())
         engine = inprocess.open_engine(
             None if options.in_memory else options.data, indexes=options.indexes
         )
@@ -53,6 +54,7 @@ def _serve(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     with engine:
+        engine.install_faults(plan)
         try:
             running = server.start(engine, options.host, options.port)
         except OSError as error:
@@ -75,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
     where.add_argument("--in-memory", action="store_true", help="keep nothing")
     parser.add_argument("--indexes", type=Path, help="an index.yaml")
+    parser.add_argument("--faults", type=Path, help="a fault plan (JSON) to start with")
     parser.add_argument(
         "--strict-indexes",
         action="store_true",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from emulator import errors, indexes, keys, messages, readsets, rows
+from emulator import errors, faults, indexes, keys, messages, readsets, rows
 
 
 class Writer(rows.Reader):
@@ -54,6 +54,7 @@ class Writer(rows.Reader):
                 "UPDATE entities SET proto = ?, version = ?, meta = ? WHERE id = ?",
                 (proto, version, meta, entity_id),
             )
+        faults.point("commit.indexes")
         before = {} if old is None else self._entries(partition, path, rows.parse(old.proto))
         self._update_entries(partition, entity_id, before, self._entries(partition, path, entity))
         return rows.Stored(entity_id, proto, version, created, meta)

@@ -19,6 +19,7 @@ from emulator import (
     entities,
     errors,
     executor,
+    faults,
     keys,
     masks,
     messages,
@@ -54,6 +55,7 @@ class Engine:
     def __init__(self, store: storage.Storage, clock: Callable[[], float]) -> None:
         self._storage = store
         self._transactions = transactions.Transactions(store, clock)
+        self._faults: faults.Plan | None = None
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -74,6 +76,7 @@ class Engine:
 
     def close(self) -> None:
         """End all transactions and close the file."""
+        self.install_faults(None)
         self._transactions.close()
         self._storage.close()
 
@@ -81,13 +84,36 @@ class Engine:
         """Start afresh in a forked child."""
         self._storage.forget_connections()
         self._transactions.forget()
+        if self._faults is not None:
+            self._faults.forget_parent()
 
-    def call(self, method: str, request: messages.Request) -> bytes:
+    @property
+    def fault_plan(self) -> faults.Plan | None:
+        """The fault plan that is installed."""
+        return self._faults
+
+    def install_faults(self, plan: faults.Plan | None) -> None:
+        """Strike calls as a plan says, in place of an earlier plan; None ends it."""
+        before, self._faults = self._faults, plan
+        if before is not None:
+            before.remove()
+        if plan is not None:
+            plan.install()
+
+    def call(
+        self, method: str, request: messages.Request, caller: faults.Caller | None = None
+    ) -> bytes:
         """Answer one request with a serialised response message.
 
         Raises:
             errors.DatastoreError: the request is answered with another status than OK.
         """
+        plan = self._faults
+        if plan is None:
+            return self._answer(method, request)
+        return plan.run(method, lambda: self._answer(method, request), caller or faults.Caller())
+
+    def _answer(self, method: str, request: messages.Request) -> bytes:
         if request.ByteSize() > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
@@ -242,6 +268,7 @@ class Engine:
             if transaction is not None:
                 transactions.validate(transaction, writer)
             for write in checked:
+                faults.point("commit.mutation")
                 response.mutation_results.append(writes.apply(writer, write))
             response.index_updates = writer.index_updates
             if transaction is not None:

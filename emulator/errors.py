@@ -11,7 +11,9 @@
     ├── DeadlineExceeded
     ├── ResourceExhausted
     ├── Unavailable              the data file is busy: call again
-    └── Unimplemented            known to the API, not built here
+    │   └── Dropped              on purpose: the connection is cut without an answer
+    ├── Unimplemented            known to the API, not built here
+    └── Injected                 on purpose, with any status
 
 Every class names its gRPC status in `status`; the doors map that name and nothing else. An engine
 fault is FAILED_PRECONDITION on purpose: clients retry INTERNAL and UNKNOWN for seconds, which
@@ -97,3 +99,15 @@ class Unimplemented(DatastoreError):
     def __init__(self, feature: str) -> None:
         super().__init__(f"{feature} is not implemented by this emulator")
         self.feature = feature
+
+
+class Dropped(Unavailable):
+    """A fault plan cuts the connection; in process, where there is none, it is UNAVAILABLE."""
+
+
+class Injected(DatastoreError):
+    """A fault plan answers in the engine's place."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status

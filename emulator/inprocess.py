@@ -1,8 +1,8 @@
 """The door without sockets: a gRPC channel that calls the engine in the caller's thread.
 
 Owns what a client library expects of a channel. A call is over before its future is returned, so
-callbacks run at once and nothing waits. Time-outs, credentials and metadata are accepted and mean
-nothing here.
+callbacks run at once and nothing waits. Credentials and metadata are accepted and mean nothing
+here; a time-out ends only what a fault plan holds up.
 
     engine = open_engine("data/datastore")
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))
@@ -19,7 +19,7 @@ from typing import Any, Self
 import grpc
 
 from emulator import engine as engines
-from emulator import errors, messages, storage
+from emulator import errors, faults, messages, storage
 from emulator import indexes as _indexes
 
 Engine = engines.Engine
@@ -148,20 +148,26 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generi
         self._serialize = serialize
         self._deserialize = deserialize
 
-    def __call__(self, request: Any, *_arguments: object, **_options: object) -> Any:
+    def __call__(
+        self, request: Any, timeout: float | None = None, *_arguments: object, **_options: object
+    ) -> Any:
         """Call and return the response."""
-        response = self._channel.run(self._name, self._message(request))
+        response = self._channel.run(self._name, self._message(request), timeout)
         return response if self._deserialize is None else self._deserialize(response)
 
-    def with_call(self, request: Any, *_arguments: object, **_options: object) -> tuple[Any, Any]:
+    def with_call(
+        self, request: Any, timeout: float | None = None, *_arguments: object, **_options: object
+    ) -> tuple[Any, Any]:
         """Call and return the response and the finished call."""
-        answer = _Answer(self(request))
+        answer = _Answer(self(request, timeout))
         return answer.result(), answer
 
-    def future(self, request: Any, *_arguments: object, **_options: object) -> Any:
+    def future(
+        self, request: Any, timeout: float | None = None, *_arguments: object, **_options: object
+    ) -> Any:
         """Call and return the finished call, whatever came of it."""
         try:
-            return _Answer(self(request))
+            return _Answer(self(request, timeout))
         except CallError as refusal:
             return refusal
 
@@ -192,12 +198,15 @@ class Channel(grpc.Channel):
         self._engine = engine
         self._interceptor = interceptor
 
-    def run(self, method: str, request: Any) -> bytes:
+    def run(self, method: str, request: Any, timeout: float | None = None) -> bytes:
         """Answer one call."""
+        caller = None if timeout is None else faults.Caller(timeout)
         try:
             if self._interceptor is None:
-                return self._engine.call(method, request)
-            return self._interceptor(method, request, lambda: self._engine.call(method, request))
+                return self._engine.call(method, request, caller)
+            return self._interceptor(
+                method, request, lambda: self._engine.call(method, request, caller)
+            )
         except errors.DatastoreError as error:
             raise CallError(error) from error
 

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from emulator import engine as engines
-from emulator import errors, messages
+from emulator import errors, faults, messages, sockets
 
 SERVICE = "google.datastore.v1.Datastore"
 THREADS = 128
@@ -64,8 +64,10 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:
     def handle(request: Any, context: Any) -> bytes:
         try:
-            return engine.call(method, request)
+            return engine.call(method, request, faults.Caller(on_gone=context.add_callback))
         except errors.DatastoreError as error:
+            if isinstance(error, errors.Dropped):
+                sockets.cut(context.peer())
             context.abort(grpc.StatusCode[error.status], error.message)
             raise
 

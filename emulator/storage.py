@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from emulator import changes, errors, indexes, rows
+from emulator import changes, errors, faults, indexes, rows
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
@@ -148,11 +148,13 @@ class Storage:
             if connections.writer is None:
                 connections.writer = self._connect()
             connection = connections.writer
+            faults.point("commit.begin")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 writer = changes.Writer(connection, self._definitions, self._now())
                 yield writer
                 writer.save_state()
+                faults.point("commit.before")
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -160,6 +162,7 @@ class Storage:
                 raise
             # Only now: ids of a commit that failed are not those of the file.
             writer.definitions.ids.update(writer.new_ids)
+        faults.point("commit.after")
 
     def _borrow(self, connections: _Connections) -> sqlite3.Connection:
         if self._is_closed:

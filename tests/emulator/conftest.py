@@ -77,19 +77,19 @@ class Service:
         self.project = project
         self.database = ""
 
-    def call(self, method: str, **fields: Any) -> Any:
+    def call(self, method: str, *, patience: float | None = None, **fields: Any) -> Any:
         request = message(f"{method}Request")(
             **{"project_id": self.project, "database_id": self.database} | fields
         )
-        return self.send(method, request)
+        return self.send(method, request, patience=patience)
 
-    def send(self, method: str, request: Any) -> Any:
+    def send(self, method: str, request: Any, *, patience: float | None = None) -> Any:
         rpc = self.channel.unary_unary(
             f"/google.datastore.v1.Datastore/{method}",
             request_serializer=type(request).SerializeToString,
             response_deserializer=message(f"{method}Response").FromString,
         )
-        return rpc(request)
+        return rpc(request, timeout=patience)
 
     def key(self, *path: Any, namespace: str = "") -> Any:
         key = message("Key")()

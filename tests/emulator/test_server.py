@@ -60,6 +60,25 @@ def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
     assert "index.yaml" in capsys.readouterr().err
 
 
+def test_a_server_starts_with_a_fault_plan(tmp_path, make_service, refused):
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"rules": [{"rpc": "Commit", "call": 1, "status": "ABORTED"}]}')
+    with start("--port", 0, "--in-memory", "--faults", plan) as child:
+        address = child.stdout.readline().strip().partition("=")[2]
+        with grpc.insecure_channel(address) as channel:
+            service = make_service(channel)
+            with refused("ABORTED"):
+                service.put(service.key("T", 1), a=1)
+            service.put(service.key("T", 1), a=1)
+
+
+def test_a_bad_fault_plan_ends_the_program(tmp_path, capsys):
+    bad = tmp_path / "plan.json"
+    bad.write_text('{"rules": [{}]}')
+    assert emulator.__main__.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
+    assert "rules[0] has none of" in capsys.readouterr().err
+
+
 def test_a_taken_port_ends_the_program(engine, capsys, monkeypatch):
     def refuse(*_):
         raise OSError("localhost:1 cannot be had")

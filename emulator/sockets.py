@@ -1,0 +1,25 @@
+"""Cutting a client's connection, for the fault plan.
+
+Owns finding the socket behind a peer's name. gRPC can refuse a call, but not stop talking: what a
+client sees of a dead network has to be done below it. `shutdown` acts on the connection and leaves
+the descriptor to gRPC, which notices and closes it.
+"""
+
+import contextlib
+import os
+import socket
+import urllib.parse
+from pathlib import Path
+
+
+def cut(peer: str) -> None:
+    """Cut the connection of a peer as gRPC names it, e.g. `ipv6:%5B::1%5D:50000`."""
+    host, _, port = urllib.parse.unquote(peer.partition(":")[2]).rpartition(":")
+    for descriptor in _descriptors():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
+            if copy.getpeername()[:2] == (host.strip("[]"), int(port)):
+                copy.shutdown(socket.SHUT_RDWR)
+
+
+def _descriptors() -> list[int]:
+    return [int(each.name) for each in Path("/dev/fd").iterdir()]

@@ -1,0 +1,410 @@
+"""Fault plans: what is struck, what the client sees, and that a seed repeats itself."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import google.api_core.exceptions
+import grpc
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import datastore, ndb
+from google.cloud.datastore_v1.services.datastore import DatastoreClient
+from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
+from google.cloud.ndb import _retry
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator import errors, faultrules, faults, inprocess, testing
+
+PATIENCE = 60
+RANDOM = {
+    "seed": 7,
+    "rules": [
+        {"rpc": "Commit", "probability": 0.5, "status": "ABORTED"},
+        {"rpc": "Lookup", "probability": 0.2, "times": 3, "status": "INTERNAL"},
+    ],
+}
+# Which of 20 calls strike under seed 7. Another list means that no seed repeats what it once gave.
+STRUCK = [1, 5, 6, 10, 13, 15, 18, 19]
+
+KILLED = """
+import sys
+from emulator import faults, inprocess, messages
+engine = inprocess.open_engine(sys.argv[1])
+engine.install_faults(faults.Plan.parse(sys.argv[2]))
+request = messages.CommitRequest(project_id="test", mode=2)
+request.mutations.add().upsert.key.path.add(kind="T", id=1)
+engine.call("Commit", request)
+"""
+
+HUNG = """
+import threading
+from emulator import faults, inprocess, messages
+engine = inprocess.open_engine(None)
+engine.install_faults(faults.Plan.parse({"rules": [{"hang": True}]}))
+request = messages.LookupRequest(project_id="test")
+threading.Thread(target=engine.call, args=("Lookup", request)).start()
+while not engine.fault_plan.log:
+    pass
+print("hangs", flush=True)
+"""
+
+
+class Counter(ndb.Model):
+    n = ndb.IntegerProperty(default=0)
+
+
+def plan(*rules, seed=0):
+    return faults.Plan.parse({"seed": seed, "rules": list(rules)})
+
+
+def outcome(call):
+    """Call and return the name of the status."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        return error.code().name
+    return "OK"
+
+
+def run_python(program, *arguments):
+    environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def gcd_client(channel):
+    made = datastore.Client(project="test", credentials=AnonymousCredentials())
+    made._datastore_api_internal = DatastoreClient(
+        transport=DatastoreGrpcTransport(channel=channel)
+    )
+    return made
+
+
+@pytest.fixture
+def ndb_context(channel, monkeypatch):
+    monkeypatch.setattr(_retry, "_DEFAULT_INITIAL_DELAY", 0.001)
+    with testing.ndb_client(channel).context(cache_policy=False) as context:
+        yield context
+
+
+@pytest.mark.parametrize("status", sorted(faultrules.STATUSES))
+def test_a_plan_answers_with_any_status(engine, service, status):
+    engine.install_faults(plan({"rpc": "Lookup", "status": status, "message": "as planned"}))
+    with pytest.raises(grpc.RpcError) as caught:
+        service.get(service.key("T", 1))
+    assert (caught.value.code().name, caught.value.details()) == (status, "as planned")
+
+
+def test_the_statuses_are_those_of_grpc():
+    assert {code.name for code in grpc.StatusCode} - {"OK"} == faultrules.STATUSES
+
+
+def test_before_nothing_is_applied_and_after_only_the_answer_is_lost(engine, service):
+    for when, found in (("before", None), ("after", {"a": 1})):
+        key = service.key("T", when)
+        engine.install_faults(plan({"rpc": "Commit", "when": when, "status": "UNAVAILABLE"}))
+        assert outcome(lambda key=key: service.put(key, a=1)) == "UNAVAILABLE"
+        assert service.get(key) == found
+
+
+def test_a_refusal_is_lost_like_any_other_answer(engine, service):
+    engine.install_faults(plan({"when": "after", "call": 1, "status": "UNAVAILABLE"}))
+    update = {"update": service.entity(service.key("T", 1))}
+    assert outcome(lambda: service.commit(update)) == "UNAVAILABLE"
+    assert outcome(lambda: service.commit(update)) == "NOT_FOUND"
+
+
+def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(engine, service):
+    engine.install_faults(plan({"rpc": "Commit", "call": 1, "when": "after", "drop": True}))
+    with pytest.raises(grpc.RpcError) as caught:
+        service.put(service.key("T", 1), a=1)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    if not isinstance(caught.value, inprocess.CallError):
+        assert "fault plan" not in caught.value.details()  # the socket's end, not an answer
+    # gRPC may send one more call down the dead connection before it notices.
+    again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - asked until it answers
+    wait_until(lambda: outcome(again) == "OK")
+    assert len(again().found) == 1
+
+
+def test_calls_are_picked_by_number_period_and_limit(engine, near):
+    def pattern(rule):
+        engine.install_faults(plan(rule | {"status": "ABORTED"}))
+        return [n for n in range(1, 9) if outcome(near.begin) == "ABORTED"]
+
+    assert pattern({}) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert pattern({"call": 2}) == [2]
+    assert pattern({"call": [2, 5, 5]}) == [2, 5]
+    assert pattern({"every": 3}) == [3, 6]
+    assert pattern({"every": 2, "times": 3}) == [2, 4, 6]
+    assert pattern({"probability": 0}) == []
+    assert pattern({"probability": 1, "times": 1}) == [1]
+    assert pattern({"rpc": "Commit"}) == []
+
+
+def test_a_rule_without_a_place_counts_all_calls_and_the_first_rule_wins(engine, near):
+    engine.install_faults(
+        plan({"call": 3, "status": "ABORTED"}, {"rpc": "Lookup", "every": 2, "status": "INTERNAL"})
+    )
+    get = lambda: near.get(near.key("T", 1))  # noqa: E731 - it is called twice
+    seen = [outcome(each) for each in (get, near.begin, get, get, get)]
+    assert seen == ["OK", "OK", "ABORTED", "OK", "INTERNAL"]
+    assert engine.fault_plan.log == [
+        faults.Injection("Lookup", 3, 0, "status"),
+        faults.Injection("Lookup", 4, 1, "status"),
+    ]
+
+
+def struck(seed):
+    made = faults.Plan.parse(RANDOM | {"seed": seed})
+    made.install()
+    for _ in range(20):
+        with contextlib.suppress(errors.Injected):
+            made.run("Commit", bytes, faults.Caller())
+    made.remove()
+    return [injection.call for injection in made.log]
+
+
+def test_a_seed_gives_the_same_faults_for_ever():
+    assert struck(7) == STRUCK
+    assert struck(8) != STRUCK
+
+
+def test_a_seed_gives_the_same_faults_in_threads(engine, near):
+    engine.install_faults(faults.Plan.parse(RANDOM))
+    start = threading.Barrier(10)
+
+    def work():
+        start.wait(PATIENCE)
+        for _ in range(2):
+            outcome(lambda: near.put(near.key("T", 1)))
+            outcome(lambda: near.get(near.key("T", 1)))
+
+    threads = [threading.Thread(target=work) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    log = engine.fault_plan.log
+    assert [each.call for each in log if each.place == "Commit"] == STRUCK
+    assert len([each for each in log if each.place == "Lookup"]) == 3
+
+
+def test_a_plan_that_is_installed_again_starts_again(engine, near):
+    made = plan({"rpc": "BeginTransaction", "call": 1, "status": "ABORTED"})
+    for _ in range(2):
+        engine.install_faults(made)
+        assert [outcome(near.begin), outcome(near.begin)] == ["ABORTED", "OK"]
+        assert len(made.log) == 1
+    engine.install_faults(None)
+    assert outcome(near.begin) == "OK"
+    assert engine.fault_plan is None
+
+
+def test_a_delay_is_shorter_than_the_clients_patience_or_the_deadline(engine, service):
+    engine.install_faults(
+        plan(
+            {"rpc": "Lookup", "call": 1, "delay": 0.01},
+            {"rpc": "Lookup", "call": 2, "delay": 3600, "status": "ABORTED"},
+        )
+    )
+    answers = [
+        outcome(lambda each=each: service.call("Lookup", patience=each)) for each in (PATIENCE, 0.1)
+    ]
+    assert answers == ["OK", "DEADLINE_EXCEEDED"]
+
+
+def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(engine, service):
+    engine.install_faults(plan({"rpc": "Commit", "hang": True}))
+    request = {"mode": 2, "mutations": [{"upsert": service.entity(service.key("T", 1))}]}
+    assert outcome(lambda: service.call("Commit", patience=0.1, **request)) == "DEADLINE_EXCEEDED"
+    engine.install_faults(None)
+    assert service.get(service.key("T", 1)) is None
+
+
+def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(engine, near):
+    for release, status in ((lambda: engine.install_faults(None), "OK"), (engine.close, "CLOSED")):
+        engine.install_faults(plan({"rpc": "Lookup", "hang": True}))
+        answers = []
+        thread = threading.Thread(
+            target=lambda found: found.append(outcome(lambda: near.get(near.key("T", 1)))),
+            args=(answers,),
+        )
+        thread.start()
+        wait_until(lambda: engine.fault_plan.log)
+        release()
+        thread.join(PATIENCE)
+        assert answers == ["UNAVAILABLE" if status == "CLOSED" else "OK"]
+
+
+def wait_until(is_true):
+    end = threading.Event()
+    for _ in range(PATIENCE * 100):
+        if is_true():
+            return
+        end.wait(0.01)
+    raise TimeoutError(is_true)
+
+
+def test_a_hanging_thread_does_not_keep_a_process_from_ending():
+    ended = run_python(HUNG)
+    assert (ended.returncode, ended.stdout) == (0, "hangs\n")
+
+
+def test_points_strike_only_the_engine_that_has_the_plan(engine, near, make_service):
+    engine.install_faults(plan({"point": "commit.before", "status": "INTERNAL"}))
+    with inprocess.open_engine(None) as other:
+        service = make_service(inprocess.Channel(other))
+        service.put(service.key("T", 1))
+    assert outcome(lambda: near.put(near.key("T", 1))) == "INTERNAL"
+
+
+@pytest.mark.parametrize("point", sorted(faultrules.POINTS))
+def test_a_fault_at_a_point_leaves_all_or_nothing(engine, service, point):
+    engine.install_faults(plan({"point": point, "call": 1, "status": "UNAVAILABLE"}))
+    both = [{"insert": service.entity(service.key("T", n), a=n)} for n in (1, 2)]
+    assert outcome(lambda: service.commit(*both)) == "UNAVAILABLE"
+    found = [1, 2] if point == "commit.after" else []
+    assert service.names("T") == service.names("T", order=["a"]) == found
+    assert outcome(lambda: service.commit(*both)) == ("ALREADY_EXISTS" if found else "OK")
+    assert [each.place for each in engine.fault_plan.log] == [point]
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_there"),
+    [
+        ({"rpc": "Commit", "kill": True}, False),
+        ({"rpc": "Commit", "when": "after", "kill": True}, True),
+        *(
+            ({"point": each, "kill": True}, each == "commit.after")
+            for each in sorted(faultrules.POINTS)
+        ),
+    ],
+    ids=str,
+)
+def test_a_kill_is_a_kill_9_at_that_place(tmp_path, make_service, rule, is_there):
+    ended = run_python(KILLED, tmp_path / "data", json.dumps({"rules": [rule]}))
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        service = make_service(inprocess.Channel(engine))
+        assert (service.get(service.key("T", 1)) is not None) == is_there
+
+
+def test_a_forked_child_can_use_a_plan_whose_lock_its_parent_held(engine, near):
+    engine.install_faults(plan({"rpc": "Lookup", "status": "ABORTED"}))
+    with engine.fault_plan._lock:
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(int(outcome(lambda: near.get(near.key("T", 1))) != "ABORTED"))
+            finally:
+                os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_ndb_runs_a_transaction_again_when_its_commit_is_unavailable(engine, ndb_context):
+    Counter(id="c").put()
+    engine.install_faults(plan({"rpc": "Commit", "call": [1, 2], "status": "UNAVAILABLE"}))
+    ndb.transaction(increment)
+    assert Counter.get_by_id("c").n == 1
+    assert len(engine.fault_plan.log) == 2
+
+
+def test_ndb_applies_a_transaction_twice_when_only_the_answer_was_lost(engine, ndb_context):
+    Counter(id="c").put()
+    engine.install_faults(plan({"rpc": "Commit", "call": 1, "when": "after", "drop": True}))
+    ndb.transaction(increment)
+    assert Counter.get_by_id("c").n == 2
+
+
+def increment():
+    counter = Counter.get_by_id("c")
+    counter.n += 1
+    counter.put()
+
+
+def test_google_cloud_datastore_reads_again_but_commits_once(engine, gcd_client):
+    key = gcd_client.key("T", 1)
+    entity = datastore.Entity(key)
+    entity["a"] = 1
+    engine.install_faults(
+        plan(
+            {"rpc": "Commit", "call": 1, "when": "after", "drop": True},
+            {"rpc": "Lookup", "call": [1, 2], "status": "UNAVAILABLE"},
+        )
+    )
+    with pytest.raises(google.api_core.exceptions.ServiceUnavailable):
+        gcd_client.put(entity)
+    assert gcd_client.get(key) == entity
+    assert [each.place for each in engine.fault_plan.log] == ["Commit", "Lookup", "Lookup"]
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        ("{", "not JSON"),
+        (b"\xff", "not JSON"),
+        ([], "the plan is not an object"),
+        ({"sed": 1}, "the plan has unknown fields: sed"),
+        ({"seed": "1"}, "seed is not an integer"),
+        ({"seed": True}, "seed is not an integer"),
+        ({"rules": {}}, "rules is not a list"),
+        ({"rules": [5]}, r"rules\[0\] is not an object"),
+        ({"rules": [{"drop": True}, {"rpc": "commit", "drop": True}]}, r"rules\[1\].rpc is 'comm"),
+        ({"rules": [{"rpc": ["Commit"], "drop": True}]}, r"rules\[0\].rpc is "),
+        ({"rules": [{"point": "here", "kill": True}]}, r"rules\[0\].point is 'here', not one of c"),
+        ({"rules": [{}]}, r"rules\[0\] has none of status"),
+        ({"rules": [{"oops": 1, "status": "ABORTED"}]}, "unknown fields: oops"),
+        ({"rules": [{"status": "OK"}]}, r"rules\[0\].status is 'OK'"),
+        ({"rules": [{"status": "ABORTED", "drop": True}]}, "has both status and drop"),
+        ({"rules": [{"drop": 1}]}, r"rules\[0\].drop is not true"),
+        ({"rules": [{"drop": True, "message": "x"}]}, "message does not go without a status"),
+        ({"rules": [{"status": "ABORTED", "message": 1}]}, "message is not a string"),
+        ({"rules": [{"rpc": "Commit", "point": "commit.begin"}]}, "has both rpc and point"),
+        ({"rules": [{"point": "commit.begin", "when": "after"}]}, "when does not go with a point"),
+        ({"rules": [{"drop": True, "when": "later"}]}, r"rules\[0\].when is 'later'"),
+        ({"rules": [{"drop": True, "call": 0}]}, "call is neither"),
+        ({"rules": [{"drop": True, "call": []}]}, "call is neither"),
+        ({"rules": [{"drop": True, "call": True}]}, "call is neither"),
+        ({"rules": [{"drop": True, "call": 1, "every": 2}]}, "has both call and every"),
+        ({"rules": [{"drop": True, "every": 0}]}, "every is not a positive integer"),
+        ({"rules": [{"drop": True, "times": 1.5}]}, "times is not a positive integer"),
+        ({"rules": [{"drop": True, "probability": 1.1}]}, "probability is not between 0 and 1"),
+        ({"rules": [{"drop": True, "probability": "x"}]}, "probability is not a number"),
+        ({"rules": [{"delay": -1}]}, "delay is not between 0 and 3600"),
+        ('{"rules": [{"delay": NaN}]}', "delay is not between 0 and 3600"),
+    ],
+)
+def test_a_wrong_plan_is_refused_by_the_name_of_the_field(document, complaint):
+    with pytest.raises(errors.InvalidArgument, match=complaint):
+        faults.Plan.parse(document)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    | st.sampled_from(sorted(faultrules.STATUSES | faultrules.POINTS | faultrules.RPCS)),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["seed", "rules", *sorted(faultrules._FIELDS)]), inner),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(document=JSON)
+def test_a_plan_of_any_json_is_a_plan_or_refused(document):
+    try:
+        made = faults.Plan.parse(json.dumps(document))
+    except errors.InvalidArgument as refusal:
+        assert refusal.message.startswith("Fault plan: ")  # noqa: PT017 - either way is right
+    else:
+        assert set(document) <= {"seed", "rules"}
+        assert len(made.rules) == len(document.get("rules", []))
