@@ -12,22 +12,37 @@ were given to indexes are the file's only after the commit, so until then they s
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Iterable
 
 from emulator import errors, faults, indexes, keys, messages, readsets, rows
+
+_PAGE = 1000  # entities that a new index is filled from at a time
+_FORGET = 4  # rows of history that every commit may delete, beyond those that it must
 
 
 class Writer(rows.Reader):
     """Changes the file inside the one write transaction. Sees its own changes."""
 
     def __init__(
-        self, connection: sqlite3.Connection, definitions: rows.DefinitionsOf, now: int
+        self,
+        connection: sqlite3.Connection,
+        definitions: rows.DefinitionsOf,
+        now: int,
+        *,
+        history: int,
     ) -> None:
         super().__init__(connection, definitions)
         self.commit_version = max(self.state.version + 1, now)
         self.next_id = self.state.next_id
         self.index_updates = 0
         self.new_ids: dict[readsets.IndexName, int] = {}
+        self._history = history
+        self._kept_since = self.state.kept_since
+        self._kept = 0
+        # Each entry changed: its new row, or None. Written in key order, so that rows which share
+        # a page are written together, and once however often the commit changes them.
+        self._entry_changes: dict[tuple[int, bytes], tuple[int, int, int] | None] = {}
 
     def put(
         self,
@@ -40,40 +55,86 @@ class Writer(rows.Reader):
         key = partition.encoded + path
         created = self.commit_version if old is None else old.created
         version = self.commit_version
-        meta = _meta(version, created)
+        meta = rows.meta(version, created)
         proto = entity.SerializeToString(deterministic=True)
+        crc = zlib.crc32(proto)
         if old is None:
             cursor = self._connection.execute(
-                "INSERT INTO entities (key, proto, version, created, meta) VALUES (?, ?, ?, ?, ?)",
-                (key, proto, version, created, meta),
+                "INSERT INTO entities (key, proto, version, created, meta, crc) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (key, proto, version, created, meta, crc),
             )
             entity_id = cursor.lastrowid or 0
         else:
             entity_id = old.entity_id
+            self._keep(partition, path, old)
             self._connection.execute(
-                "UPDATE entities SET proto = ?, version = ?, meta = ? WHERE id = ?",
-                (proto, version, meta, entity_id),
+                "UPDATE entities SET proto = ?, version = ?, meta = ?, crc = ? WHERE id = ?",
+                (proto, version, meta, crc, entity_id),
             )
         faults.point("commit.indexes")
         before = {} if old is None else self._entries(partition, path, rows.parse(old.proto))
-        self._update_entries(partition, entity_id, before, self._entries(partition, path, entity))
+        after = self._entries(partition, path, entity)
+        self._update_entries(partition, entity_id, before, after, version)
         return rows.Stored(entity_id, proto, version, created, meta)
 
     def delete(self, partition: keys.Partition, path: bytes, old: rows.Stored) -> None:
         """Remove an entity and its index entries."""
+        self._keep(partition, path, old)
         self._connection.execute("DELETE FROM entities WHERE id = ?", (old.entity_id,))
         before = self._entries(partition, path, rows.parse(old.proto))
-        self._update_entries(partition, old.entity_id, before, {})
+        self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
+
+    def _keep(self, partition: keys.Partition, path: bytes, old: rows.Stored) -> None:
+        """Keep an entity as it was until this commit, for readers of the past."""
+        if not self._history:
+            self._kept_since = self.commit_version
+            return
+        if old.version == self.commit_version:
+            return  # no reader ever sees it: the same commit made it
+        kind = indexes.builtin(keys.kind_of(path))
+        self._connection.execute(
+            "INSERT INTO history (until, version, created, entity_id, kind_id, key, proto) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.commit_version,
+                old.version,
+                old.created,
+                old.entity_id,
+                self._interned(partition, kind.code),
+                partition.encoded + path,
+                old.proto,
+            ),
+        )
+        self._kept += 1
 
     def reserve(self, key: bytes) -> None:
         """Never give out the id of a key."""
         self._connection.execute("INSERT OR IGNORE INTO reserved VALUES (?)", (key,))
 
     def save_state(self) -> None:
-        """Write the version and the next id: the last thing before the commit."""
+        """Write what was gathered, the version and the next id: the last before the commit."""
+        self._write_entries()
+        self._forget_past()
         self._connection.execute(
-            "UPDATE state SET version = ?, next_id = ?", (self.commit_version, self.next_id)
+            "UPDATE store SET version = ?, next_id = ?, kept_since = ?",
+            (self.commit_version, self.next_id, self._kept_since),
         )
+
+    def _forget_past(self) -> None:
+        """Delete some of the history that is too old to be asked for.
+
+        Twice what this commit kept and a little more: the past shrinks again after a busy hour,
+        and no commit pays for all of it.
+        """
+        horizon = self.commit_version - self._history
+        oldest = self._connection.execute(
+            "SELECT id, until FROM history ORDER BY id LIMIT ?", (2 * self._kept + _FORGET,)
+        ).fetchall()
+        ended = [row for row in oldest if row[1] <= horizon]
+        if ended:
+            self._connection.execute("DELETE FROM history WHERE id <= ?", (ended[-1][0],))
+            self._kept_since = max(self._kept_since, ended[-1][1])
 
     def _entries(
         self, partition: keys.Partition, path: bytes, entity: messages.Entity
@@ -99,27 +160,29 @@ class Writer(rows.Reader):
         entity_id: int,
         before: dict[tuple[bytes, bytes], int],
         after: dict[tuple[bytes, bytes], int],
+        version: int,
     ) -> None:
-        gone = [each for each in before if each not in after]
-        new = [each for each, multiple in after.items() if before.get(each) != multiple]
+        changed = self._entry_changes
+        for code, entry in before:
+            if (code, entry) not in after:
+                changed[self._interned(partition, code), entry] = None
+                self.index_updates += 1
+        for (code, entry), multiple in after.items():
+            if before.get((code, entry)) != multiple:
+                changed[self._interned(partition, code), entry] = (entity_id, version, multiple)
+                self.index_updates += 1
+
+    def _write_entries(self) -> None:
+        changes = sorted(self._entry_changes.items())
+        self._entry_changes.clear()
         self._connection.executemany(
             "DELETE FROM index_entries WHERE index_id = ? AND entry = ?",
-            [(self._interned(partition, code), entry) for code, entry in gone],
+            [name for name, row in changes if row is None],
         )
         self._connection.executemany(
             "INSERT OR REPLACE INTO index_entries VALUES (?, ?, ?, ?, ?)",
-            [
-                (
-                    self._interned(partition, code),
-                    entry,
-                    entity_id,
-                    self.commit_version,
-                    after[code, entry],
-                )
-                for code, entry in new
-            ],
+            [(*name, *row) for name, row in changes if row is not None],
         )
-        self.index_updates += len(gone) + len(new)
 
     def _interned(self, partition: keys.Partition, code: bytes) -> int:
         name = (partition.encoded, code)
@@ -150,26 +213,33 @@ class Writer(rows.Reader):
         for code in sorted(codes - known):
             execute("INSERT INTO composites VALUES (?)", (code,))
             self._fill(indexes.decode(code))
-        execute("UPDATE state SET generation = generation + 1")
+        execute("UPDATE store SET generation = generation + 1")
 
     def _fill(self, index: indexes.Index) -> None:
-        holders = self._connection.execute(
-            "SELECT entities.id, key, proto FROM indexes JOIN index_entries "
-            "ON index_id = indexes.id JOIN entities ON entities.id = entity_id "
-            "WHERE indexes.code = ?",
-            (indexes.builtin(index.kind).code,),
-        ).fetchall()
-        for entity_id, key, proto in holders:
-            partition, path = keys.decode(key)
-            indexed = indexes.indexed_values(rows.parse(proto), partition)
-            found = indexes.entries(index, path, indexed)
-            after = {(index.code, entry): int(len(found) > 1) for entry in found}
-            self._update_entries(partition, entity_id, {}, after)
+        kind = indexes.builtin(index.kind).code
+        found = self._connection.execute("SELECT id FROM indexes WHERE code = ?", (kind,))
+        for (kind_id,) in found.fetchall():
+            after = b""
+            while holders := self._holders(kind_id, after):
+                for key, stored in holders:
+                    self._fill_from(index, key, stored)
+                self._write_entries()
+                after = keys.decode(holders[-1][0])[1]
 
+    def _holders(self, kind_id: int, after: bytes) -> list[tuple[bytes, rows.Stored]]:
+        """Return a page of a kind's entities, in key order."""
+        found = self._connection.execute(
+            "SELECT key, entity_id, proto, entities.version, created, meta FROM index_entries "
+            "CROSS JOIN entities ON entities.id = entity_id "
+            "WHERE index_id = ? AND entry > ? ORDER BY entry LIMIT ?",
+            (kind_id, after, _PAGE),
+        )
+        return [(key, rows.Stored(*stored)) for key, *stored in found]
 
-def _meta(version: int, created: int) -> bytes:
-    return (
-        messages.number_field(4, version)
-        + messages.field(5, messages.timestamp(version))
-        + messages.field(6, messages.timestamp(created))
-    )
+    def _fill_from(self, index: indexes.Index, key: bytes, stored: rows.Stored) -> None:
+        partition, path = keys.decode(key)
+        indexed = indexes.indexed_values(rows.parse(stored.proto), partition)
+        listed = indexes.entries(index, path, indexed)
+        entries = {(index.code, entry): int(len(listed) > 1) for entry in listed}
+        # As old as the entity, and not as the index: so the past can be read through it.
+        self._update_entries(partition, stored.entity_id, {}, entries, stored.version)

@@ -16,10 +16,12 @@ from typing import Self
 
 from emulator import (
     aggregations,
+    datafile,
     entities,
     errors,
     executor,
     faults,
+    history,
     keys,
     masks,
     messages,
@@ -121,6 +123,9 @@ class Engine:
         except errors.DatastoreError:
             raise
         except Exception as fault:
+            known = datafile.refusal(fault)
+            if known is not None:
+                raise known from fault
             _logger.exception("%s failed", method)
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
 
@@ -171,7 +176,9 @@ class Engine:
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):
             case "read_time":
-                raise errors.Unimplemented("ReadOptions.read_time")
+                with self._storage.read_at(history.micros(options.read_time)) as past:
+                    yield past, None, b""
+                return
             case "transaction":
                 name, began = options.transaction, b""
             case "new_transaction":
@@ -194,9 +201,10 @@ class Engine:
         self, options: messages.TransactionOptions, scope: tuple[str, str]
     ) -> transactions.Transaction:
         is_read_only = options.WhichOneof("mode") == "read_only"
+        read_time = None
         if is_read_only and options.read_only.HasField("read_time"):
-            raise errors.Unimplemented("TransactionOptions.ReadOnly.read_time")
-        return self._transactions.begin(scope, is_read_only=is_read_only)
+            read_time = history.micros(options.read_only.read_time)
+        return self._transactions.begin(scope, is_read_only=is_read_only, read_time=read_time)
 
     def _begin_transaction(self, request: messages.BeginTransactionRequest) -> bytes:
         partition = _partition(request)

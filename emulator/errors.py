@@ -6,6 +6,7 @@
     ├── AlreadyExists            an insert of an existing entity
     ├── FailedPrecondition
     │   ├── MissingIndex         a query that index.yaml does not serve
+    │   ├── Damaged              the data file is not as the engine left it
     │   └── EngineFault          a fault of the engine itself
     ├── Aborted                  a conflict: run the transaction again
     ├── DeadlineExceeded
@@ -61,6 +62,10 @@ class MissingIndex(FailedPrecondition):
     def __init__(self, recommended: str) -> None:
         super().__init__(f"no matching index found. recommended index is:\n{recommended}")
         self.recommended = recommended
+
+
+class Damaged(FailedPrecondition):
+    """The data file is not as the engine left it. Restore a backup."""
 
 
 class EngineFault(FailedPrecondition):

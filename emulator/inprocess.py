@@ -14,12 +14,13 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import grpc
 
+from emulator import datafile, errors, faults, messages, storage
 from emulator import engine as engines
-from emulator import errors, faults, messages, storage
+from emulator import history as _history
 from emulator import indexes as _indexes
 
 Engine = engines.Engine
@@ -34,6 +35,8 @@ def open_engine(
     *,
     indexes: str | os.PathLike[str] | None = None,
     clock: Callable[[], float] = time.time,
+    durability: Literal["durable", "fast"] = "durable",
+    history: int = _history.MAX_AGE,
 ) -> Engine:
     """Open a data file, creating it if need be. No path: in memory, gone at the end.
 
@@ -41,13 +44,23 @@ def open_engine(
         path: the data file; SQLite keeps two more beside it. Several processes may share it.
         indexes: an index.yaml. Its composite indexes replace those of the file. None leaves them.
         clock: returns seconds since 1970.
+        durability: "fast" does not wait for the disk: a commit survives a crash of the process,
+            but a loss of power may lose the file. For tests.
+        history: for how many seconds a `read_time` can look back; 0 keeps nothing and refuses it.
 
     Raises:
-        errors.FailedPrecondition: the file is not of this engine's format.
+        errors.FailedPrecondition: the file cannot be opened or is not of this engine's format.
+        errors.Damaged: it is not as an engine left it.
         errors.InvalidArgument: the index.yaml cannot be read.
     """
     composites = None if indexes is None else _indexes.read_yaml(indexes)
-    store = storage.Storage(path, composites, lambda: int(clock() * 1_000_000))
+    store = storage.Storage(
+        path,
+        composites,
+        lambda: int(clock() * 1_000_000),
+        durability=datafile.Durability(durability),
+        history_seconds=history,
+    )
     return Engine(store, clock)
 
 

@@ -98,6 +98,18 @@ def path_ends(path: bytes, position: int = 0) -> list[int]:
     return ends
 
 
+def kind_of(path: bytes) -> str:
+    """Return the kind of an encoded path: that of its last element."""
+    ends = path_ends(path)
+    start = ends[-2] if len(ends) > 1 else 0
+    return decode_text(path, start + 1)[0].decode()
+
+
+def partition_range(encoded: bytes) -> tuple[bytes, bytes]:
+    """Return the range [low, high) that holds all keys of an encoded partition."""
+    return encoded + ELEMENT, encoded + b"\x11"
+
+
 def ancestors(path: bytes) -> list[bytes]:
     """Return the encoded paths of all ancestors, the key itself last."""
     return [path[:end] + PATH_END for end in path_ends(path)]

@@ -155,7 +155,8 @@ class AggregationQuery(_Message):
     nested_query: Query
     aggregations: _Repeated[Aggregation]
 
-class _ReadOnly(_Message): ...
+class _ReadOnly(_Message):
+    read_time: Timestamp
 
 class TransactionOptions(_Message):
     read_only: _ReadOnly
@@ -164,6 +165,7 @@ class ReadOptions(_Message):
     read_consistency: int
     transaction: bytes
     new_transaction: TransactionOptions
+    read_time: Timestamp
 
 class _Request(_Message):
     project_id: str

@@ -2,18 +2,27 @@
 
 Owns the stored form of everything that is kept.
 
-    state          one row: version of the last commit, next number to scatter into an id, seed of
-                   the scatter, generation of the composite definitions
+    store          one row: version of the last commit, next number to scatter into an id, seed of
+                   the scatter, generation of the composite definitions, the earliest version whose
+                   state can still be read
     composites     codes of the composite indexes that are kept up to date
-    entities       id, key (`keys`), proto (serialised Entity, key first), version, created, meta
+    entities       id, key (`keys`), proto (serialised Entity, key first), version, created, meta,
+                   CRC-32 of proto (null if an older engine wrote it)
     indexes        id of each index of each partition: name = partition + code (`indexes`)
     index_entries  (index id, entry) -> entity id, version that wrote it, whether the entity has
                    more entries in this index
+    history        entities as they were before a change: the version that ended each, then what
+                   `entities` said of it, and the id of its kind's index. In order of `until`
     reserved       keys whose ids are not to be given out
 
 Versions are commit times in microseconds, strictly rising, so a version is also the update time.
 `meta` is what follows an entity in an EntityResult, ready to be spliced. The file's user_version is
-FORMAT; a change of the tables needs a new one.
+FORMAT; a change of the tables needs a new one, and an entry in `UPGRADES` that makes the new tables
+of the old ones. Format 1 had no history and no CRC, and its `store` was called `state`: an engine
+that knows only format 1 and has the file open while it is upgraded must fail and not write on.
+
+History holds no index entries: `history` computes them again from the entities. So a change of an
+entity costs one more row, whatever it is indexed by.
 
 What must stay true: a Reader lives inside one SQLite transaction, which its maker begins and ends,
 so all that it reads is of one version. Statements that name a table stand here, where they read or
@@ -26,19 +35,30 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from emulator import indexes, messages, readsets
+from google.protobuf import message
 
-FORMAT = 1
+from emulator import errors, indexes, messages, readsets
 
-_SCHEMA = """
-CREATE TABLE state (
+FORMAT = 2
+
+_HISTORY = """
+CREATE TABLE history (
+    id INTEGER PRIMARY KEY, until INTEGER NOT NULL, version INTEGER NOT NULL,
+    created INTEGER NOT NULL, entity_id INTEGER NOT NULL, kind_id INTEGER NOT NULL,
+    key BLOB NOT NULL, proto BLOB NOT NULL
+);
+CREATE INDEX history_keys ON history (key, until, version, kind_id)
+"""
+_SCHEMA = (
+    """
+CREATE TABLE store (
     version INTEGER NOT NULL, next_id INTEGER NOT NULL, seed INTEGER NOT NULL,
-    generation INTEGER NOT NULL
+    generation INTEGER NOT NULL, kept_since INTEGER NOT NULL
 );
 CREATE TABLE composites (code BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE entities (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, proto BLOB NOT NULL,
-    version INTEGER NOT NULL, created INTEGER NOT NULL, meta BLOB NOT NULL
+    version INTEGER NOT NULL, created INTEGER NOT NULL, meta BLOB NOT NULL, crc INTEGER
 );
 CREATE TABLE indexes (
     id INTEGER PRIMARY KEY, partition BLOB NOT NULL, code BLOB NOT NULL, UNIQUE (partition, code)
@@ -49,6 +69,17 @@ CREATE TABLE index_entries (
 ) WITHOUT ROWID;
 CREATE TABLE reserved (key BLOB PRIMARY KEY) WITHOUT ROWID;
 """
+    + _HISTORY
+)
+_UPGRADES = {
+    1: """
+ALTER TABLE state RENAME TO store;
+ALTER TABLE store ADD COLUMN kept_since INTEGER NOT NULL DEFAULT 0;
+UPDATE store SET kept_since = version;
+ALTER TABLE entities ADD COLUMN crc INTEGER;
+"""
+    + _HISTORY,
+}
 
 # One row of a scan: entry, entity id, whether the entity has more entries here, and, if they were
 # asked for, the entity's proto, meta and version.
@@ -68,12 +99,13 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The one row of `state`."""
+    """The one row of `store`."""
 
     version: int
     next_id: int
     seed: int
     generation: int
+    kept_since: int
 
 
 class Definitions:
@@ -93,7 +125,11 @@ class Reader:
 
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
         self._connection = connection
-        row = connection.execute("SELECT version, next_id, seed, generation FROM state").fetchone()
+        row = connection.execute(
+            "SELECT version, next_id, seed, generation, kept_since FROM store"
+        ).fetchone()
+        if row is None:
+            raise errors.Damaged("The data file has lost its state.")
         self.state = State(*row)
         self.definitions = definitions(connection, self.state.generation)
 
@@ -114,6 +150,8 @@ class Reader:
         row = self._connection.execute(
             "SELECT id, proto, version, created, meta FROM entities WHERE id = ?", (entity_id,)
         ).fetchone()
+        if row is None:
+            raise errors.Damaged(f"An index entry names the entity {entity_id}, which is missing.")
         return Stored(*row)
 
     def entity_version(self, key: bytes) -> int:
@@ -200,7 +238,20 @@ def create_tables(connection: sqlite3.Connection, version: int, seed: int) -> No
     """Make the tables of an empty file, inside the caller's transaction."""
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
-    connection.execute("INSERT INTO state VALUES (?, 1, ?, 1)", (version, seed))
+    connection.execute("INSERT INTO store VALUES (?, 1, ?, 1, ?)", (version, seed, version))
+    _set_format(connection)
+
+
+def upgrade_tables(connection: sqlite3.Connection, found: int) -> None:
+    """Make this format's tables of an older one's, inside the caller's transaction."""
+    for step in range(found, FORMAT):
+        for statement in _UPGRADES[step].split(";"):
+            connection.execute(statement)
+    _set_format(connection)
+
+
+def _set_format(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:
@@ -209,6 +260,18 @@ def load_definitions(connection: sqlite3.Connection, generation: int) -> Definit
     return Definitions(generation, tuple(indexes.decode(code) for (code,) in found))
 
 
+def meta(version: int, created: int) -> bytes:
+    """Return what follows an entity in an EntityResult: its version and its two times."""
+    return (
+        messages.number_field(4, version)
+        + messages.field(5, messages.timestamp(version))
+        + messages.field(6, messages.timestamp(created))
+    )
+
+
 def parse(proto: bytes) -> messages.Entity:
     """Parse a stored entity."""
-    return messages.Entity.FromString(proto)
+    try:
+        return messages.Entity.FromString(proto)
+    except message.DecodeError as error:
+        raise errors.Damaged("A stored entity cannot be read.") from error

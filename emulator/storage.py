@@ -1,13 +1,15 @@
-"""The data file.
+"""The storage: snapshots of the data file, and the turn of the one writer.
 
-Owns SQLite's connections and transactions: how the file is made and opened, snapshots, and the turn
-of the one writer. What lies in the file is drawn in `rows`; a file of another FORMAT is refused.
+Owns the connections of a process. What lies in the file is drawn in `rows`; how it is opened and
+what its faults mean is in `datafile`.
 
 What must stay true: a commit is one SQLite transaction, entities and entries together, on disk
-before it is acknowledged (WAL, synchronous=FULL). A snapshot is an open SQLite read transaction.
-Connections never cross a fork: the child forgets its parent's without closing them, for closing
-would end the parent's locks. In memory means a private temporary file that is removed at the end:
-SQLite's own memory databases have no snapshots.
+before it is acknowledged. A snapshot is an open SQLite read transaction. A connection that met a
+fault is closed and not used again, so the engine works again as soon as the machine does. One
+connection at least stays open, for it is how others see that the file is in use. Connections never
+cross a fork: the child forgets its parent's without closing them, for closing would end the
+parent's locks. In memory means a private temporary file that is removed at the end: SQLite's own
+memory databases have no snapshots.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
-from emulator import changes, errors, faults, indexes, rows
+from emulator import changes, datafile, errors, faults, history, indexes, rows
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
-_APPLICATION = 0x46744453
-_BUSY_SECONDS = 60.0
+_WRITER_CACHE_KIB = 65_536  # filled only by loads: each batch touches pages of every index
 
 
 class Snapshot(rows.Reader):
@@ -38,11 +40,19 @@ class Snapshot(rows.Reader):
         self.lock = threading.RLock()
         connection.execute("BEGIN")
         super().__init__(connection, definitions)
+        self.is_sound = True
 
     @property
     def connection(self) -> sqlite3.Connection:
         """The connection, for the storage that lent it."""
         return self._connection
+
+
+class PastSnapshot(history.PastReader, Snapshot):
+    """The file as it was at an earlier moment. Close it."""
+
+
+_Kind = TypeVar("_Kind", bound=Snapshot)
 
 
 class _Connections:
@@ -65,23 +75,27 @@ class Storage:
         path: str | os.PathLike[str] | None,
         composites: tuple[indexes.Index, ...] | None,
         now: Callable[[], int],
+        *,
+        durability: datafile.Durability = datafile.Durability.DURABLE,
+        history_seconds: int = history.MAX_AGE,
     ) -> None:
         self._now = now
+        self._history = history_seconds * 1_000_000
+        self._read_up_to = 0  # the latest moment beyond the last commit that was read
         self._remove: Callable[[], object] | None = None
-        self._synchronous = "FULL"
+        self._durability = durability
         if path is None:
             folder = tempfile.mkdtemp(prefix="emulator-")
             self._remove = weakref.finalize(self, _remove_folder, folder, os.getpid())
             path = Path(folder) / "data"
-            self._synchronous = "OFF"
+            self._durability = datafile.Durability.FAST
         self.path = os.fspath(path)
         self._connections = _Connections()
         self._forgotten: list[_Connections] = []
         self._is_closed = False
-        try:
-            self._create()
-        except sqlite3.Error as error:
-            raise errors.FailedPrecondition(f"{self.path}: {error}") from error
+        datafile.prepare(self.path, self._durability, now)
+        with datafile.translated_at_opening(self.path), self.read():
+            pass
         if composites is not None:
             with self.write() as writer:
                 writer.define(composites)
@@ -106,14 +120,50 @@ class Storage:
 
     def begin_snapshot(self) -> Snapshot:
         """Open a snapshot of the last commit. Give it to `end_snapshot`."""
+        return self._begin(Snapshot)
+
+    def begin_past(self, moment: int) -> PastSnapshot:
+        """Open a snapshot of an earlier moment, in microseconds. Give it to `end_snapshot`.
+
+        Raises:
+            errors.InvalidArgument: the moment is in the future, or its history is not kept.
+            errors.Unimplemented: no history is kept at all.
+        """
+        snapshot = self._begin(PastSnapshot)
+        try:
+            history.check(moment, snapshot.state, self._now(), self._history)
+        except BaseException:
+            self.end_snapshot(snapshot)
+            raise
+        if moment > snapshot.state.version:
+            self.end_snapshot(snapshot)
+            self._settle(moment)
+            snapshot = self._begin(PastSnapshot)
+        snapshot.look_back(moment)
+        return snapshot
+
+    def _settle(self, moment: int) -> None:
+        """See to it that what is committed from now on is newer than a moment.
+
+        A commit takes its version when it begins. One that is under way may be older than the
+        moment and yet unseen: two reads of the one moment would differ.
+        """
+        connections = self._connections
+        with connections.write_lock, datafile.translated():
+            self._read_up_to = max(self._read_up_to, moment)
+            connection = self._writer(connections)
+            connection.execute("BEGIN IMMEDIATE")
+            connection.rollback()
+
+    def _begin(self, kind: type[_Kind]) -> _Kind:
         connections = self._connections
         if not connections.snapshots_left.acquire(blocking=False):
             raise errors.ResourceExhausted(f"{MAX_SNAPSHOTS} transactions are open.")
         try:
-            with _busy_is_unavailable():
+            with datafile.translated():
                 connection = self._borrow(connections)
                 try:
-                    return Snapshot(connection, self._definitions)
+                    return kind(connection, self._definitions)
                 except BaseException:
                     connection.close()
                     raise
@@ -125,18 +175,33 @@ class Storage:
         """Release a snapshot's connection."""
         connections = self._connections
         connections.snapshots_left.release()
-        snapshot.connection.rollback()
-        if self._is_closed or len(connections.idle) >= _MAX_IDLE:
-            snapshot.connection.close()
+        connection = snapshot.connection
+        is_sound = snapshot.is_sound and _is_rolled_back(connection)
+        if not is_sound or self._is_closed or len(connections.idle) >= _MAX_IDLE:
+            connection.close()
             return
-        connections.idle.append(snapshot.connection)
+        connections.idle.append(connection)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Snapshot]:
         """Read the last commit's state for the length of one request."""
-        snapshot = self.begin_snapshot()
-        try:
+        with self._ending(self.begin_snapshot()) as snapshot:
             yield snapshot
+
+    @contextlib.contextmanager
+    def read_at(self, moment: int) -> Iterator[PastSnapshot]:
+        """Read the state of an earlier moment for the length of one request."""
+        with self._ending(self.begin_past(moment)) as snapshot:
+            yield snapshot
+
+    @contextlib.contextmanager
+    def _ending(self, snapshot: _Kind) -> Iterator[_Kind]:
+        try:
+            with datafile.translated():
+                yield snapshot
+        except (errors.Damaged, errors.Unavailable):
+            snapshot.is_sound = False
+            raise
         finally:
             self.end_snapshot(snapshot)
 
@@ -144,25 +209,30 @@ class Storage:
     def write(self) -> Iterator[changes.Writer]:
         """Change the file: all of it or, on any exception, nothing. On disk when it returns."""
         connections = self._connections
-        with connections.write_lock, _busy_is_unavailable():
-            if connections.writer is None:
-                connections.writer = self._connect()
-            connection = connections.writer
+        with connections.write_lock, datafile.translated():
+            connection = self._writer(connections)
             faults.point("commit.begin")
-            connection.execute("BEGIN IMMEDIATE")
             try:
-                writer = changes.Writer(connection, self._definitions, self._now())
+                connection.execute("BEGIN IMMEDIATE")
+                now = max(self._now(), self._read_up_to + 1)
+                writer = changes.Writer(connection, self._definitions, now, history=self._history)
                 yield writer
                 writer.save_state()
                 faults.point("commit.before")
                 connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.rollback()
+            except BaseException as fault:
+                if isinstance(fault, sqlite3.Error) or not _is_rolled_back(connection):
+                    connections.writer = None
+                    connection.close()
                 raise
             # Only now: ids of a commit that failed are not those of the file.
             writer.definitions.ids.update(writer.new_ids)
         faults.point("commit.after")
+
+    def _writer(self, connections: _Connections) -> sqlite3.Connection:
+        if connections.writer is None:
+            connections.writer = self._connect(cache_kib=_WRITER_CACHE_KIB)
+        return connections.writer
 
     def _borrow(self, connections: _Connections) -> sqlite3.Connection:
         if self._is_closed:
@@ -172,39 +242,10 @@ class Storage:
         except IndexError:
             return self._connect()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, **options: int) -> sqlite3.Connection:
         if self._is_closed:
             raise errors.Unavailable("The engine is closed.")
-        connection = sqlite3.connect(
-            self.path,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=64,
-        )
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        connection.execute("PRAGMA cache_size = -8192")
-        return connection
-
-    def _create(self) -> None:
-        with _busy_is_unavailable(), contextlib.closing(self._connect()) as connection:
-            if connection.execute("PRAGMA user_version").fetchone()[0] != rows.FORMAT:
-                connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            found = connection.execute("PRAGMA user_version").fetchone()[0]
-            if found == rows.FORMAT:
-                connection.rollback()
-                return
-            if found or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                connection.rollback()
-                raise errors.FailedPrecondition(
-                    f"{self.path} has format {found}, this engine reads {rows.FORMAT}."
-                )
-            seed = int.from_bytes(os.urandom(7), "big")
-            rows.create_tables(connection, self._now(), seed)
-            connection.execute(f"PRAGMA user_version = {rows.FORMAT}")
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute("COMMIT")
+        return datafile.connect(self.path, self._durability, **options)
 
     def _definitions(self, connection: sqlite3.Connection, generation: int) -> rows.Definitions:
         """Return the definitions in a connection's view; another process may have changed them."""
@@ -221,14 +262,9 @@ def _remove_folder(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _busy_is_unavailable() -> Iterator[None]:
-    """Say UNAVAILABLE where SQLite gives up waiting for another process."""
+def _is_rolled_back(connection: sqlite3.Connection) -> bool:
     try:
-        yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise errors.Unavailable("The data file is busy.") from error
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM):
-            raise errors.ResourceExhausted(f"The data file cannot grow: {error}") from error
-        raise
+        connection.rollback()
+    except sqlite3.Error:
+        return False
+    return True

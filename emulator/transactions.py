@@ -66,10 +66,15 @@ class Transactions:
         self._ended = {}
         self._lock = threading.Lock()
 
-    def begin(self, scope: tuple[str, str], *, is_read_only: bool) -> Transaction:
-        """Begin a transaction for a project and database."""
+    def begin(
+        self, scope: tuple[str, str], *, is_read_only: bool, read_time: int | None = None
+    ) -> Transaction:
+        """Begin a transaction for a project and database, perhaps in the past (microseconds)."""
         self._expire()
         transaction = Transaction(os.urandom(16), scope, self._clock(), is_read_only=is_read_only)
+        if read_time is not None:
+            # At once: by the first read its history could be gone.
+            transaction.snapshot = self._storage.begin_past(read_time)
         with self._lock:
             self._open[transaction.name] = transaction
         return transaction

@@ -446,7 +446,6 @@ def test_what_is_not_built_is_refused_by_name(service, refused):
     for options in (
         {"gql_query": {"query_string": "SELECT * FROM T"}},
         {"query": plain, "explain_options": {"analyze": True}},
-        {"query": plain, "read_options": {"read_time": {"seconds": 1}}},
     ):
         with refused("UNIMPLEMENTED"):
             service.call("RunQuery", **options)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator import errors, inprocess, storage
+from emulator import datafile, inprocess, storage
 
 WRITER = """
 import sys
@@ -73,44 +73,6 @@ def start(program, *arguments):
 def opened(path, make_service, **options):
     engine = inprocess.open_engine(path, **options)
     return engine, make_service(inprocess.Channel(engine))
-
-
-def test_the_tables_are_these(tmp_path, make_service):
-    engine, _ = opened(tmp_path / "data", make_service)
-    engine.close()
-    with sqlite3.connect(tmp_path / "data") as connection:
-        tables = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1"
-        )
-        assert [name for (name,) in tables] == [
-            "composites", "entities", "index_entries", "indexes", "reserved", "state",
-        ]  # fmt: skip
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    connection.close()
-
-
-def test_a_file_of_another_format_is_refused(tmp_path):
-    with sqlite3.connect(tmp_path / "data") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    with pytest.raises(errors.FailedPrecondition, match="format 99"):
-        inprocess.open_engine(tmp_path / "data")
-
-
-def test_a_foreign_file_is_refused(tmp_path):
-    with sqlite3.connect(tmp_path / "data") as connection:
-        connection.execute("CREATE TABLE other (x)")
-    connection.close()
-    with pytest.raises(errors.FailedPrecondition):
-        inprocess.open_engine(tmp_path / "data")
-
-
-def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path):
-    file = tmp_path / "data"
-    file.write_bytes(b"no data file at all" * 1_000)
-    with pytest.raises(errors.FailedPrecondition, match=str(file)):
-        inprocess.open_engine(file)
-    assert file.read_bytes() == b"no data file at all" * 1_000
 
 
 def test_a_closed_and_reopened_file_holds_everything(tmp_path, make_service):
@@ -201,7 +163,7 @@ def test_a_closed_engine_is_unavailable(make_service, refused):
 def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
     tmp_path, make_service, monkeypatch, refused
 ):
-    monkeypatch.setattr(storage, "_BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(datafile, "BUSY_SECONDS", 0.01)
     engine, service = opened(tmp_path / "data", make_service)
     other = sqlite3.connect(tmp_path / "data", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

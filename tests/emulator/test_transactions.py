@@ -210,8 +210,6 @@ def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(service, 
     with refused("INVALID_ARGUMENT", "read-only"):
         service.commit(set_to(service, accounts[0], a=2), transaction=transaction)
     service.commit(transaction=transaction)
-    with refused("UNIMPLEMENTED"):
-        service.begin(read_only={"read_time": {"seconds": 1}})
 
 
 def test_a_read_may_begin_the_transaction(service, accounts, refused):

@@ -1,0 +1,305 @@
+"""Reads of the past: what may be asked, and that it is answered as it was."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator import inprocess
+
+COMPOSITES = """
+indexes:
+- kind: T
+  properties:
+  - name: a
+  - name: b
+    direction: desc
+- kind: T
+  ancestor: yes
+  properties:
+  - name: a
+"""
+
+
+def micros(timestamp):
+    return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000
+
+
+def at(moment):
+    return {"read_time": {"seconds": moment // 1_000_000, "nanos": moment % 1_000_000 * 1000}}
+
+
+def put(service, key, /, **properties):
+    """Put an entity and return the moment of it."""
+    return micros(service.put(key, **properties).mutation_results[0].update_time)
+
+
+class Still:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self):
+        self.now = 1_800_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def still():
+    return Still()
+
+
+@pytest.fixture
+def opened(still, tmp_path, make_service):
+    engines = []
+
+    def open_engine(**options):
+        engine = inprocess.open_engine(tmp_path / "data", clock=still, durability="fast", **options)
+        engines.append(engine)
+        return make_service(inprocess.Channel(engine))
+
+    yield open_engine
+    for engine in engines:
+        engine.close()
+
+
+def test_a_lookup_of_the_past_finds_what_was_there(service):
+    key = service.key("T", 1)
+    first = put(service, key, a=1)
+    second = put(service, key, a=2)
+    service.delete(key)
+    assert service.get(key, **at(first - 1)) is None
+    assert service.get(key, **at(first)) == {"a": 1}
+    assert service.get(key, **at(second - 1)) == {"a": 1}
+    assert service.get(key, **at(second)) == {"a": 2}
+    assert service.get(key) is None
+
+
+def test_an_entity_of_the_past_has_the_version_and_times_it_had(service):
+    key = service.key("T", 1)
+    first = put(service, key, a=1)
+    second = put(service, key, a=2)
+    put(service, key, a=3)
+    answer = service.lookup(key, service.key("T", 9), **at(second))
+    found = answer.found[0]
+    assert (found.version, micros(found.update_time)) == (second, second)
+    assert micros(found.create_time) == first
+    assert micros(answer.read_time) == answer.missing[0].version == second
+
+
+def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(service):
+    keys = [service.key("T", n) for n in (1, 2, 3)]
+    for n, key in enumerate(keys):
+        moment = put(service, key, a=n, tag=["x", "y"])
+    service.delete(keys[0])
+    service.put(keys[1], a=9)
+    service.put(service.key("T", 4), a=5)
+    past = at(moment)
+    asked = service.query("T", order=["a"])
+    assert [each.entity.key.path[-1].id for each in service.results(asked, **past)] == [1, 2, 3]
+    assert [service.plain(each.entity)["a"] for each in service.results(asked, **past)] == [0, 1, 2]
+    tagged = service.query("T", ("tag", "=", "x"), ("tag", "=", "y"))
+    assert len(service.results(tagged, **past)) == 3
+    assert service.count(tagged, None, **past) == [3]
+    assert service.count(tagged, None) == [1]
+    batch = service.batch(asked, **past)
+    assert micros(batch.read_time) == batch.snapshot_version == moment
+
+
+def test_a_read_only_transaction_may_be_of_the_past(service, refused):
+    key = service.key("T", 1)
+    moment = put(service, key, a=1)
+    service.put(key, a=2)
+    transaction = service.begin(read_only=at(moment))
+    service.put(key, a=3)
+    assert service.get(key, transaction=transaction) == {"a": 1}
+    assert service.names(order=["a"], transaction=transaction) == [1]
+    with refused("INVALID_ARGUMENT", "read-only"):
+        service.commit({"delete": key}, transaction=transaction)
+    service.commit(transaction=transaction)
+    answer = service.lookup(key, new_transaction={"read_only": at(moment)})
+    assert service.plain(answer.found[0].entity) == {"a": 1}
+    assert service.get(key, transaction=answer.transaction) == {"a": 1}
+    service.rollback(answer.transaction)
+
+
+def test_what_cannot_be_read_is_an_invalid_argument(service, clock, refused):
+    key = service.key("T", 1)
+    moment = put(service, key, a=1)
+    for read_time in (
+        at(moment + 60_000_000),
+        at(0),
+        at(-1),
+        at(moment - 3_700_000_000),
+        {"read_time": {"seconds": moment // 1_000_000, "nanos": 1}},
+        {"read_time": {"seconds": moment // 1_000_000, "nanos": -1000}},
+    ):
+        with refused("INVALID_ARGUMENT", "read_time"):
+            service.get(key, **read_time)
+        with refused("INVALID_ARGUMENT", "read_time"):
+            service.begin(read_only=read_time)
+        with refused("INVALID_ARGUMENT", "read_time"):
+            service.batch(service.query(), **read_time)
+        with refused("INVALID_ARGUMENT", "read_time"):
+            service.count(service.query(), None, **read_time)
+    clock.ahead += 3601
+    with refused("INVALID_ARGUMENT", "3600 seconds"):
+        service.get(key, **at(moment))
+
+
+def test_nothing_older_than_the_file_can_be_read(opened, still, refused):
+    service = opened()
+    with refused("INVALID_ARGUMENT", "history of this data file"):
+        service.get(service.key("T", 1), **at(int(still.now * 1e6) - 1))
+
+
+def test_without_history_read_time_is_not_implemented(opened, refused):
+    service = opened(history=0)
+    moment = put(service, service.key("T", 1), a=1)
+    with refused("UNIMPLEMENTED", "read_time"):
+        service.get(service.key("T", 1), **at(moment))
+
+
+def test_changes_made_without_history_are_not_read_as_if_it_was_kept(opened, refused):
+    without, service = opened(history=0), opened()
+    key = service.key("T", 1)
+    before = put(service, key, a=1)
+    without.put(key, a=2)
+    with refused("INVALID_ARGUMENT"):
+        service.get(key, **at(before))
+    after = put(service, key, a=3)
+    service.put(key, a=4)
+    assert service.get(key, **at(after)) == {"a": 3}
+
+
+def test_a_moment_that_was_read_stays_as_it_was_read(opened, still):
+    service = opened()
+    key = service.key("T", 1)
+    now = int(still.now * 1e6)
+    still.now += 1
+    assert service.get(key, **at(now + 1_000_000)) is None
+    service.put(key, a=1)
+    assert service.get(key, **at(now + 1_000_000)) is None
+    assert service.get(key) == {"a": 1}
+
+
+def test_a_commit_under_way_is_waited_for(tmp_path, make_service):
+    engine = inprocess.open_engine(tmp_path / "data")
+    service = make_service(inprocess.Channel(engine))
+    key = service.key("T", 1)
+    with engine:
+        committed = put(service, key, a=1)
+        with engine._storage.write() as writer:
+            began = writer.commit_version
+            assert engine._storage._connections.write_lock.locked()
+        assert began > committed
+        assert service.get(key, **at(began)) == {"a": 1}
+
+
+def test_history_is_forgotten_after_its_time_in_small_steps(opened, still):
+    service = opened(history=100)
+    store = service.channel._engine._storage
+    for n in range(50):
+        service.put(service.key("T", 1), a=n)
+    assert kept(store) == 49
+    still.now += 101
+    sizes = []
+    for n in range(100, 130):
+        service.put(service.key("T", n), a=n)
+        sizes.append(kept(store))
+    assert all(before - after <= 4 for before, after in itertools.pairwise(sizes))
+    assert sizes[-1] == 0
+
+
+def kept(store):
+    with store.read() as snapshot:
+        return snapshot._connection.execute("SELECT count(*) FROM history").fetchone()[0]
+
+
+def test_new_entities_cost_no_history(opened):
+    service = opened()
+    for n in range(1, 5):
+        service.put(service.key("T", n), a=n)
+    assert kept(service.channel._engine._storage) == 0
+
+
+def test_an_entity_changed_twice_in_one_commit_leaves_one_revision(opened):
+    service = opened()
+    key = service.key("T", 1)
+    moment = put(service, key, a=1)
+    changes = ({"upsert": service.entity(key, a=n)} for n in (2, 3))
+    service.commit(*changes, transaction=service.begin())
+    assert kept(service.channel._engine._storage) == 1
+    assert service.get(key, **at(moment)) == {"a": 1}
+    assert service.names("T", ("a", "=", 2)) == []
+    assert service.names("T", ("a", "=", 3)) == [1]
+
+
+def test_an_index_that_is_new_reads_the_past_too(opened, index_yaml):
+    early = opened()
+    moment = put(early, early.key("T", 1), c=1, a=1)
+    early.put(early.key("T", 1), c=1, a=5)
+    early.put(early.key("T", 2), c=1, a=2)
+    late = opened(indexes=index_yaml)
+    query = late.query("T", ("c", "=", 1), order=["a"])
+    found = late.results(query, **at(moment))
+    assert [late.plain(each.entity) for each in found] == [{"a": 1, "c": 1}]
+
+
+VALUES = st.one_of(
+    st.none(), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=3), st.just("x")
+)
+PATHS = st.sampled_from([("T", 1), ("T", 2), ("T", 3), ("T", 1, "T", 4), ("U", 1, "T", 5)])
+CHANGES = st.lists(
+    st.tuples(PATHS, st.none() | st.fixed_dictionaries({"a": VALUES}, optional={"b": VALUES})),
+    min_size=1,
+    max_size=3,
+)
+
+
+def everything(service, **options):
+    """Return the answers to a bit of everything."""
+    asked = [
+        service.query(None),
+        service.query("T"),
+        service.query("T", order=["a"]),
+        service.query("T", order=["-a"]),
+        service.query("T", ("a", "=", 1), ("b", "=", 1)),
+        service.query("T", ("a", "in", [0, 2, "x"]), order=["a"]),
+        service.query("T", ("a", ">", 1)),
+        service.query("T", order=["a", "-b"]),
+        service.query("T", ("__key__", "under", service.key("T", 1)), order=["a"]),
+        service.query("T", projection=["a"]),
+        service.query("T", ("b", ">=", 0), keys_only=True),
+    ]
+    found = [
+        [(each.entity.SerializeToString(deterministic=True), each.version) for each in results]
+        for results in (service.results(query, **options) for query in asked)
+    ]
+    return found, service.count(asked[5], None, 2, **options)
+
+
+@settings(max_examples=40)
+@given(history=st.lists(CHANGES, min_size=2, max_size=8))
+def test_every_moment_is_read_as_it_was(tmp_path_factory, make_service, history):
+    folder = tmp_path_factory.mktemp("past")
+    (folder / "index.yaml").write_text(COMPOSITES)
+    clock = Still()
+    with inprocess.open_engine(None, indexes=folder / "index.yaml", clock=clock) as engine:
+        service = make_service(inprocess.Channel(engine))
+        seen = []
+        for changes in history:
+            clock.now += 1
+            mutations = [
+                {"delete": service.key(*path)}
+                if properties is None
+                else {"upsert": service.entity(service.key(*path), **properties)}
+                for path, properties in changes
+            ]
+            answer = service.commit(*mutations, transaction=service.begin())
+            seen.append((micros(answer.commit_time), everything(service)))
+        clock.now += 1
+        for moment, answers in seen:
+            assert everything(service, **at(moment)) == answers
+            assert everything(service, **at(moment + 999_999)) == answers
