@@ -52,6 +52,15 @@ class Aggregation:
     most: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A number for each alias, None being null, and what it took."""
+
+    numbers: dict[str, int | float | None]
+    plan: planner.Plan
+    entries: int
+
+
 class Numbers:
     """The sum of the numbers met in one property, exact whatever their order.
 
@@ -147,8 +156,8 @@ def run(
     query: messages.AggregationQuery,
     partition: keys.Partition,
     reads: readsets.ReadSet | None,
-) -> dict[str, int | float | None]:
-    """Answer an aggregation query with a number for each alias; None is null."""
+) -> Answer:
+    """Answer an aggregation query."""
     asked = parse(query)
     nested = query.nested_query
     names = tuple(dict.fromkeys(each.name for each in asked if each.name))
@@ -157,7 +166,8 @@ def run(
     paging = executor.paging(nested, cursors.header(nested, partition.encoded))
     walk = walks.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)
     met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
-    return {each.alias: _answer(each, met, numbers) for each in asked}
+    found = {each.alias: _number(each, met, numbers) for each in asked}
+    return Answer(found, plan, walk.entries)
 
 
 def _plan(
@@ -244,7 +254,7 @@ def _gather(
     return max(0, met - offset), numbers
 
 
-def _answer(asked: Aggregation, met: int, numbers: dict[str, Numbers]) -> int | float | None:
+def _number(asked: Aggregation, met: int, numbers: dict[str, Numbers]) -> int | float | None:
     if asked.operator == "count":
         return met if asked.most is None else min(met, asked.most)
     gathered = numbers[asked.name]

@@ -25,6 +25,7 @@ from emulator import (
     keys,
     masks,
     messages,
+    meter,
     readsets,
     rows,
     storage,
@@ -58,6 +59,7 @@ class Engine:
         self._storage = store
         self._transactions = transactions.Transactions(store, clock)
         self._faults: faults.Plan | None = None
+        self.meter = meter.Meter()
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -88,6 +90,7 @@ class Engine:
         self._transactions.forget()
         if self._faults is not None:
             self._faults.forget_parent()
+        self.meter.forget()
 
     @property
     def fault_plan(self) -> faults.Plan | None:
@@ -116,10 +119,11 @@ class Engine:
         return plan.run(method, lambda: self._answer(method, request), caller or faults.Caller())
 
     def _answer(self, method: str, request: messages.Request) -> bytes:
-        if request.ByteSize() > MAX_REQUEST_BYTES:
+        size = request.ByteSize()
+        if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            return self._methods[method](request)
+            answer = self._methods[method](request)
         except errors.DatastoreError:
             raise
         except Exception as fault:
@@ -128,6 +132,8 @@ class Engine:
                 raise known from fault
             _logger.exception("%s failed", method)
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
+        self.meter.count_bytes(size, len(answer))
+        return answer
 
     def _lookup(self, request: messages.LookupRequest) -> bytes:
         default = _partition(request)
@@ -136,8 +142,10 @@ class Engine:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
         asked = {keys.encode(entities.check_key(key, default), key): key for key in request.keys}
         with self._reading(request, default) as (snapshot, reads, began):
-            answer = executor.lookup(snapshot, list(asked.values()), list(asked), reads, mask)
-            return answer + (messages.field(5, began) if began else b"")
+            given = list(asked.values())
+            answer, done = executor.lookup(snapshot, given, list(asked), reads, mask)
+        self.meter.count_lookup(given[:done])
+        return answer + (messages.field(5, began) if began else b"")
 
     def _run_query(self, request: messages.RunQueryRequest) -> bytes:
         if request.HasField("explain_options"):
@@ -146,8 +154,10 @@ class Engine:
         if request.WhichOneof("query_type") == "gql_query":
             raise errors.Unimplemented("RunQueryRequest.gql_query")
         with self._reading(request, partition) as (snapshot, reads, began):
-            batch = executor.run_query(snapshot, request, partition, reads, _mask(request))
-            return messages.field(1, batch) + (messages.field(5, began) if began else b"")
+            answer = executor.run_query(snapshot, request, partition, reads, _mask(request))
+        bill = meter.bill_query(request.query, met=answer.met, entries=answer.entries)
+        self.meter.count_query(bill, answer.entries, answer.keys)
+        return messages.field(1, answer.content) + (messages.field(5, began) if began else b"")
 
     def _run_aggregation_query(self, request: messages.RunAggregationQueryRequest) -> bytes:
         if request.HasField("explain_options"):
@@ -159,12 +169,13 @@ class Engine:
         with self._reading(request, partition) as (snapshot, reads, began):
             batch = response.batch
             result = batch.aggregation_results.add()
-            numbers = aggregations.run(snapshot, request.aggregation_query, partition, reads)
-            for alias, number in numbers.items():
+            found = aggregations.run(snapshot, request.aggregation_query, partition, reads)
+            for alias, number in found.numbers.items():
                 result.aggregate_properties[alias].CopyFrom(values.from_number(number))
             batch.more_results = _NO_MORE_RESULTS
             batch.read_time.FromMicroseconds(snapshot.version)
             response.transaction = began
+        self.meter.count_query(meter.bill_aggregation(found.entries), found.entries)
         return response.SerializeToString()
 
     @contextlib.contextmanager
@@ -281,6 +292,15 @@ class Engine:
             response.index_updates = writer.index_updates
             if transaction is not None:
                 response.commit_time.FromMicroseconds(writer.commit_version)
+        applied = [
+            write
+            for write, result in zip(checked, response.mutation_results, strict=True)
+            if not result.conflict_detected
+        ]
+        deletes = sum(write.entity is None for write in applied)
+        self.meter.count_commit(
+            [write.key for write in applied], writes=len(applied) - deletes, deletes=deletes
+        )
         return response.SerializeToString()
 
     def _allocate_ids(self, request: messages.AllocateIdsRequest) -> bytes:
@@ -300,6 +320,7 @@ class Engine:
                 answer.CopyFrom(key)
                 entities.fill_partition(answer, partition)
                 answer.path[-1].id = writes.take_id(writer, partition, key)
+        self.meter.count(small=1)
         return response.SerializeToString()
 
     def _reserve_ids(self, request: messages.ReserveIdsRequest) -> bytes:
@@ -313,6 +334,7 @@ class Engine:
         with self._storage.write() as writer:
             for encoded in reserved:
                 writer.reserve(encoded)
+        self.meter.count(small=1)
         return b""
 
 

@@ -33,12 +33,37 @@ _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
 _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A serialised QueryResultBatch, and what it took."""
+
+    content: bytes
+    plan: planner.Plan
+    positions: list[bytes]
+    skipped: int
+    entries: int
+
+    @property
+    def met(self) -> int:
+        """How many results were met, skipped ones included."""
+        return len(self.positions) + self.skipped
+
+    def keys(self) -> list[messages.Key]:
+        """Return the keys of the results."""
+        partition = self.plan.query.partition
+        return [
+            messages.Key.FromString(keys.key_bytes(partition, self.plan.path(position)))
+            for position in self.positions
+        ]
+
+
 @dataclass(slots=True)
 class _Batch:
     """The results of one request while they are gathered."""
 
     paging: walks.Paging
     results: list[bytes]
+    positions: list[bytes]
     size: int = 0
     skipped: int = 0
     skipped_position: bytes = b""
@@ -60,6 +85,7 @@ class _Batch:
             self.more = _NOT_FINISHED
             return False
         self.results.append(result)
+        self.positions.append(hit.position)
         self.size += len(result)
         self.last = hit.position
         if len(self.results) == self.paging.limit:
@@ -74,8 +100,8 @@ def run_query(
     partition: keys.Partition,
     reads: readsets.ReadSet | None,
     mask: masks.Mask | None,
-) -> bytes:
-    """Answer a query with a serialised QueryResultBatch."""
+) -> Answer:
+    """Answer a query with a batch of results."""
     query = queries.parse(request.query, partition)
     header = cursors.header(request.query, partition.encoded)
     page = paging(request.query, header)
@@ -96,7 +122,7 @@ def run_query(
         messages.number_field(7, snapshot.version),
         messages.field(8, messages.timestamp(snapshot.version)),
     )
-    return b"".join(parts)
+    return Answer(b"".join(parts), plan, batch.positions, batch.skipped, walk.entries)
 
 
 def paging(query: messages.Query, header: bytes) -> walks.Paging:
@@ -117,7 +143,7 @@ def paging(query: messages.Query, header: bytes) -> walks.Paging:
 def _gather(walk: walks.Walk, renderer: _Renderer, reads: readsets.ReadSet | None) -> _Batch:
     """Walk until the batch is full, the limit met or the results end."""
     paging = walk.paging
-    batch = _Batch(paging, [])
+    batch = _Batch(paging, [], [])
     for hit in walk:
         if batch.skipped < paging.offset:
             may_go_on = batch.skip(hit)
@@ -195,18 +221,21 @@ def lookup(
     encoded: list[bytes],
     reads: readsets.ReadSet | None,
     mask: masks.Mask | None,
-) -> bytes:
-    """Answer a lookup with the fields of a LookupResponse.
+) -> tuple[bytes, int]:
+    """Answer a lookup with the fields of a LookupResponse, and how many keys they answer.
 
-    Keys are answered with the very bytes they were asked with: clients match answers by them.
+    Keys are answered with the very bytes they were asked with: clients match answers by them. The
+    last keys may be deferred.
     """
     parts = []
     size = 0
+    answered = 0
     for key, name in zip(asked, encoded, strict=True):
         given = key.SerializeToString(deterministic=True)
         if size > MAX_LOOKUP_BYTES:
             parts.append(messages.field(3, given))
             continue
+        answered += 1
         stored = snapshot.entity(name)
         if reads is not None:
             reads.entities[name] = 0 if stored is None else stored.version
@@ -221,4 +250,4 @@ def lookup(
         size += len(part)
         parts.append(part)
     parts.append(messages.field(7, messages.timestamp(snapshot.version)))
-    return b"".join(parts)
+    return b"".join(parts), answered

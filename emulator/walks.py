@@ -49,6 +49,7 @@ class Walk:
     """The results of one plan in one snapshot, in order.
 
     With `is_every_entry` an entity is a result at all its positions, as aggregations want it.
+    `entries` grows by one with every index entry that is read.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Walk:
         self.paging = paging
         self._is_full = is_full
         self._is_every_entry = is_every_entry
+        self.entries = 0
 
     def __iter__(self) -> Iterator[Hit]:
         previous = None
@@ -118,6 +120,7 @@ class Walk:
             scan = branch.scans[0]
             cut = len(scan.prefix)
             for entry, entity_id, is_multiple, proto, meta, version in self._rows(scan, low, high):
+                self.entries += 1
                 suffix = entry[cut:]
                 position = plan.position(branch, suffix)
                 yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
@@ -196,6 +199,7 @@ class _Seeker:
             row = next(self._rows, None)
             if row is None:
                 return None
+            self._walk.entries += 1
             self._row = (row[0][len(self._scan.prefix) :], row[1], row[2])
             steps += 1
         return self._row

@@ -1,0 +1,288 @@
+"""The cost meter: what production would bill for the requests of one process.
+
+Owns the rules of billing and the counters. Only answered requests count; a refused or aborted one
+costs nothing here. Every process counts for itself, also when several share a data file, and a
+forked child starts at zero.
+
+The rules, with their sources (cloud.google.com, read in November 2026):
+
+* Lookup: one read for each key that is answered, found or missing; a key named twice is one, and a
+  deferred key is billed when it is answered. (datastore/pricing: "one read operation for each
+  entity read"; that a missing entity costs as much is Firestore's rule for missing documents.)
+* Query for whole entities: one read for each result, and for each result skipped by an offset.
+  (firestore/pricing, "Managing large result sets".)
+* Keys-only and projection queries without distinct_on: one read for the query, a small operation
+  for each result; a skipped result costs what a result costs. (datastore/pricing, "Small
+  operations".) Each RunQuery is a query of its own, also one that continues another.
+* Index entries read: one read for each 1,000 begun, only if the query has more than one range
+  property. Range properties are those with an inequality; with one, also those of the orders;
+  and `__key__` with any filter but an ancestor. With at most one the query may cost nothing, else
+  at least one read. (datastore/pricing and firestore/pricing, "Index entries".)
+* Aggregation: one read for each 1,000 index entries begun, at least one. (datastore/docs/
+  aggregation-queries, "Pricing".)
+* Explain without analyze: one read. (firestore/pricing, "Query Explain".)
+* Commit: a write for each insert, update and upsert, a delete for each delete, also of an entity
+  that is missing. (firestore/pricing.)
+* AllocateIds and ReserveIds: one small operation a call. (datastore/pricing, "Small operations",
+  names "calls to allocate IDs"; that reserving costs as much is assumed.)
+* Bytes are those of the request and response messages.
+
+Beginning and ending transactions is free. Counters are added under a lock, a few additions for each
+request; which keys were touched is noted only while a Reading is open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from emulator import messages
+
+ENTRIES_PER_READ = 1000
+_KEY = "__key__"
+_HAS_ANCESTOR = 11
+_RANGES = (1, 2, 3, 4, 9, 13)  # < <= > >= != NOT_IN
+
+# Kinds and ids or names in turn. The namespace is left out.
+FlatPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What was billed. `index_entries` are those read, whether they were billed or not."""
+
+    reads: int = 0
+    writes: int = 0
+    deletes: int = 0
+    small: int = 0
+    index_entries: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The bill of one query, in the units of the service's explain."""
+
+    documents: int = 0
+    index_entries: int = 0
+    small: int = 0
+    minimum: int = 0
+
+    @property
+    def reads(self) -> int:
+        """The read operations that are billed."""
+        return self.documents + -(-self.index_entries // ENTRIES_PER_READ) + self.minimum
+
+
+def bill_query(query: messages.Query, *, met: int, entries: int) -> Bill:
+    """Price one RunQuery by the results it met, skipped ones included, and the entries it read."""
+    is_small = bool(query.projection) and not query.distinct_on
+    documents, small = (0, met) if is_small else (met, 0)
+    if len(_range_properties(query)) > 1:
+        return Bill(documents, entries, small, minimum=int(not entries and not documents))
+    return Bill(documents, 0, small, minimum=int(is_small and met > 0))
+
+
+def bill_aggregation(entries: int) -> Bill:
+    """Price one RunAggregationQuery by the index entries it read."""
+    return Bill(index_entries=entries, minimum=int(not entries))
+
+
+def _range_properties(query: messages.Query) -> set[str]:
+    found: set[str] = set()
+    if query.HasField("filter"):
+        _find_ranges(query.filter, found)
+    if found:
+        found.update(order.property.name for order in query.order)
+    return found
+
+
+def _find_ranges(given: messages.Filter, found: set[str]) -> None:
+    if given.WhichOneof("filter_type") == "composite_filter":
+        for part in given.composite_filter.filters:
+            _find_ranges(part, found)
+        return
+    only = given.property_filter
+    is_key = only.property.name == _KEY and only.op != _HAS_ANCESTOR
+    if is_key or only.op in _RANGES:
+        found.add(only.property.name)
+
+
+class _Counters:
+    """Numbers that only grow, until they are reset."""
+
+    __slots__ = ("bytes_in", "bytes_out", "deletes", "entries", "reads", "small", "writes")
+
+    def __init__(self) -> None:
+        self.reads = self.writes = self.deletes = self.small = self.entries = 0
+        self.bytes_in = self.bytes_out = 0
+
+    def cost(self) -> Cost:
+        return Cost(
+            self.reads,
+            self.writes,
+            self.deletes,
+            self.small,
+            self.entries,
+            self.bytes_in,
+            self.bytes_out,
+        )
+
+
+class Reading:
+    """What was billed while this reading was open, as it grows."""
+
+    def __init__(self, counters: _Counters) -> None:
+        self._counters = counters
+        self._keys_read: set[FlatPath] = set()
+        self._keys_written: set[FlatPath] = set()
+
+    def __repr__(self) -> str:
+        return f"<{self.total()}, keys_read={self._keys_read}, keys_written={self._keys_written}>"
+
+    def total(self) -> Cost:
+        """Return all costs of this moment."""
+        return self._counters.cost()
+
+    @property
+    def reads(self) -> int:
+        """Entities read, and what is billed like them."""
+        return self._counters.reads
+
+    @property
+    def writes(self) -> int:
+        """Entities written."""
+        return self._counters.writes
+
+    @property
+    def deletes(self) -> int:
+        """Entities deleted."""
+        return self._counters.deletes
+
+    @property
+    def small(self) -> int:
+        """Small operations."""
+        return self._counters.small
+
+    @property
+    def index_entries(self) -> int:
+        """Index entries read, billed or not."""
+        return self._counters.entries
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes of requests."""
+        return self._counters.bytes_in
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes of responses."""
+        return self._counters.bytes_out
+
+    @property
+    def keys_read(self) -> frozenset[FlatPath]:
+        """The keys looked up and those of query results, as flat paths: ("Kind", "name")."""
+        return frozenset(self._keys_read)
+
+    @property
+    def keys_written(self) -> frozenset[FlatPath]:
+        """The keys written and deleted, as flat paths."""
+        return frozenset(self._keys_written)
+
+    def note(self, read: set[FlatPath], written: set[FlatPath]) -> None:
+        """Note keys: for the meter."""
+        self._keys_read |= read
+        self._keys_written |= written
+
+
+def _flat(key: messages.Key) -> FlatPath:
+    return tuple(part for each in key.path for part in (each.kind, each.name or each.id))
+
+
+class Meter:
+    """Counts the cost of all requests of one engine in this process."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start afresh, with a lock of its own, in a forked child."""
+        self._lock = threading.Lock()
+        self._total = _Counters()
+        self._all: tuple[_Counters, ...] = (self._total,)
+        self._readings: tuple[Reading, ...] = ()
+
+    def total(self) -> Cost:
+        """Return the cost of all requests since the start or the last reset."""
+        with self._lock:
+            return self._total.cost()
+
+    def reset(self) -> None:
+        """Count from zero again. Open readings go on."""
+        with self._lock:
+            self._all = tuple(each for each in self._all if each is not self._total)
+            self._total = _Counters()
+            self._all = (self._total, *self._all)
+
+    def count(
+        self, *, reads: int = 0, writes: int = 0, deletes: int = 0, small: int = 0, entries: int = 0
+    ) -> None:
+        """Add what one request costs."""
+        with self._lock:
+            for counters in self._all:
+                counters.reads += reads
+                counters.writes += writes
+                counters.deletes += deletes
+                counters.small += small
+                counters.entries += entries
+
+    def count_lookup(self, read: Sequence[messages.Key]) -> None:
+        """Add what a lookup costs that answered these keys."""
+        self.count(reads=len(read))
+        if self._readings:
+            self._note(read, ())
+
+    def count_query(
+        self, bill: Bill, entries: int, keys_of: Callable[[], Iterable[messages.Key]] = tuple
+    ) -> None:
+        """Add what a query costs that read so many index entries and answered those keys."""
+        self.count(reads=bill.reads, small=bill.small, entries=entries)
+        if self._readings:
+            self._note(keys_of(), ())
+
+    def count_commit(self, written: Iterable[messages.Key], *, writes: int, deletes: int) -> None:
+        """Add what a commit costs that wrote and deleted these keys."""
+        self.count(writes=writes, deletes=deletes)
+        if self._readings:
+            self._note((), written)
+
+    def count_bytes(self, received: int, sent: int) -> None:
+        """Add the size of one request and its response."""
+        with self._lock:
+            for counters in self._all:
+                counters.bytes_in += received
+                counters.bytes_out += sent
+
+    def _note(self, read: Iterable[messages.Key], written: Iterable[messages.Key]) -> None:
+        flat_read, flat_written = set(map(_flat, read)), set(map(_flat, written))
+        with self._lock:
+            for reading in self._readings:
+                reading.note(flat_read, flat_written)
+
+    @contextlib.contextmanager
+    def listen(self) -> Iterator[Reading]:
+        """Open a reading. It stays readable, and no longer grows, when the block ends."""
+        counters = _Counters()
+        reading = Reading(counters)
+        with self._lock:
+            self._all = (*self._all, counters)
+            self._readings = (*self._readings, reading)
+        try:
+            yield reading
+        finally:
+            with self._lock:
+                self._all = tuple(each for each in self._all if each is not counters)
+                self._readings = tuple(each for each in self._readings if each is not reading)
