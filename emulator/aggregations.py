@@ -29,6 +29,7 @@ from emulator import (
     executor,
     keys,
     messages,
+    metadata,
     planner,
     queries,
     readsets,
@@ -162,6 +163,7 @@ def run(
     nested = query.nested_query
     names = tuple(dict.fromkeys(each.name for each in asked if each.name))
     parsed = queries.parse(nested, partition)
+    snapshot, parsed, reads = metadata.through(snapshot, parsed, reads)
     plan = _plan(snapshot, nested, parsed, names)
     paging = executor.paging(nested, cursors.header(nested, partition.encoded))
     walk = walks.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)

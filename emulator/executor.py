@@ -16,6 +16,7 @@ from emulator import (
     keys,
     masks,
     messages,
+    metadata,
     planner,
     queries,
     readsets,
@@ -103,6 +104,7 @@ def run_query(
 ) -> Answer:
     """Answer a query with a batch of results."""
     query = queries.parse(request.query, partition)
+    snapshot, query, reads = metadata.through(snapshot, query, reads)
     header = cursors.header(request.query, partition.encoded)
     page = paging(request.query, header)
     plan = planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))

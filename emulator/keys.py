@@ -80,6 +80,18 @@ def encode_path(key: messages.Key) -> bytes:
     return b"".join(parts)
 
 
+def named(kind: str) -> bytes:
+    """Return what stands before the name in an encoded element."""
+    return ELEMENT + encode_text(kind) + _NAME
+
+
+def element(kind: str, name: str | int) -> bytes:
+    """Encode one element of a path."""
+    if isinstance(name, str):
+        return named(kind) + encode_text(name)
+    return ELEMENT + encode_text(kind) + _ID + encode_int64(name)
+
+
 def encode(partition: Partition, key: messages.Key) -> bytes:
     """Encode a complete key of `partition`."""
     return partition.encoded + encode_path(key)

@@ -11,7 +11,6 @@ from emulator import errors, keys, messages, values
 
 KEY = "__key__"
 MAX_DISJUNCTIONS = 30
-_METADATA_KINDS = ("__namespace__", "__kind__", "__property__")
 _NO_VALUES = (None, "entity_value", "array_value")
 
 _LT, _LE, _GT, _GE, _EQ, _IN, _NE, _HAS_ANCESTOR, _NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
@@ -158,8 +157,6 @@ def _kind_of(query: messages.Query) -> str | None:
     kind: str = query.kind[0].name
     if not kind:
         raise errors.InvalidArgument("The kind is the empty string.")
-    if kind in _METADATA_KINDS:
-        raise errors.Unimplemented(f"A metadata query ({kind})")
     return kind
 
 

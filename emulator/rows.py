@@ -176,6 +176,14 @@ class Reader:
         ).fetchone()
         return None if row is None else row[0]
 
+    def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
+        """Yield the codes of a partition's indexes with low <= code < high, also of empty ones."""
+        found = self._connection.execute(
+            "SELECT code FROM indexes WHERE partition = ? AND code >= ? AND code < ? ORDER BY code",
+            (partition, low, high),
+        )
+        return (code for (code,) in found)
+
     def scan(
         self, name: readsets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[Row]:

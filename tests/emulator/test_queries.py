@@ -430,7 +430,6 @@ def test_what_is_not_built_is_refused_by_name(service, refused):
         service.query("T", ("a", "!=", 1)),
         service.query("T", ("a", "not in", [1])),
         service.query("T", ("a", ">", 1), ("b", ">", 1)),
-        service.query("__kind__"),
         service.query("T", ("__key__", "=", service.key("T", 1)), order=["a"]),
     ]
     asked.append(service.query())
