@@ -31,6 +31,7 @@ from emulator import (
     messages,
     metadata,
     planner,
+    plans,
     queries,
     readsets,
     rows,
@@ -58,7 +59,7 @@ class Answer:
     """A number for each alias, None being null, and what it took."""
 
     numbers: dict[str, int | float | None]
-    plan: planner.Plan
+    plan: plans.Plan
     entries: int
 
 
@@ -174,7 +175,7 @@ def run(
 
 def _plan(
     snapshot: rows.Reader, nested: messages.Query, parsed: queries.Query, names: tuple[str, ...]
-) -> planner.Plan:
+) -> plans.Plan:
     """Plan a walk whose positions hold the values of all names."""
     _check_names(parsed, names)
     ordered = {each.name for each in parsed.orders} | set(parsed.projection)
@@ -213,7 +214,7 @@ def _wanted(paging: walks.Paging, asked: tuple[Aggregation, ...]) -> int | None:
 class _Columns:
     """Reads the numbers of some properties from positions."""
 
-    def __init__(self, plan: planner.Plan, names: tuple[str, ...]) -> None:
+    def __init__(self, plan: plans.Plan, names: tuple[str, ...]) -> None:
         self._directions = plan.directions
         self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
 

@@ -18,6 +18,7 @@ from emulator import (
     messages,
     metadata,
     planner,
+    plans,
     queries,
     readsets,
     rows,
@@ -39,7 +40,7 @@ class Answer:
     """A serialised QueryResultBatch, and what it took."""
 
     content: bytes
-    plan: planner.Plan
+    plan: plans.Plan
     positions: list[bytes]
     skipped: int
     entries: int
@@ -171,7 +172,7 @@ class _Renderer:
     def __init__(
         self,
         walk: walks.Walk,
-        plan: planner.Plan,
+        plan: plans.Plan,
         header: bytes,
         kind: int,
         reads: readsets.ReadSet | None,

@@ -56,11 +56,11 @@ def through(
 
 
 def _check(kind: str, query: queries.Query) -> None:
-    if any(branch.equalities or branch.inequality for branch in query.branches):
+    if any(branch.equalities or branch.ranges for branch in query.branches):
         raise errors.InvalidArgument(f"A query of {kind} may filter by __key__ only.")
     if any(order.name != queries.KEY or order.is_descending for order in query.orders):
         raise errors.InvalidArgument(f"A query of {kind} is ordered by ascending __key__ only.")
-    if query.projection:
+    if query.projection or query.distinct is not None:
         raise errors.InvalidArgument(f"A query of {kind} may project __key__ only.")
     if query.ancestor is not None and kind != PROPERTY:
         raise errors.InvalidArgument(f"A query of {kind} may not have an ancestor.")

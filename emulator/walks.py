@@ -3,23 +3,28 @@
 Owns the way over index rows: merge joins within a branch, the merge of branches, and which rows
 are results. An entity that an index holds more than once is met at all its rows, and only the first
 one that qualifies is a result. That is decided from the entity itself and not from what was met
-before, so it also holds across batches, which come in separate requests.
+before, so it also holds across batches, which come in separate requests. Of distinct results only
+the first of each group is one; the walk seeks the next group, and a cursor of one group's result
+resumes behind the group.
 
-What must stay true: a walk is lazy and costs the rows that are taken from it; nothing is sorted,
-and no entity is looked at unless its rows are several. Positions strictly rise. A walk notes in a
-ReadSet what it has read when it is told how far it was followed.
+What must stay true: a walk is lazy and costs the rows that are taken from it, which `entries` and
+`documents` count; nothing is sorted, and no entity is looked at unless its rows are several or it
+is the only one that a branch can meet. Positions strictly rise. A walk notes in a ReadSet what it
+has read when it is told how far it was followed: whole ranges, so a change between two rows that it
+skipped conflicts, too.
 """
 
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from emulator import cursors, indexes, keys, planner, readsets, rows
+from emulator import cursors, indexes, keys, plans, readsets, rows, values
 
-_MAX_STEPS = 4  # a merge join steps so many rows before it seeks
+_MAX_STEPS = 4  # a walk steps over so many rows before it seeks
 
 
 class Hit(NamedTuple):
@@ -49,42 +54,45 @@ class Walk:
     """The results of one plan in one snapshot, in order.
 
     With `is_every_entry` an entity is a result at all its positions, as aggregations want it.
-    `entries` grows by one with every index entry that is read.
     """
 
     def __init__(
         self,
         snapshot: rows.Reader,
-        plan: planner.Plan,
+        plan: plans.Plan,
         paging: Paging,
         *,
         is_full: bool,
         is_every_entry: bool = False,
     ) -> None:
+        plan.check(paging.start.after)
+        if paging.end is not None:
+            plan.check(paging.end.after)
         self._snapshot = snapshot
         self._plan = plan
         self.paging = paging
         self._is_full = is_full
         self._is_every_entry = is_every_entry
+        self._passed_over: dict[bytes, int] = {}
         self.entries = 0
+        self.documents = 0
 
     def __iter__(self) -> Iterator[Hit]:
-        previous = None
-        for hit in self._merged():
-            if hit.position == previous:
-                continue
-            previous = hit.position
-            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
-                continue
-            yield hit
+        if self._plan.query.distinct is not None:
+            return self._groups()
+        return self._results(self._merged(self.paging.start))
 
     def note(self, reads: readsets.ReadSet, last: bytes | None) -> None:
         """Note the ranges walked up to a position; None: to the end."""
         end = self.paging.end if last is None else cursors.Position(last)
+        reads.entities.update(self._passed_over)
         for branch in self._plan.branches:
-            low, high = planner.bounds(self._plan, branch, self.paging.start, end)
-            for scan in branch.scans:
-                if low < high:
+            if branch.single is not None:
+                key = self._plan.query.partition.encoded + branch.single
+                reads.entities[key] = self._snapshot.entity_version(key)
+                continue
+            for low, high in self._plan.segments(branch, self.paging.start, end):
+                for scan in branch.scans:
                     name = self._name(scan)
                     reads.ranges.add((name, scan.prefix + low, scan.prefix + high))
 
@@ -93,48 +101,155 @@ class Walk:
         for scan in self._plan.branches[hit.branch].scans:
             reads.entries.add((self._name(scan), scan.prefix + hit.suffix))
 
-    def _merged(self) -> Iterator[Hit]:
-        walks = [self._branch(number) for number in range(len(self._plan.branches))]
-        return walks[0] if len(walks) == 1 else heapq.merge(*walks)
+    def fetch(self, hit: Hit) -> tuple[bytes, bytes, int]:
+        """Return the stored entity of a result, its meta and its version."""
+        if hit.proto is not None and hit.meta is not None:
+            return hit.proto, hit.meta, hit.version
+        self.documents += 1
+        stored = self._snapshot.entity_by_id(hit.entity_id)
+        return stored.proto, stored.meta, stored.version
 
-    def _name(self, scan: planner.Scan) -> readsets.IndexName:
+    def _results(self, hits: Iterator[Hit]) -> Iterator[Hit]:
+        previous = None
+        for hit in hits:
+            if hit.position == previous:
+                continue
+            previous = hit.position
+            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
+                continue
+            yield hit
+
+    def _groups(self) -> Iterator[Hit]:
+        """Walk to the first result of each group."""
+        start = self.paging.start
+        behind = b""  # the end of the group whose result was given last
+        if start.after and not start.is_before:
+            behind = self._behind_group(start.after)
+            start = cursors.Position(behind)
+        hits = self._merged(start)
+        steps = 0
+        while (hit := next(hits, None)) is not None:
+            if hit.position < behind:
+                steps += 1
+                if steps == _MAX_STEPS:
+                    hits = self._merged(cursors.Position(behind))
+                continue
+            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
+                continue
+            yield hit
+            behind, steps = self._behind_group(hit.position), 0
+
+    def _behind_group(self, position: bytes) -> bytes:
+        group = b"" if position == values.ABOVE else self._plan.group(position)
+        return group + values.ABOVE
+
+    def _merged(self, start: cursors.Position) -> Iterator[Hit]:
+        walks = [self._branch(number, start) for number in range(len(self._plan.branches))]
+        if len(walks) == 1:
+            return walks[0]
+        return heapq.merge(*walks, key=operator.attrgetter("position"))
+
+    def _name(self, scan: plans.Scan) -> readsets.IndexName:
         code = None if scan.index is None else scan.index.code
         return self._plan.query.partition.encoded, code
 
-    def _rows(self, scan: planner.Scan, low: bytes, high: bytes) -> Iterator[rows.Row]:
-        single = len(self._plan.branches) == 1 and len(self._plan.branches[0].scans) == 1
+    def rows(
+        self, scan: plans.Scan, low: bytes, high: bytes, *, with_entities: bool = False
+    ) -> Iterator[rows.Row]:
+        """Yield the rows of a scan with low <= suffix < high. The caller counts what it takes."""
         return self._snapshot.scan(
-            self._name(scan),
-            scan.prefix + low,
-            scan.prefix + high,
-            with_entities=single and self._is_full,
+            self._name(scan), scan.prefix + low, scan.prefix + high, with_entities=with_entities
         )
 
-    def _branch(self, number: int) -> Iterator[Hit]:
+    def _branch(self, number: int, start: cursors.Position) -> Iterator[Hit]:
+        branch = self._plan.branches[number]
+        segments = self._plan.segments(branch, start, self.paging.end)
+        if branch.single is not None:
+            return self._single(number, segments)
+        if len(branch.scans) == 1 and not branch.spans:
+            return self._scanned(number, segments)
+        return self._joined(number, segments)
+
+    def _scanned(self, number: int, segments: plans.Spans) -> Iterator[Hit]:
+        """Walk all rows of one scan."""
         plan = self._plan
         branch = plan.branches[number]
-        low, high = planner.bounds(plan, branch, self.paging.start, self.paging.end)
-        if low >= high:
-            return
-        if len(branch.scans) == 1:
-            scan = branch.scans[0]
-            cut = len(scan.prefix)
-            for entry, entity_id, is_multiple, proto, meta, version in self._rows(scan, low, high):
+        scan = branch.scans[0]
+        cut = len(scan.prefix)
+        is_full = self._is_full and len(plan.branches) == 1 and plan.query.distinct is None
+        for low, high in segments:
+            for entry, entity_id, is_multiple, proto, meta, version in self.rows(
+                scan, low, high, with_entities=is_full
+            ):
                 self.entries += 1
+                self.documents += proto is not None
                 suffix = entry[cut:]
                 position = plan.position(branch, suffix)
                 yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
-            return
-        for suffix, entity_id, is_multiple in self._joined(branch, low, high):
-            position = plan.position(branch, suffix)
-            yield Hit(position, entity_id, is_multiple, None, None, 0, number, suffix)
 
-    def _joined(
-        self, branch: planner.Branch, low: bytes, high: bytes
-    ) -> Iterator[tuple[bytes, int, int]]:
-        """Walk several scans to the suffixes that all of them have."""
-        seekers = [_Seeker(self, scan, high) for scan in branch.scans]
-        target = low
+    def _joined(self, number: int, segments: plans.Spans) -> Iterator[Hit]:
+        """Walk scans to the suffixes that all of them have and whose values lie in their spans."""
+        branch = self._plan.branches[number]
+        for low, high in segments:
+            for suffix, entity_id, is_multiple in _Join(self, branch, low, high):
+                position = self._plan.position(branch, suffix)
+                yield Hit(position, entity_id, is_multiple, None, None, 0, number, suffix)
+
+    def _single(self, number: int, segments: plans.Spans) -> Iterator[Hit]:
+        """Walk the suffixes of the only entity that a branch can meet."""
+        plan = self._plan
+        branch = plan.branches[number]
+        path = branch.single or b""
+        stored = self._snapshot.entity(plan.query.partition.encoded + path) if segments else None
+        if stored is None:
+            return
+        self.documents += 1
+        indexed = indexes.indexed_values(rows.parse(stored.proto), plan.query.partition)
+        found = sorted(_suffixes(branch, path, indexed))
+        for suffix in found:
+            if any(low <= suffix < high for low, high in segments):
+                position = plan.position(branch, suffix)
+                # Whether it is the first is to be asked for the other branches' sake, too.
+                yield Hit(
+                    position, stored.entity_id, 1, stored.proto, stored.meta, stored.version,
+                    number, suffix,
+                )  # fmt: skip
+
+    def _is_first(self, hit: Hit) -> bool:
+        """Tell whether this is the first position at which the query meets the entity.
+
+        A projection meets it once for each combination of projected values.
+        """
+        proto, _, version = self.fetch(hit)
+        entity = rows.parse(proto)
+        plan = self._plan
+        indexed = indexes.indexed_values(entity, plan.query.partition)
+        path = keys.encode_path(entity.key)
+        group = plan.projected(hit.position)
+        positions = (
+            position
+            for branch in plan.branches
+            if branch.single is None or branch.single == path
+            for suffix in _suffixes(branch, path, indexed)
+            if plan.projected(position := plan.position(branch, suffix)) == group
+        )
+        if hit.position == min(positions):
+            return True
+        self._passed_over[plan.query.partition.encoded + path] = version
+        return False
+
+
+class _Join:
+    """The suffixes that all scans of a branch have, in order."""
+
+    def __init__(self, walk: Walk, branch: plans.Branch, low: bytes, high: bytes) -> None:
+        self._branch = branch
+        self._low = low
+        self._seekers = [_Seeker(walk, scan, high) for scan in branch.scans]
+
+    def __iter__(self) -> Iterator[tuple[bytes, int, int]]:
+        seekers = self._seekers
+        target = self._low
         is_multiple = 0
         agreed = 0
         turn = 0
@@ -147,43 +262,20 @@ class Walk:
                 agreed += 1
                 is_multiple |= multiple
             else:
-                target, agreed, is_multiple = suffix, 1, multiple
+                target, agreed, is_multiple = self._branch.sought(suffix), 1, multiple
+                if target != suffix:
+                    agreed = 0
+                    continue
             if agreed == len(seekers):
                 yield target, entity_id, is_multiple
                 target, agreed = target + b"\x00", 0
             turn = (turn + 1) % len(seekers)
 
-    def _is_first(self, hit: Hit) -> bool:
-        """Tell whether this is the first position at which the query meets the entity.
-
-        A projection meets it once for each combination of projected values.
-        """
-        proto = hit.proto or self._snapshot.entity_by_id(hit.entity_id).proto
-        entity = rows.parse(proto)
-        plan = self._plan
-        indexed = indexes.indexed_values(entity, plan.query.partition)
-        path = keys.encode_path(entity.key)
-        group = plan.projected(hit.position)
-        positions = [
-            position
-            for branch in plan.branches
-            for suffix in _suffixes(branch, path, indexed)
-            if plan.projected(position := plan.position(branch, suffix)) == group
-        ]
-        return hit.position == min(positions)
-
-    def fetch(self, hit: Hit) -> tuple[bytes, bytes, int]:
-        """Return the stored entity of a result, its meta and its version."""
-        if hit.proto is not None and hit.meta is not None:
-            return hit.proto, hit.meta, hit.version
-        stored = self._snapshot.entity_by_id(hit.entity_id)
-        return stored.proto, stored.meta, stored.version
-
 
 class _Seeker:
-    """One scan of a merge join: finds the first suffix at or past another one."""
+    """One scan of a join: finds the first suffix at or past another one."""
 
-    def __init__(self, walk: Walk, scan: planner.Scan, high: bytes) -> None:
+    def __init__(self, walk: Walk, scan: plans.Scan, high: bytes) -> None:
         self._walk = walk
         self._scan = scan
         self._high = high
@@ -194,7 +286,7 @@ class _Seeker:
         steps = 0
         while self._row is None or self._row[0] < target:
             if self._rows is None or steps == _MAX_STEPS:
-                self._rows = self._walk._rows(self._scan, target, self._high)  # noqa: SLF001
+                self._rows = self._walk.rows(self._scan, target, self._high)
                 steps = 0
             row = next(self._rows, None)
             if row is None:
@@ -205,7 +297,7 @@ class _Seeker:
         return self._row
 
 
-def _suffixes(branch: planner.Branch, path: bytes, indexed: dict[str, list[bytes]]) -> set[bytes]:
+def _suffixes(branch: plans.Branch, path: bytes, indexed: dict[str, list[bytes]]) -> set[bytes]:
     """Return the suffixes at which a branch meets an entity."""
     common: set[bytes] | None = None
     for scan in branch.scans:
@@ -215,7 +307,7 @@ def _suffixes(branch: planner.Branch, path: bytes, indexed: dict[str, list[bytes
         found = {
             entry[cut:]
             for entry in indexes.entries(scan.index, path, indexed)
-            if entry.startswith(scan.prefix) and branch.low <= entry[cut:] < branch.high
+            if entry.startswith(scan.prefix)
         }
         common = found if common is None else common & found
-    return common or set()
+    return {suffix for suffix in common or () if branch.meets(suffix)}

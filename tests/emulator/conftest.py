@@ -179,24 +179,33 @@ class Service:
     def rollback(self, transaction: bytes) -> None:
         self.call("Rollback", transaction=transaction)
 
+    def fill_filter(self, made: Any, given: tuple[Any, ...]) -> None:
+        """Write a filter: (name, operator, value), or ("and" or "or", *filters)."""
+        if given[0] in ("and", "or") and (len(given) == 1 or isinstance(given[1], tuple)):
+            made.composite_filter.op = 1 + (given[0] == "or")
+            for part in given[1:]:
+                self.fill_filter(made.composite_filter.filters.add(), part)
+            return
+        name, operator, value = given
+        made.property_filter.property.name = name
+        made.property_filter.op = OPERATORS[operator]
+        made.property_filter.value.CopyFrom(self.value(value))
+
     def query(  # noqa: C901 - one line for each field
-        self, kind: str | None = "T", *filters: tuple[str, str, Any], **fields: Any
+        self, kind: str | None = "T", *filters: tuple[Any, ...], **fields: Any
     ) -> Any:
-        """Make a query: filters as (name, operator, value), orders as "name" or "-name"."""
+        """Make a query: filters that all hold, orders as "name" or "-name"."""
         query = message("Query")()
         if kind is not None:
             query.kind.add(name=kind)
         if filters:
-            query.filter.composite_filter.op = 1
-        for name, operator, given in filters:
-            made = query.filter.composite_filter.filters.add().property_filter
-            made.property.name = name
-            made.op = OPERATORS[operator]
-            made.value.CopyFrom(self.value(given))
+            self.fill_filter(query.filter, ("and", *filters))
         for name in fields.pop("order", ()):
             query.order.add(property={"name": name.lstrip("-")}, direction=1 + name.startswith("-"))
         for name in fields.pop("projection", ()):
             query.projection.add(property={"name": name})
+        for name in fields.pop("distinct", ()):
+            query.distinct_on.add(name=name)
         if fields.pop("keys_only", False):
             query.projection.add(property={"name": "__key__"})
         limit = fields.pop("limit", None)
@@ -230,7 +239,7 @@ class Service:
     def names(
         self,
         kind: str | None = "T",
-        *filters: tuple[str, str, Any],
+        *filters: tuple[Any, ...],
         namespace: str = "",
         transaction: bytes | None = None,
         **fields: Any,

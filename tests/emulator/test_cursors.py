@@ -87,11 +87,13 @@ def test_junk_is_no_cursor(ten, junk, refused):
         ten.batch(ten.query(start_cursor=junk))
 
 
-def test_a_torn_position_never_fails_inside(ten):
-    for order in (["a"], ["-a"], []):
+def test_a_torn_position_is_refused(ten, refused):
+    for order in (["a"], ["-a"], [], ["-__key__"]):
         cursor = ten.batch(ten.query(order=order)).entity_results[4].cursor
-        for cut in range(10, len(cursor)):
-            ten.batch(ten.query(order=order, start_cursor=cursor[:cut]))
+        for cut in range(11, len(cursor)):
+            for torn in ("start_cursor", "end_cursor"):
+                with refused("INVALID_ARGUMENT", "cursor"):
+                    ten.batch(ten.query(order=order, **{torn: cursor[:cut]}))
 
 
 def test_a_reversed_query_with_a_final_key_order_takes_the_cursor(ten):

@@ -427,17 +427,9 @@ def test_an_update_removes_what_the_old_value_found(service):
 
 def test_what_is_not_built_is_refused_by_name(service, refused):
     asked = [
-        service.query("T", ("a", "!=", 1)),
-        service.query("T", ("a", "not in", [1])),
-        service.query("T", ("a", ">", 1), ("b", ">", 1)),
-        service.query("T", ("__key__", "=", service.key("T", 1)), order=["a"]),
+        service.query(),
     ]
-    asked.append(service.query())
-    asked[-1].distinct_on.add(name="a")
-    asked.append(service.query())
     asked[-1].find_nearest.limit.value = 1
-    asked.append(service.query("T", ("a", "=", 1), ("a", "=", 2)))
-    asked[-1].filter.composite_filter.op = 2
     for query in asked:
         with refused("UNIMPLEMENTED"):
             service.results(query)
