@@ -1,8 +1,6 @@
 """The data file, with real processes where it matters."""
 
 import os
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -11,25 +9,6 @@ from pathlib import Path
 import pytest
 
 from emulator import datafile, inprocess, storage
-
-WRITER = """
-import sys
-from emulator import inprocess, messages
-channel = inprocess.Channel(inprocess.open_engine(sys.argv[1]))
-commit = channel.unary_unary("/google.datastore.v1.Datastore/Commit", None,
-                             messages.CommitResponse.FromString)
-number = int(sys.argv[2])
-while True:
-    request = messages.CommitRequest(project_id="test", mode=2)
-    for half in ("left", "right"):
-        entity = request.mutations.add().upsert
-        entity.key.partition_id.project_id = "test"
-        entity.key.path.add(kind=half, id=number)
-        entity.properties["n"].integer_value = number
-    commit(request)
-    print(number, flush=True)
-    number += 1
-"""
 
 COUNTER = """
 import sys
@@ -226,29 +205,6 @@ def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
     assert service.names(order=["a"]) == ["parent", "child"]
     service.put(service.key("T", "after"), a=3)
     engine.close()
-
-
-@pytest.mark.slow
-def test_acknowledged_commits_survive_kill_9_and_none_is_half_there(tmp_path, make_service):
-    chance = random.Random(20260117)
-    acknowledged = 0
-    for _ in range(6):
-        child = start(WRITER, tmp_path / "data", acknowledged + 1)
-        for _ in range(chance.randint(1, 60)):
-            acknowledged = int(child.stdout.readline())
-        child.send_signal(signal.SIGKILL)
-        seen = [int(line) for line in child.stdout.read().split("\n")[:-1]]
-        child.wait()
-        child.stdout.close()
-        acknowledged = max([acknowledged, *seen])
-        engine, service = opened(tmp_path / "data", make_service)
-        with engine:
-            left, right = (service.names(half) for half in ("left", "right"))
-            assert left == right
-            assert left[:acknowledged] == list(range(1, acknowledged + 1))
-            assert len(left) <= acknowledged + 1
-            assert service.names("left", order=["n"]) == left
-            acknowledged = len(left)
 
 
 @pytest.mark.slow
