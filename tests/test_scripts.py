@@ -222,7 +222,7 @@ case "$(basename "$0") $*" in
 esac
 exit 0
 """
-    TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "chromium")
+    TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "npm", "chromium")
 
     @pytest.fixture
     def folder(self, tmp_path):
@@ -238,7 +238,7 @@ exit 0
             assert found is not None
             (tmp_path / "bin").mkdir(exist_ok=True)
             (tmp_path / "bin" / name).symlink_to(found)
-        for name in ("rm", "id"):
+        for name in ("rm", "id", "cmp", "cp"):
             (tmp_path / "bin" / name).symlink_to(shutil.which(name))
         return tmp_path
 
@@ -268,7 +268,7 @@ exit 0
         assert ended.returncode == 0
         assert did == ["python -m pytest tests/one.py -k two words"]
 
-    @pytest.mark.parametrize("tool", ["node", "chromium"])
+    @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
     def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(self, folder, tool):
         (folder / ".venv" / "bin" / tool).unlink()
         ended, _ = self.gate(folder)
@@ -278,6 +278,18 @@ exit 0
         assert "passed" in summary
         in_ci, _ = self.gate(folder, CI="true")
         assert in_ci.returncode == 1
+
+    def test_the_client_library_for_node_is_installed_once(self, folder):
+        client = folder / "tests" / "emulator" / "clients" / "node"
+        (client / "node_modules").mkdir(parents=True)
+        (client / "package-lock.json").write_text("{}")
+        assert "npm ci" in " ".join(self.gate(folder)[1])
+        assert "npm ci" not in " ".join(self.gate(folder)[1])
+        (client / "package-lock.json").write_text('{"changed": 1}')
+        ended, did = self.gate(folder, FAILS="npm")
+        assert "npm ci" in " ".join(did)
+        assert "SKIPPED: npm ci failed" in ended.stdout
+        assert self.gate(folder, FAILS="npm", CI="true")[0].returncode == 1
 
     def test_a_skipped_test_fails_in_ci_unless_it_is_for_data_that_is_not_ours(self, folder):
         of_tools = "SKIPPED [1] tests/t.py:1: no such tool\n== 3 passed, 1 skipped in 0.1s =="

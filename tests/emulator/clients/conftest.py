@@ -1,0 +1,64 @@
+"""One suite, every client library, both doors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from emulator import inprocess, testing
+from tests.emulator.clients import datastore_driver, driver, ndb_driver, node_driver
+
+PYTHON = {"ndb": ndb_driver.Ndb, "google-cloud-datastore": datastore_driver.Datastore}
+CLIENTS = [(name, door) for name in PYTHON for door in ("in process", "gRPC")] + [("node", "gRPC")]
+
+Make = Callable[..., driver.Driver]
+
+
+def only(*libraries: str) -> pytest.MarkDecorator:
+    """Run a test with some of the libraries only."""
+    chosen = [each for each in CLIENTS if each[0] in libraries]
+    return pytest.mark.parametrize("make_driver", chosen, ids=map(" ".join, chosen), indirect=True)
+
+
+@pytest.fixture(scope="session")
+def start_node() -> Iterator[Callable[[], node_driver.Process]]:
+    """Starts the program for Node once, when the first test asks for it."""
+    started: list[node_driver.Process] = []
+
+    def start() -> node_driver.Process:
+        if not node_driver.is_installed():
+            pytest.skip("no client library for Node: scripts/test without arguments installs it")
+        if not started:
+            started.append(node_driver.Process())
+        return started[0]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture(params=CLIENTS, ids=[" ".join(each) for each in CLIENTS])
+def make_driver(
+    request: Any, engine: inprocess.Engine, start_node: Callable[[], node_driver.Process]
+) -> Iterator[Make]:
+    """Makes clients of one library through one door, each in a namespace of a database."""
+    library, door = request.param
+    with testing.running_server(engine) as address, grpc.insecure_channel(address) as remote:
+
+        def make(namespace: str = "", database: str = "") -> driver.Driver:
+            scope = ("test", namespace, database)
+            if library == "node":
+                return node_driver.Node(start_node(), address, *scope)
+            channel = inprocess.Channel(engine) if door == "in process" else remote
+            return PYTHON[library](channel, *scope)
+
+        yield make
+
+
+@pytest.fixture
+def client(make_driver: Make) -> driver.Driver:
+    """A client of the default namespace and database."""
+    return make_driver()

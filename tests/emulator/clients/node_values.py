@@ -1,0 +1,58 @@
+"""Values as they travel to Node and back.
+
+Owns the JSON form: {"type": ..., "value": ...}. Integers and doubles are text, for JSON's numbers
+hold neither all integers nor NaN.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+from typing import Any
+
+from tests.emulator.clients import driver
+
+_JS_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def encoded(value: Any) -> dict[str, Any]:
+    """Return the JSON form of a plain value."""
+    for kind, name, encode in _ENCODERS:
+        if isinstance(value, kind):
+            return {"type": name, "value": encode(value)}
+    return {"type": "plain", "value": value}
+
+
+def decoded(given: dict[str, Any]) -> Any:
+    """Return the plain value of a JSON form."""
+    decode = _DECODERS.get(given["type"])
+    return given["value"] if decode is None else decode(given["value"])
+
+
+def _object(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: encoded(each) for name, each in value.items()}
+
+
+# The first type that fits: a bool is an int too, a point is a tuple.
+_ENCODERS: tuple[tuple[type, str, Any], ...] = (
+    (bool, "bool", lambda value: value),
+    (int, "int", str),
+    (float, "double", lambda value: _JS_NUMBERS.get(str(value), repr(value))),
+    (bytes, "bytes", lambda value: base64.b64encode(value).decode()),
+    (dt.datetime, "time", dt.datetime.isoformat),
+    (driver.Point, "point", list),
+    (driver.Path, "key", lambda value: value.parts),
+    (list, "array", lambda value: [encoded(each) for each in value]),
+    (dict, "entity", _object),
+)
+
+_DECODERS: dict[str, Any] = {
+    "int": int,
+    "double": float,
+    "bytes": base64.b64decode,
+    "time": dt.datetime.fromisoformat,
+    "point": lambda value: driver.Point(*value),
+    "key": lambda value: driver.Path(tuple(value)),
+    "array": lambda value: [decoded(each) for each in value],
+    "entity": lambda value: {name: decoded(each) for name, each in value.items()},
+}

@@ -1,0 +1,334 @@
+"""What every client library must see, whichever door it comes through.
+
+The libraries are driven through `driver.Driver`, so each claim stands here once. Where a library
+merges or retries on its own, these tests hold for what its caller sees.
+"""
+
+import datetime as dt
+import math
+
+import pytest
+
+from tests.emulator.clients.conftest import only
+from tests.emulator.clients.driver import (
+    Asked,
+    Both,
+    Either,
+    Path,
+    Point,
+    Row,
+    Where,
+    refused,
+    status_of,
+)
+
+WHEN = dt.datetime(2020, 1, 2, 3, 4, 5, 678_000, dt.UTC)
+VALUES = {
+    "yes": True,
+    "no": False,
+    "small": 0,
+    "largest": 2**63 - 1,
+    "smallest": -(2**63),
+    "half": 1.5,
+    "whole": 3.0,
+    "infinite": math.inf,
+    "text": "é\x00\U0001f600",
+    "empty": "",
+    "raw": b"\x00\xff",
+    "when": WHEN,
+    "where": Point(-90.0, 180.0),
+    "link": Path(("Other", "x", "T", 7)),
+    "list": [1, 2, 2],
+    "nested": {"x": 1, "y": "z"},
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_comes_back_as_it_was_put(client, name):
+    client.put(("T", "a"), v=VALUES[name])
+    (row,) = client.get(("T", "a"))
+    assert row == Row(("T", "a"), {"v": VALUES[name]})
+    assert type(row.properties["v"]) is type(VALUES[name])
+
+
+@only("google-cloud-datastore", "node")  # NDB's generic properties read null as nothing
+@pytest.mark.parametrize("value", [None, [1, "a", None], []])
+def test_null_comes_back_as_null(client, value):
+    client.put(("T", "a"), v=value)
+    assert client.get(("T", "a")) == [Row(("T", "a"), {"v": value})]
+
+
+@pytest.mark.parametrize("number", [math.nan, -0.0])
+def test_a_number_that_is_not_equal_to_itself_comes_back(client, number):
+    client.put(("T", "a"), v=number)
+    found = client.get(("T", "a"))[0].properties["v"]
+    assert math.isnan(found) if math.isnan(number) else math.copysign(1, found) == -1
+
+
+def test_a_new_entity_gets_an_id_of_sixteen_digits(client):
+    first, second = (client.put(("Parent", "p", "T"), v=1) for _ in range(2))
+    assert first[:3] == second[:3] == ("Parent", "p", "T")
+    assert first[3] != second[3]
+    assert {len(str(path[3])) for path in (first, second)} == {16}
+    assert client.get(first) == [Row(first, {"v": 1})]
+
+
+def test_allocated_ids_are_distinct_and_name_nothing(client):
+    paths = client.allocate(("T",), 20)
+    assert len(set(paths)) == 20
+    assert client.get(*paths) == []
+
+
+def test_several_entities_are_read_and_missing_ones_left_out(client):
+    for name in ("a", "b"):
+        client.put(("T", name), v=name)
+    found = client.get(("T", "a"), ("T", "none"), ("T", "b"))
+    assert sorted(row.path for row in found) == [("T", "a"), ("T", "b")]
+
+
+def test_a_deleted_entity_is_gone_from_lookups_and_queries(client):
+    client.put(("T", "a"), v=1)
+    client.delete(("T", "a"), ("T", "never there"))
+    assert client.get(("T", "a")) == []
+    assert client.query(Asked("T")).rows == []
+
+
+def fill(client):
+    """Store a to e: a to d have v = 0..3, e has none; tags overlap."""
+    for number, name in enumerate("abcd"):
+        client.put(("T", name), v=number, even=number % 2 == 0, tag=[number, number + 1])
+    client.put(("T", "e"), other=1)
+
+
+def names(page):
+    """Return the names of the results in order."""
+    return "".join(path[-1] for path in page.paths)
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (Where("v", "=", 2), "c"),
+        (Where("v", "<", 2), "ab"),
+        (Where("v", "<=", 2), "abc"),
+        (Where("v", ">", 1), "cd"),
+        (Where("v", ">=", 1), "bcd"),
+        (Where("v", "!=", 1), "acd"),
+        (Where("v", "IN", [3, 1, 7]), "bd"),
+        (Where("v", "NOT_IN", [3, 1, 7]), "ac"),
+        (Where("tag", "=", 2), "bc"),
+        (Both((Where("tag", "=", 2), Where("tag", "=", 3))), "c"),
+        (Both((Where("v", ">", 0), Where("v", "<", 3))), "bc"),
+        (Both((Where("even", "=", value=True), Where("tag", "=", 3))), "c"),
+        (Either((Where("v", "=", 3), Where("v", "=", 0))), "ad"),
+        (Either((Where("tag", "=", 1), Where("even", "=", value=False))), "abd"),
+        (Where("v", "=", 1.0), ""),
+    ],
+    ids=str,
+)
+def test_a_filter_finds_what_it_names(client, where, found):
+    fill(client)
+    assert "".join(sorted(names(client.query(Asked("T", where))))) == found
+
+
+def test_orders_leave_out_who_lacks_the_property(client):
+    fill(client)
+    assert names(client.query(Asked("T", order=("v",)))) == "abcd"
+    assert names(client.query(Asked("T", order=("-v",)))) == "dcba"
+    assert names(client.query(Asked("T"))) == "abcde"
+
+
+def test_values_of_all_types_have_one_order(client):
+    ordered = [None, -5, 3, False, True, "", "B", "a", -1.5, 1.5, Point(1.0, 2.0), Path(("K", 1))]
+    for number, value in enumerate(ordered):
+        client.put(("T", number + 1), v=value)
+    expected = list(range(1, len(ordered) + 1))
+    assert [path[-1] for path in client.query(Asked("T", order=("v",))).paths] == expected
+    assert [path[-1] for path in client.query(Asked("T", order=("-v",))).paths] == expected[::-1]
+
+
+def test_an_ancestor_query_finds_the_ancestor_and_all_below(client):
+    for path in (("T", "r"), ("T", "r", "T", "s"), ("T", "r", "T", "s", "T", "t"), ("T", "x")):
+        client.put(path, v=1)
+    assert names(client.query(Asked("T", ancestor=("T", "r")))) == "rst"
+    assert names(client.query(Asked(None, ancestor=("T", "r", "T", "s")))) == "st"
+
+
+def test_an_unindexed_value_is_kept_and_not_found(client):
+    client.put_unindexed(("T", "a"), ["v"], v="x" * 2000, w=1)
+    assert client.get(("T", "a"))[0].properties == {"v": "x" * 2000, "w": 1}
+    assert client.query(Asked("T", order=("v",))).rows == []
+    assert client.query(Asked("T", Where("w", "=", 1))).paths == [("T", "a")]
+
+
+def test_an_indexed_text_beyond_1500_bytes_is_refused(client):
+    client.put(("T", "a"), v="x" * 1500)
+    with refused("INVALID_ARGUMENT"):
+        client.put(("T", "b"), v="é" * 751)
+    assert client.get(("T", "b")) == []
+
+
+def test_keys_only_results_have_no_properties(client):
+    fill(client)
+    page = client.query(Asked("T", projection=("__key__",)))
+    assert page.rows == [Row(("T", name), {}) for name in "abcde"]
+
+
+def test_a_projection_gives_one_result_for_each_value(client):
+    client.put(("T", "a"), tag=[2, 1], v=WHEN)
+    client.put(("T", "b"), tag=[3], v=WHEN)
+    page = client.query(Asked("T", projection=("tag",), order=("tag",)))
+    assert [(row.path[-1], row.properties["tag"]) for row in page.rows] in (
+        [("a", 1), ("a", 2), ("b", 3)],
+        [("a", [1]), ("a", [2]), ("b", [3])],  # NDB says it the way the property is declared
+    )
+    dates = client.query(Asked("T", projection=("v",), order=("v",))).rows
+    assert len(dates) == 2
+
+
+def test_distinct_keeps_the_first_of_each_value(client):
+    for name, v in (("a", 1), ("b", 2), ("c", 1), ("d", 2)):
+        client.put(("T", name), v=v)
+    page = client.query(Asked("T", projection=("v",), distinct=("v",), order=("v",)))
+    assert [row.properties["v"] for row in page.rows] == [1, 2]
+
+
+def test_pages_meet_every_entity_once_while_others_come_and_go(client):
+    for number in range(25):
+        client.put(("T", number + 1), v=number)
+    seen = []
+    page = client.query(Asked("T", order=("v",), limit=10))
+    while page.rows:
+        seen += [row.properties["v"] for row in page.rows]
+        if page.is_end:
+            break
+        client.put(("T", 1000), v=-1)  # before every cursor
+        client.delete(page.paths[-1])
+        page = client.query(Asked("T", order=("v",), limit=10, cursor=page.cursor))
+    assert seen == list(range(25))
+
+
+def test_an_offset_skips_results(client):
+    fill(client)
+    assert names(client.query(Asked("T", order=("v",), offset=1, limit=2))) == "bc"
+    assert names(client.query(Asked("T", order=("v",), offset=9, limit=2))) == ""
+
+
+def test_a_query_of_many_batches_is_read_whole(client):
+    for number in range(700):
+        client.put(("T", number + 1), v=number)
+    assert len(client.query(Asked("T")).rows) == 700
+
+
+def test_a_count_counts(client):
+    fill(client)
+    assert client.aggregate(Asked("T"), "count") == 5
+    assert client.aggregate(Asked("T", Where("v", ">", 0)), "count") == 3
+
+
+@only("google-cloud-datastore", "node")  # NDB has no sums
+def test_sums_and_averages_are_of_the_numbers(client):
+    fill(client)
+    client.put(("T", "f"), v="no number")
+    assert client.aggregate(Asked("T"), "sum", "v") == 6
+    assert client.aggregate(Asked("T"), "avg", "v") == 1.5
+    assert client.aggregate(Asked("None"), "sum", "v") == 0
+    # The Python library reads the null as 0.0.
+    assert client.aggregate(Asked("None"), "avg", "v") in (None, 0.0)
+
+
+def test_a_query_without_its_index_is_refused(client):
+    fill(client)
+    with refused("FAILED_PRECONDITION"):
+        client.query(Asked("T", Where("v", "=", 1), order=("other",)))
+
+
+def test_namespaces_and_databases_are_apart(make_driver):
+    drivers = [make_driver(*scope) for scope in (("", ""), ("n", ""), ("", "d"), ("n", "d"))]
+    for number, each in enumerate(drivers):
+        each.put(("T", "a"), v=number)
+    for number, each in enumerate(drivers):
+        assert each.get(("T", "a")) == [Row(("T", "a"), {"v": number})]
+        assert each.query(Asked("T", Where("v", "=", number))).paths == [("T", "a")]
+        assert each.query(Asked("T", Where("v", "!=", number))).rows == []
+
+
+def test_a_transaction_changes_all_or_nothing(client):
+    def change(work):
+        work.put(("T", "a"), v=1)
+        work.put(("T", "b"), v=2)
+
+    def fail(work):
+        work.put(("T", "a"), v=9)
+        work.delete(("T", "b"))
+        raise LookupError
+
+    client.transaction(change)
+    with pytest.raises(LookupError):
+        client.transaction(fail)
+    found = sorted(client.get(("T", "a"), ("T", "b")))
+    assert found == [Row(("T", "a"), {"v": 1}), Row(("T", "b"), {"v": 2})]
+
+
+def test_a_transaction_that_is_tried_again_counts_right(client, near):
+    client.put(("T", "a"), v=0)
+    attempts = []
+
+    def increment(work):
+        (row,) = work.get(("T", "a"))
+        if not attempts:
+            near.put(near.key("T", "a"), v=10)
+        attempts.append(row.properties["v"])
+        work.put(("T", "a"), v=row.properties["v"] + 1)
+
+    with refused("ABORTED"):
+        client.transaction(increment)
+    client.transaction(increment)
+    assert attempts == [0, 10]
+    assert client.get(("T", "a"))[0].properties == {"v": 11}
+
+
+def test_a_phantom_aborts_a_transaction(client, near):
+    def change(work):
+        found = work.query(Asked("T", Where("v", "=", 1)))
+        if not found.rows:
+            near.put(near.key("T", "new"), v=1)
+        work.put(("Sum", "s"), v=len(found.rows))
+
+    with refused("ABORTED"):
+        client.transaction(change)
+    client.transaction(change)
+    assert client.get(("Sum", "s"))[0].properties == {"v": 1}
+
+
+def test_a_transaction_reads_one_snapshot(client, near):
+    for name in "ab":
+        client.put(("T", name), v=0)
+
+    def read(work):
+        (first,) = work.get(("T", "a"))
+        near.put(near.key("T", "a"), v=1)
+        near.put(near.key("T", "b"), v=1)
+        (second,) = work.get(("T", "b"))
+        return first.properties["v"], second.properties["v"], len(work.query(Asked("T")).rows)
+
+    assert client.transaction(read, is_read_only=True) == (0, 0, 2)
+
+
+def test_a_read_only_transaction_may_not_write(client):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - some libraries refuse it themselves
+        client.transaction(lambda work: work.put(("T", "a"), v=1), is_read_only=True)
+    if not isinstance(caught.value, (ValueError, RuntimeError)):
+        assert status_of(caught.value) in ("INVALID_ARGUMENT", "no status")
+    assert client.get(("T", "a")) == []
+
+
+@only("node")  # the others only upsert complete keys
+def test_inserts_and_updates_mind_what_is_there(client):
+    with refused("NOT_FOUND"):
+        client.update(("T", "a"), v=1)
+    client.insert(("T", "a"), v=1)
+    with refused("ALREADY_EXISTS"):
+        client.insert(("T", "a"), v=2)
+    client.update(("T", "a"), v=3)
+    assert client.get(("T", "a"))[0].properties == {"v": 3}
