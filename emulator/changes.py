@@ -21,6 +21,12 @@ _PAGE = 1000  # entities that a new index is filled from at a time
 _FORGET = 4  # rows of history that every commit may delete, beyond those that it must
 
 
+def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
+    """Delete all history that ended before a version."""
+    connection.execute("DELETE FROM history WHERE until <= ?", (horizon,))
+    connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
+
+
 class Writer(rows.Reader):
     """Changes the file inside the one write transaction. Sees its own changes."""
 
@@ -139,15 +145,8 @@ class Writer(rows.Reader):
     def _entries(
         self, partition: keys.Partition, path: bytes, entity: messages.Entity
     ) -> dict[tuple[bytes, bytes], int]:
-        """Return the entries of an entity, each with whether the index holds more of them."""
         kind = entity.key.path[-1].kind
-        indexed = indexes.indexed_values(entity, partition)
-        composites = self.definitions.by_kind.get(kind, ())
-        found = {}
-        for index, listed in indexes.all_entries(kind, path, indexed, composites):
-            is_multiple = int(len(listed) > 1)
-            for entry in listed:
-                found[index.code, entry] = is_multiple
+        found = indexes.membership(entity, partition, path, self.definitions.by_kind.get(kind, ()))
         if len(found) > indexes.MAX_ENTRIES:
             raise errors.InvalidArgument(
                 f"The entity has more than {indexes.MAX_ENTRIES} index entries."

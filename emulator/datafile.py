@@ -2,7 +2,7 @@
 
 Owns what a connection is set to, the creation and the upgrade of a file, and what SQLite's errors
 mean to a caller. A file that is not the engine's, is damaged where it shows, or is of a newer
-format is refused by its name. Damage further in shows when it is read, or to `maintenance.check`:
+format is refused by its name. Damage further in shows when it is read, or to `inspection`:
 looking for it at every open would cost as much as reading everything.
 
 What must stay true: creation and upgrade are one SQLite transaction each, so a kill in the middle
@@ -50,10 +50,14 @@ def connect(
         check_same_thread=False,
         cached_statements=64,
     )
-    connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-    connection.execute("PRAGMA fullfsync = 1")  # on macOS fsync alone does not reach the disk
-    connection.execute(f"PRAGMA cache_size = -{cache_kib}")
-    connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+    try:
+        connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+        connection.execute("PRAGMA fullfsync = 1")  # on macOS fsync does not reach the disk
+        connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+    except BaseException:  # the first of them reads the file
+        connection.close()
+        raise
     return connection
 
 
@@ -69,23 +73,23 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
         while True:
             before = _inode(path)
             with contextlib.closing(connect(path, durability)) as connection:
-                _prepare(connection, path, now)
-            # A restore may have put another file in this one's place while we waited for its lock.
-            if before in (None, _inode(path)):
-                break
+                found = found_format(connection, path)
+                # A restore may have put another file in this one's place while we waited for it.
+                if before in (None, _inode(path)):
+                    _prepare(connection, path, now, found)
+                    break
         if before is None and durability is Durability.DURABLE:
             sync_folder(path)
 
 
-def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int]) -> None:
-    found = _format(connection, path)
+def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], found: int) -> None:
     if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
         raise errors.FailedPrecondition(f"{path} lies where SQLite can keep no write-ahead log.")
     if found == rows.FORMAT:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = _format(connection, path)  # again: another process may have been faster
+        found = found_format(connection, path)  # again: another process may have been faster
         if not found:
             rows.create_tables(connection, now(), int.from_bytes(os.urandom(7), "big"))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -97,7 +101,7 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int]) 
             connection.rollback()
 
 
-def _format(connection: sqlite3.Connection, path: str) -> int:
+def found_format(connection: sqlite3.Connection, path: str) -> int:
     """Return a file's format, 0 for an empty one, if this engine can read it."""
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]

@@ -190,3 +190,16 @@ def all_entries(
         found = entries(index, path, indexed)
         if found:
             yield index, found
+
+
+def membership(
+    entity: messages.Entity, partition: keys.Partition, path: bytes, composites: Iterable[Index]
+) -> dict[tuple[bytes, bytes], int]:
+    """Return an entity's entries as (code, entry), and whether each is one of several there."""
+    kind = entity.key.path[-1].kind
+    found = {}
+    for index, listed in all_entries(kind, path, indexed_values(entity, partition), composites):
+        is_multiple = int(len(listed) > 1)
+        for entry in listed:
+            found[index.code, entry] = is_multiple
+    return found

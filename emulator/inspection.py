@@ -1,0 +1,157 @@
+"""Inspection: whether a data file is what the engine would have written.
+
+Owns the one check of everything: SQLite's own of its pages, and ours of the rows: each entity
+against its checksum and its key, its index entries computed again and compared with those stored,
+entries without an entity, versions and history. It reads one snapshot, so engines may write on, and
+keeps a page of entities in memory. It mends nothing: a backup does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulator import datafile, errors, indexes, keys, readsets, rows
+
+MAX_LISTED = 100  # problems that are described; all are counted
+_PAGE = 1000  # entities held at a time
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found in a file. `problems` describes the first ones; `wrong` counts all."""
+
+    path: str
+    entities: int = 0
+    entries: int = 0
+    revisions: int = 0
+    wrong: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def note(self, problem: str) -> None:
+        """Count a problem, and describe it unless there are too many."""
+        self.wrong += 1
+        if len(self.problems) < MAX_LISTED:
+            self.problems.append(problem)
+
+    def __str__(self) -> str:
+        counts = (
+            f"{self.path}: {self.entities} entities, {self.entries} index entries, "
+            f"{self.revisions} revisions in the history, {self.wrong} problems"
+        )
+        return "\n".join([counts, *self.problems])
+
+
+def check(path: str | os.PathLike[str]) -> Report:
+    """Check a data file of this engine's format and report what is wrong with it.
+
+    Raises:
+        errors.FailedPrecondition: it cannot be opened, or is not of this engine's format.
+    """
+    name = os.fspath(path)
+    report = Report(name)
+    if not Path(name).is_file():
+        raise errors.FailedPrecondition(f"There is no data file {name}.")
+    with datafile.translated_at_opening(name):
+        connection = datafile.connect(name, datafile.Durability.DURABLE)
+        with contextlib.closing(connection):
+            if datafile.found_format(connection, name) != rows.FORMAT:
+                raise errors.FailedPrecondition(
+                    f"{name} is not of format {rows.FORMAT}: an engine that opens it upgrades it."
+                )
+            connection.execute("BEGIN")
+            try:
+                _check_pages(connection, report)
+                _Inspection(connection, report).run()
+            except sqlite3.DatabaseError as fault:
+                report.note(f"reading stopped: {fault}")
+    return report
+
+
+def _check_pages(connection: sqlite3.Connection, report: Report) -> None:
+    for (line,) in connection.execute(f"PRAGMA integrity_check({MAX_LISTED})"):
+        if line != "ok":
+            report.note(f"SQLite: {line}")
+
+
+class _Inspection:
+    """The check of the rows of one snapshot."""
+
+    def __init__(self, connection: sqlite3.Connection, report: Report) -> None:
+        self._connection = connection
+        self._report = report
+        self._reader = rows.Reader(connection, rows.load_definitions)
+        self._ids: dict[readsets.IndexName, int] = {
+            (partition, code): index_id
+            for index_id, partition, code in connection.execute(
+                "SELECT id, partition, code FROM indexes"
+            )
+        }
+
+    def run(self) -> None:
+        for entity_id, key, proto, version, crc in self._entities():
+            self._report.entities += 1
+            where = f"entity {entity_id}"
+            if crc is not None and crc != zlib.crc32(proto):
+                self._report.note(f"{where} has another checksum than when it was written")
+            if version > self._reader.version:
+                self._report.note(f"{where} is newer than the last commit")
+            try:
+                self._check_entity(entity_id, key, proto)
+            except (errors.DatastoreError, ValueError, IndexError) as fault:
+                self._report.note(f"{where} cannot be read: {fault}")
+        self._check_counts()
+        self._check_history()
+
+    def _entities(self) -> Iterator[tuple[int, bytes, bytes, int, int | None]]:
+        after = -1
+        while page := self._connection.execute(
+            "SELECT id, key, proto, version, crc FROM entities WHERE id > ? ORDER BY id LIMIT ?",
+            (after, _PAGE),
+        ).fetchall():
+            yield from page
+            after = page[-1][0]
+
+    def _check_entity(self, entity_id: int, key: bytes, proto: bytes) -> None:
+        entity = rows.parse(proto)
+        partition, path = keys.decode(key)
+        if keys.encode(keys.partition_of(entity.key, partition), entity.key) != key:
+            self._report.note(f"entity {entity_id} is stored under another key than its own")
+        composites = self._reader.definitions.by_kind.get(entity.key.path[-1].kind, ())
+        wanted = indexes.membership(entity, partition, path, composites)
+        for (code, entry), is_multiple in wanted.items():
+            found = self._connection.execute(
+                "SELECT entity_id, is_multiple FROM index_entries WHERE index_id = ? AND entry = ?",
+                (self._ids.get((partition.encoded, code)), entry),
+            ).fetchone()
+            if found == (entity_id, is_multiple):
+                self._report.entries += 1
+                continue
+            what = "missing" if found is None else "wrong"
+            self._report.note(f"entity {entity_id}: its entry in {indexes.decode(code)} is {what}")
+
+    def _check_counts(self) -> None:
+        """Every entry that an entity should have was counted: more are nobody's."""
+        (stored,) = self._connection.execute("SELECT count(*) FROM index_entries").fetchone()
+        if stored != self._report.entries:
+            self._report.note(
+                f"{stored} index entries are stored, and {self._report.entries} of them belong to "
+                "an entity as it is"
+            )
+
+    def _check_history(self) -> None:
+        revisions = self._connection.execute("SELECT id, key, proto, version, until FROM history")
+        for revision_id, key, proto, version, until in revisions:
+            self._report.revisions += 1
+            try:
+                keys.decode(key)
+                rows.parse(proto)
+            except (errors.DatastoreError, ValueError) as fault:
+                self._report.note(f"revision {revision_id} cannot be read: {fault}")
+            if not version < until <= self._reader.version:
+                self._report.note(f"revision {revision_id} is of no time")
