@@ -118,6 +118,41 @@ class Writer(rows.Reader):
         """Never give out the id of a key."""
         self._connection.execute("INSERT OR IGNORE INTO reserved VALUES (?)", (key,))
 
+    def clear(
+        self, project: str | None = None, database: str | None = None, namespace: str | None = None
+    ) -> None:
+        """Remove all entities, or those whose partition has the named parts."""
+        wanted = (project, database, namespace)
+        if wanted == (None, None, None):
+            self._clear_all()
+            return
+        for partition in self.partitions():
+            parts = (partition.project, partition.database, partition.namespace)
+            if all(one in (None, other) for one, other in zip(wanted, parts, strict=True)):
+                self._clear_partition(partition)
+
+    def _clear_all(self) -> None:
+        for table in ("entities", "index_entries", "indexes", "history", "reserved"):
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+        self._kept_since = self.commit_version
+        # The ids of indexes are free again: nobody, in this process or another, may use those
+        # that were known.
+        self._connection.execute("UPDATE store SET generation = generation + 1")
+        self.definitions = rows.Definitions(self.state.generation, self.definitions.composites)
+        self.new_ids.clear()
+        self._entry_changes.clear()
+
+    def _clear_partition(self, partition: keys.Partition) -> None:
+        low, high = partition.encoded, partition.encoded + keys.ABOVE
+        while found := self._connection.execute(
+            "SELECT key, id, proto, version, created, meta FROM entities "
+            "WHERE key >= ? AND key < ? ORDER BY key LIMIT ?",
+            (low, high, _PAGE),
+        ).fetchall():
+            for key, *stored in found:
+                self.delete(partition, key[len(partition.encoded) :], rows.Stored(*stored))
+            self._write_entries()
+
     def save_state(self) -> None:
         """Write what was gathered, the version and the next id: the last before the commit."""
         self._write_entries()
@@ -200,6 +235,9 @@ class Writer(rows.Reader):
         known = {index.code for index in self.definitions.composites}
         if codes == known:
             return
+        # No data changes, so no version is used up: a transaction may move on to a snapshot that
+        # has the new index, and is not aborted for entries that were only filled in.
+        self.commit_version = self.state.version
         execute = self._connection.execute
         for code in known - codes:
             execute(

@@ -8,14 +8,16 @@ DatastoreError; anything else that escapes is a fault of the engine, logged and 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import Self, cast
 
 from emulator import (
     aggregations,
+    autoindex,
     datafile,
     entities,
     errors,
@@ -37,6 +39,7 @@ from emulator import (
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_LOOKUP_KEYS = 1000
 MAX_ALLOCATED = 500
+_QUERIES = frozenset({"RunQuery", "RunAggregationQuery"})
 _TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
 _NO_MORE_RESULTS = 3
 
@@ -57,6 +60,9 @@ class Engine:
 
     def __init__(self, store: storage.Storage, clock: Callable[[], float]) -> None:
         self._storage = store
+        self.clock = clock
+        # Strict without: index.yaml alone says which queries are served.
+        self.auto_indexes: autoindex.Autoindex | None = None
         self._transactions = transactions.Transactions(store, clock)
         self._faults: faults.Plan | None = None
         self.meter = meter.Meter()
@@ -83,6 +89,26 @@ class Engine:
         self.install_faults(None)
         self._transactions.close()
         self._storage.close()
+
+    @property
+    def storage(self) -> storage.Storage:
+        """The data file, for what looks at it or changes it besides the API."""
+        return self._storage
+
+    def reset(
+        self,
+        *,
+        project: str | None = None,
+        database: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Remove all entities, or those of the named parts, and end all transactions.
+
+        Composite indexes stay defined, and ids that were given out are not given out again.
+        """
+        self._transactions.close()
+        with self._storage.write() as writer:
+            writer.clear(project, database, namespace)
 
     def forget_parent(self) -> None:
         """Start afresh in a forked child."""
@@ -123,7 +149,7 @@ class Engine:
         if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            answer = self._methods[method](request)
+            answer = self._run(method, request)
         except errors.DatastoreError:
             raise
         except Exception as fault:
@@ -134,6 +160,19 @@ class Engine:
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
         self.meter.count_bytes(size, len(answer))
         return answer
+
+    def _run(self, method: str, request: messages.Request) -> bytes:
+        if self.auto_indexes is None or method not in _QUERIES:
+            return self._methods[method](request)
+        name = cast("messages.QueryRequest", request).read_options.transaction
+
+        def renew() -> None:
+            if name:
+                partition = _partition(request)
+                self._transactions.renew(name, (partition.project, partition.database))
+
+        answer = functools.partial(self._methods[method], request)
+        return self.auto_indexes.serve(self._storage, answer, renew)
 
     def _lookup(self, request: messages.LookupRequest) -> bytes:
         default = _partition(request)

@@ -17,6 +17,7 @@ import functools
 import itertools
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ from emulator import errors, keys, messages, values
 
 KEY = "__key__"
 MAX_ENTRIES = 20_000  # of one entity, in all indexes together
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WORDS = frozenset({"yes", "no", "true", "false", "on", "off", "null"})  # YAML: no texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,19 @@ def read_yaml(path: str | os.PathLike[str]) -> tuple[Index, ...]:
     Raises:
         errors.InvalidArgument: the file is not an index.yaml.
     """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise errors.InvalidArgument(f"{path} is not UTF-8: {error}") from error
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Index, ...]:
+    """Return the composite indexes that an index.yaml's text names; `path` is for the errors."""
     import yaml  # noqa: PLC0415 - a quarter of the start-up time, and most engines need it not
 
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise errors.InvalidArgument(f"{path} is not YAML: {error}") from error
     try:
@@ -114,16 +126,26 @@ def _from_yaml(entry: dict[str, object]) -> Index:
 
 def to_yaml(index: Index) -> str:
     """Return the index.yaml entry of an index."""
-    lines = [f"- kind: {index.kind}"]
+    lines = [f"- kind: {_scalar(index.kind)}"]
     if index.has_ancestor:
         lines.append("  ancestor: yes")
     lines.append("  properties:")
     key = ((KEY, True),) if index.is_key_descending else ()
     for name, is_descending in (*index.properties, *key):
-        lines.append(f"  - name: {name}")
+        lines.append(f"  - name: {_scalar(name)}")
         if is_descending:
             lines.append("    direction: desc")
     return "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """Write a text as YAML reads it back: most names need no quotes."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    parts = (
+        each if each.isprintable() and each not in '"\\' else f"\\U{ord(each):08x}" for each in text
+    )
+    return f'"{"".join(parts)}"'
 
 
 def indexed_values(entity: messages.Entity, partition: keys.Partition) -> dict[str, list[bytes]]:

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 
 import grpc
 
-from emulator import datafile, errors, faults, messages, storage
+from emulator import autoindex, datafile, errors, faults, messages, storage
 from emulator import engine as engines
 from emulator import history as _history
 from emulator import indexes as _indexes
@@ -34,6 +34,7 @@ def open_engine(
     path: str | os.PathLike[str] | None,
     *,
     indexes: str | os.PathLike[str] | None = None,
+    auto_indexes: autoindex.Autoindex | None = None,
     clock: Callable[[], float] = time.time,
     durability: Literal["durable", "fast"] = "durable",
     history: int = _history.MAX_AGE,
@@ -43,6 +44,8 @@ def open_engine(
     Args:
         path: the data file; SQLite keeps two more beside it. Several processes may share it.
         indexes: an index.yaml. Its composite indexes replace those of the file. None leaves them.
+        auto_indexes: defines what queries lack, and its file stands in for `indexes`. None is
+            strict: such queries are refused.
         clock: returns seconds since 1970.
         durability: "fast" does not wait for the disk: a commit survives a crash of the process,
             but a loss of power may lose the file. For tests.
@@ -54,6 +57,8 @@ def open_engine(
         errors.InvalidArgument: the index.yaml cannot be read.
     """
     composites = None if indexes is None else _indexes.read_yaml(indexes)
+    if auto_indexes is not None:
+        composites = auto_indexes.read()
     store = storage.Storage(
         path,
         composites,
@@ -61,7 +66,9 @@ def open_engine(
         durability=datafile.Durability(durability),
         history_seconds=history,
     )
-    return Engine(store, clock)
+    engine = Engine(store, clock)
+    engine.auto_indexes = auto_indexes
+    return engine
 
 
 class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in stubs only

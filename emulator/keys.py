@@ -23,6 +23,7 @@ from emulator import errors, messages
 
 ELEMENT = b"\x10"
 PATH_END = b"\x00"
+ABOVE = b"\xff"  # behind every path
 _ID = b"\x20"
 _NAME = b"\x30"
 _TEXT_END = b"\x00\x01"

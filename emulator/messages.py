@@ -59,6 +59,7 @@ REQUESTS = {
     "AllocateIds": AllocateIdsRequest,
     "ReserveIds": ReserveIdsRequest,
 }
+RESPONSES = {name: _message_class(f"{name}Response") for name in REQUESTS}
 
 
 def varint(number):

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 
 from google.protobuf import message
 
-from emulator import errors, indexes, messages, readsets
+from emulator import errors, indexes, keys, messages, readsets
 
 FORMAT = 2
 
@@ -237,6 +237,11 @@ class Reader:
             (self.index_id(name), entry, version),
         )
         return found.fetchone() is not None
+
+    def partitions(self) -> list[keys.Partition]:
+        """Return all partitions that ever held an entity, in order."""
+        found = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
+        return [keys.decode(encoded)[0] for (encoded,) in found]
 
 
 DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]

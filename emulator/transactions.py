@@ -103,6 +103,25 @@ class Transactions:
             transaction.snapshot = self._storage.begin_snapshot()
         return transaction.snapshot
 
+    def renew(self, name: bytes, scope: tuple[str, str]) -> None:
+        """Move a transaction to a snapshot that has an index which was just made.
+
+        Raises:
+            errors.Aborted: data have changed since its first read, so its snapshot must stay.
+        """
+        with self.using(name, scope) as transaction:
+            old = transaction.snapshot
+            if old is None:
+                return
+            new = self._storage.begin_snapshot()
+            if new.version == old.version:
+                transaction.snapshot = new
+                self._storage.end_snapshot(old)
+                return
+            self._storage.end_snapshot(new)
+            self.end(transaction, Outcome.ABORTED)
+            raise errors.Aborted("An index was made for this query. Run the transaction again.")
+
     def end(self, transaction: Transaction, outcome: Outcome) -> None:
         """End a transaction, once, and release its snapshot. The caller holds its lock."""
         with self._lock:

@@ -9,8 +9,7 @@ import sys
 import grpc
 import pytest
 
-import emulator.__main__
-from emulator import inprocess, server, testing
+from emulator import cli, inprocess, server, testing
 
 
 @contextlib.contextmanager
@@ -48,16 +47,19 @@ def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service
 
 def test_pessimistic_concurrency_is_not_available_yet(capsys):
     arguments = ["--port", "0", "--in-memory", "--concurrency", "pessimistic"]
-    assert emulator.__main__.main(arguments) == 2
+    assert cli.main(arguments) == 2
     assert "not available yet" in capsys.readouterr().err
 
 
 def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
     bad = tmp_path / "index.yaml"
-    assert emulator.__main__.main(["--port", "0", "--in-memory", "--indexes", str(bad)]) == 1
+    arguments = ["--port", "0", "--in-memory", "--indexes", str(bad)]
+    assert cli.main([*arguments, "--strict-indexes"]) == 1
     bad.write_text("indexes: 5")
-    assert emulator.__main__.main(["--port", "0", "--in-memory", "--indexes", str(bad)]) == 1
-    assert "index.yaml" in capsys.readouterr().err
+    assert cli.main(arguments) == 1
+    missing, wrong = capsys.readouterr().err.splitlines()
+    assert f"{bad}: No such file" in missing
+    assert f"{bad} is not an index.yaml" in wrong
 
 
 def test_a_server_starts_with_a_fault_plan(tmp_path, make_service, refused):
@@ -75,7 +77,7 @@ def test_a_server_starts_with_a_fault_plan(tmp_path, make_service, refused):
 def test_a_bad_fault_plan_ends_the_program(tmp_path, capsys):
     bad = tmp_path / "plan.json"
     bad.write_text('{"rules": [{}]}')
-    assert emulator.__main__.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
+    assert cli.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
     assert "rules[0] has none of" in capsys.readouterr().err
 
 
@@ -84,7 +86,7 @@ def test_a_taken_port_ends_the_program(engine, capsys, monkeypatch):
         raise OSError("localhost:1 cannot be had")
 
     monkeypatch.setattr(server, "start", refuse)
-    assert emulator.__main__.main(["--port", "1", "--in-memory"]) == 1
+    assert cli.main(["--port", "1", "--in-memory"]) == 1
     assert "cannot be had" in capsys.readouterr().err
 
 

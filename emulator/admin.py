@@ -1,0 +1,128 @@
+"""The admin door: what tests and people ask of a running emulator, beside the API itself.
+
+Owns the paths of the second port and what each does. `httpdoor` keeps everyone out who is not a
+program or a page of ours on this machine, so nothing here asks for a password.
+
+    GET    /                    "Ok", as Google's emulators answer
+    POST   /reset               all data are gone; ?project= &database= &namespace= a part of them
+    POST   /shutdown            the process ends as on SIGTERM
+    GET    /clock               the engine's time; POST moves it on by {"advance": seconds}
+    GET    /indexes             the composite indexes as an index.yaml
+    POST   /v1/projects/P:M     the API (`restapi`)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from emulator import clock as clocks
+from emulator import engine as engines
+from emulator import errors, httpdoor, indexes, restapi
+
+JSON = "application/json"
+_MAX_BODY = 1024 * 1024
+
+_Answer = Callable[[httpdoor.Request], httpdoor.Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """Answers for one engine.
+
+    Args:
+        engine: what is looked at and changed.
+        shut_down: ends the process, soon.
+        clock: the engine's, if it can be moved.
+    """
+
+    engine: engines.Engine
+    shut_down: Callable[[], None]
+    clock: clocks.Clock | None = None
+
+    def answer(self, request: httpdoor.Request) -> httpdoor.Response:
+        """Answer one request."""
+        if request.path.startswith(restapi.PREFIX):
+            return restapi.answer(self.engine, request)
+        by_method = self._routes().get(request.path)
+        if by_method is None:
+            raise httpdoor.BadRequest(f"There is no {request.path}.", HTTPStatus.NOT_FOUND)
+        answer = by_method.get(request.method)
+        if answer is None:
+            raise httpdoor.BadRequest(
+                f"{request.path} answers {' and '.join(by_method)}.", HTTPStatus.METHOD_NOT_ALLOWED
+            )
+        try:
+            return answer(request)
+        except errors.DatastoreError as error:
+            raise httpdoor.BadRequest(f"{error.status}: {error.message}") from error
+
+    def _routes(self) -> dict[str, dict[str, _Answer]]:
+        return {
+            "/": {"GET": _health},
+            "/reset": {"POST": self._reset},
+            "/shutdown": {"POST": self._shutdown},
+            "/clock": {"GET": self._time, "POST": self._advance},
+            "/indexes": {"GET": self._indexes},
+        }
+
+    def _reset(self, request: httpdoor.Request) -> httpdoor.Response:
+        self.engine.reset(**_part(request, "project", "database", "namespace"))
+        return httpdoor.Response(b"Resetting...\n")
+
+    def _shutdown(self, request: httpdoor.Request) -> httpdoor.Response:
+        _part(request)
+        return httpdoor.Response(b"Shutting down...\n", after=self.shut_down)
+
+    def _time(self, _request: httpdoor.Request) -> httpdoor.Response:
+        return _json({"now": self.engine.clock(), "is_manual": self.clock is not None})
+
+    def _advance(self, request: httpdoor.Request) -> httpdoor.Response:
+        if self.clock is None:
+            raise httpdoor.BadRequest(
+                "The clock runs by itself: start with --clock manual.", HTTPStatus.CONFLICT
+            )
+        match _object(request):
+            case {"advance": int() | float() as seconds, **rest} if not rest:
+                pass
+            case _:
+                raise httpdoor.BadRequest('Send {"advance": seconds}.')
+        try:
+            self.clock.advance(seconds)
+        except (ValueError, OverflowError) as error:
+            raise httpdoor.BadRequest(str(error)) from error
+        return self._time(request)
+
+    def _indexes(self, _request: httpdoor.Request) -> httpdoor.Response:
+        with self.engine.storage.read() as snapshot:
+            entries = map(indexes.to_yaml, snapshot.definitions.composites)
+            return httpdoor.Response("".join(("indexes:\n", *entries)).encode())
+
+
+def _health(_request: httpdoor.Request) -> httpdoor.Response:
+    return httpdoor.Response(b"Ok\n")
+
+
+def _part(request: httpdoor.Request, *names: str) -> dict[str, str]:
+    """Return the query's parameters; one that is not known must not be passed over."""
+    for name in request.query:
+        if name not in names:
+            raise httpdoor.BadRequest(f"{request.path} knows no parameter {name}.")
+    return dict(request.query)
+
+
+def _object(request: httpdoor.Request) -> dict[str, Any]:
+    try:
+        given = json.loads(request.read(_MAX_BODY))
+    except (ValueError, RecursionError) as error:
+        raise httpdoor.BadRequest(f"The body is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise httpdoor.BadRequest("The body is not a JSON object.")
+    return given
+
+
+def _json(content: object) -> httpdoor.Response:
+    return httpdoor.Response(json.dumps(content).encode() + b"\n", content_type=JSON)

@@ -1,0 +1,144 @@
+"""The command line: `python -m emulator` serves, `python -m emulator VERB` does one thing and ends.
+
+Owns the flags. What the user got wrong is one line on stderr that names the flag or the file: exit
+status 2 for a flag, 1 for what the machine or a file says. A verb imports only what it needs: the
+time to a server's first answer counts.
+"""
+
+import argparse
+import functools
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from emulator import admin, autoindex, clock, errors, faults, httpdoor, inprocess, server
+
+_STOP = frozenset({signal.SIGTERM, signal.SIGINT})
+_MAX_PORT = 65_535
+
+
+class _WrongFlag(Exception):
+    """A flag that cannot be followed."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _serve(options)
+    except _WrongFlag as wrong:
+        print(f"python -m emulator: {wrong}", file=sys.stderr)
+        return 2
+    except errors.DatastoreError as error:
+        print(f"python -m emulator: {error}", file=sys.stderr)
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"python -m emulator: {text}", file=sys.stderr)
+    return 1
+
+
+def _serve(options: argparse.Namespace) -> int:
+    if options.concurrency == "pessimistic":
+        raise _WrongFlag("--concurrency pessimistic is not available yet")
+    # Before any thread starts, so that all inherit it: the two signals wait for `sigwait` instead
+    # of interrupting. A handler that sets an event can meet the main thread inside that event's
+    # lock and hang for ever.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
+    try:
+        return _run(options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run(options: argparse.Namespace) -> int:
+    movable = clock.Clock() if options.clock == "manual" else None
+    plan = None if options.faults is None else faults.Plan.parse(options.faults.read_bytes())
+    with _open(options, movable or time.time) as engine:
+        engine.install_faults(plan)
+        running = server.start(engine, options.host, options.port)
+        try:
+            stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
+            door = _admin_door(options, running.port, admin.Admin(engine, stop, movable))
+        except OSError:
+            running.stop()
+            raise
+        print(f"export DATASTORE_EMULATOR_HOST={options.host}:{running.port}")
+        print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
+        if door is not None:
+            print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{door.port}", flush=True)
+        signal.sigwait(_STOP)
+        if door is not None:
+            door.stop()
+        running.stop()
+    return 0
+
+
+def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.Engine:
+    given = options.indexes
+    return inprocess.open_engine(
+        None if options.in_memory else options.data,
+        indexes=given if options.strict_indexes else None,
+        auto_indexes=None if options.strict_indexes else autoindex.Autoindex(given),
+        clock=now,
+        durability="fast" if options.fast else "durable",
+    )
+
+
+def _admin_door(
+    options: argparse.Namespace, port: int, answers: admin.Admin
+) -> httpdoor.Running | None:
+    """Open the admin door where it was asked for, or else beside the API's port."""
+    if options.no_admin:
+        return None
+    if options.admin_port is not None:
+        return httpdoor.start(answers.answer, options.admin_port)
+    try:
+        return httpdoor.start(answers.answer, port + 1 if options.port else 0)
+    except OSError:
+        # Nobody asked for the next port; what is printed says which one it is.
+        return httpdoor.start(answers.answer, 0)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= _MAX_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m emulator", description="A Datastore on one machine.", allow_abbrev=False
+    )
+    parser.add_argument("--port", type=_port, required=True, help="of gRPC; 0 picks a free one")
+    parser.add_argument("--host", default="localhost", help="the address to listen on")
+    door = parser.add_mutually_exclusive_group()
+    door.add_argument(
+        "--admin-port", type=_port, help="of the admin door; the next one if it is free"
+    )
+    door.add_argument("--no-admin", action="store_true", help="no admin door")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
+    where.add_argument("--in-memory", action="store_true", help="keep nothing")
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help="do not wait for the disk: a power cut may lose data, a crash of the process not",
+    )
+    parser.add_argument("--indexes", type=Path, help="an index.yaml")
+    parser.add_argument("--faults", type=Path, help="a fault plan (JSON) to start with")
+    parser.add_argument(
+        "--strict-indexes",
+        action="store_true",
+        help="refuse queries that index.yaml does not serve; without, it gets what they lack",
+    )
+    parser.add_argument(
+        "--concurrency", choices=("pessimistic", "optimistic"), default="optimistic"
+    )
+    parser.add_argument(
+        "--clock", choices=("real", "manual"), default="real", help="manual: POST /clock moves it"
+    )
+    parser.add_argument("--project", default="test", help="only for the printed variables")
+    return parser

@@ -1,0 +1,306 @@
+"""HTTP on this machine: sockets, bodies and who may ask. What is answered is the handler's.
+
+Owns a small HTTP/1.1 server on the standard library's: it is there, starts in milliseconds, has a
+thread for each connection, and its weakness, strangers, is kept out. Only loopback addresses are
+listened on; that leaves the browsers on this machine, through which any page on the web may knock:
+
+- a page whose own name resolves to 127.0.0.1 (DNS rebinding) gives itself away by the Host header,
+- a page that posts to us from elsewhere by Origin or Sec-Fetch-Site, which scripts cannot set;
+  programs such as curl send neither.
+
+Answers carry no CORS header, so no other page reads them. A request whose body was not read to its
+end closes the connection: what is left of it must not be taken for a request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import io
+import logging
+import re
+import socket
+import socketserver
+import sys
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import BinaryIO
+
+HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+TEXT = "text/plain; charset=utf-8"
+_IDLE_SECONDS = 60.0
+_MAX_CHUNK_LINE = 1024
+_MAX_DRAINED = 64 * 1024 * 1024
+_DRAIN_STEP = 64 * 1024
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+_logger = logging.getLogger(__name__)
+
+
+class BadRequest(Exception):
+    """The request's own fault, with the status that says so."""
+
+    def __init__(self, message: str, status: int = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; the body is read as it comes."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    content_type: str
+    body: BinaryIO
+
+    def read(self, most: int) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            BadRequest: it has more bytes than `most`.
+        """
+        content = self.body.read(most + 1)
+        if len(content) > most:
+            raise BadRequest(
+                f"The body has more than {most} bytes.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            )
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer: bytes, or parts that are sent as they are made."""
+
+    content: bytes | Iterator[bytes]
+    status: int = HTTPStatus.OK
+    content_type: str = TEXT
+    after: Callable[[], None] | None = None  # called when the answer is on its way
+
+
+Handler = Callable[[Request], Response]
+
+
+class Body(io.RawIOBase):
+    """A request's body: as long as announced, or in chunks."""
+
+    def __init__(self, source: BinaryIO, length: int | None) -> None:
+        self._source = source
+        self._is_chunked = length is None
+        self._left = length or 0  # of the body, or of the chunk
+        self.is_at_end = length == 0
+
+    def readable(self) -> bool:
+        """Tell that this is a source."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # of all it may be
+        """Read what is there, at most a bufferful."""
+        if self._is_chunked and not self._left and not self.is_at_end:
+            self._next_chunk()
+        if self.is_at_end:
+            return 0
+        part = self._source.read(min(len(buffer), self._left))
+        if not part:
+            raise BadRequest("The body is shorter than announced.")
+        buffer[: len(part)] = part
+        self._left -= len(part)
+        if self._is_chunked and not self._left:
+            self._line()
+        self.is_at_end = not self._is_chunked and not self._left
+        return len(part)
+
+    def _next_chunk(self) -> None:
+        size = _CHUNK_SIZE.fullmatch(self._line())
+        if size is None:
+            raise BadRequest("The body is not in chunks as announced.")
+        self._left = int(size[1], 16)
+        if self._left:
+            return
+        while self._line() not in (b"\r\n", b"\n", b""):  # trailers
+            pass
+        self.is_at_end = True
+
+    def _line(self) -> bytes:
+        return self._source.readline(_MAX_CHUNK_LINE)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "emulator"
+    sys_version = ""
+    timeout = _IDLE_SECONDS
+    handle_request: Handler
+
+    def _do(self) -> None:
+        try:
+            body = self._body()
+        except BadRequest as error:
+            self.close_connection = True
+            self._send(Response(error.message.encode() + b"\n", error.status))
+            return
+        try:
+            self._check_sender()
+            response = self.handle_request(self._request(body))
+        except BadRequest as error:
+            response = Response(error.message.encode() + b"\n", error.status)
+        except Exception as fault:
+            _logger.exception("%s %s failed", self.command, self.path)
+            text = f"The emulator failed: {fault!r}\n".encode()
+            response = Response(text, HTTPStatus.INTERNAL_SERVER_ERROR)
+        self._drain(body)
+        self._send(response)
+        if response.after is not None:
+            response.after()
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _do  # noqa: N815 - the base class looks for these
+
+    def _body(self) -> Body:
+        lengths = self.headers.get_all("Content-Length", [])
+        encodings = self.headers.get_all("Transfer-Encoding", [])
+        if encodings:
+            # Both at once is how requests are smuggled.
+            if lengths or [each.lower() for each in encodings] != ["chunked"]:
+                raise BadRequest("The body's length is not clear.")
+            return Body(self.rfile, None)  # type: ignore[arg-type]  # a reader of bytes in stubs
+        if not lengths:
+            return Body(self.rfile, 0)  # type: ignore[arg-type]  # same
+        if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,15}", lengths[0]):
+            raise BadRequest("The body's length is not clear.")
+        return Body(self.rfile, int(lengths[0]))  # type: ignore[arg-type]  # same
+
+    def _drain(self, body: Body) -> None:
+        """Read what the handler left, within reason: a client that still sends hears no answer."""
+        left = _MAX_DRAINED
+        with contextlib.suppress(BadRequest, OSError):
+            while not body.is_at_end and left > 0:
+                left -= len(body.read(_DRAIN_STEP) or b"")
+        if not body.is_at_end:
+            self.close_connection = True
+
+    def _check_sender(self) -> None:
+        hosts = self.headers.get_all("Host", [])
+        host = hosts[0].lower() if len(hosts) == 1 else ""
+        if re.sub(r":[0-9]+$", "", host) not in HOSTS:
+            raise BadRequest("Ask for localhost or 127.0.0.1.", HTTPStatus.FORBIDDEN)
+        if self.command in ("GET", "HEAD"):
+            return
+        origin = self.headers.get("Origin", f"http://{host}")
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        if origin.lower() != f"http://{host}" or site not in ("none", "same-origin"):
+            raise BadRequest("Pages from elsewhere may not post here.", HTTPStatus.FORBIDDEN)
+
+    def _request(self, body: Body) -> Request:
+        parts = urllib.parse.urlsplit(self.path)
+        query = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
+        return Request(
+            method="GET" if self.command == "HEAD" else self.command,
+            path=urllib.parse.unquote(parts.path),
+            query=dict(query),
+            content_type=self.headers.get_content_type() if "Content-Type" in self.headers else "",
+            body=io.BufferedReader(body),
+        )
+
+    def _send(self, response: Response) -> None:
+        self.send_response(response.status)
+        for name, text in _HEADERS.items():
+            self.send_header(name, text)
+        self.send_header("Content-Type", response.content_type)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        if isinstance(response.content, bytes):
+            self.send_header("Content-Length", str(len(response.content)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(response.content)
+            self.wfile.flush()
+            return
+        self._send_parts(response.content)
+
+    def _send_parts(self, parts: Iterator[bytes]) -> None:
+        """Send chunks. An answer that fails half-way lacks the last one, so nobody takes it."""
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        try:
+            for part in parts:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+            self.wfile.flush()
+        except Exception:
+            _logger.exception("%s %s failed", self.command, self.path)
+            self.close_connection = True
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - its name there
+        _logger.debug(format, *arguments)
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # a connection that is kept alive is no reason to wait
+    request_queue_size = 128
+
+    def __init__(self, family: socket.AddressFamily, port: int, handle: Handler) -> None:
+        self.address_family = family
+        address = "::1" if family == socket.AF_INET6 else "127.0.0.1"
+        handler = type("Handler", (_Handler,), {"handle_request": staticmethod(handle)})
+        super().__init__((address, port), handler)
+
+    def server_bind(self) -> None:
+        """Bind without asking the name service who we are, which may take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", int(self.server_address[1])
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - its own
+        """Say nothing of clients that went away."""
+        _logger.debug("a connection of %s failed: %r", client_address, sys.exception())
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A door that answers."""
+
+    servers: tuple[_Server, ...]
+    port: int
+
+    def stop(self) -> None:
+        """Take no more requests."""
+        for server in self.servers:
+            server.shutdown()
+            server.server_close()
+
+
+def start(handle: Handler, port: int) -> Running:
+    """Answer on both loopback addresses; port 0 picks a free one.
+
+    Raises:
+        OSError: the port cannot be had.
+    """
+    try:
+        first = _Server(socket.AF_INET, port, handle)
+    except (OSError, OverflowError) as error:
+        raise OSError(f"127.0.0.1:{port} cannot be had: {error}") from error
+    servers = [first]
+    # Machines without IPv6 do without; nobody else's ::1 is in the way of ours.
+    with contextlib.suppress(OSError):
+        servers.append(_Server(socket.AF_INET6, first.server_port, handle))
+    for server in servers:
+        threading.Thread(
+            target=server.serve_forever, args=(0.05,), name="http door", daemon=True
+        ).start()
+    return Running(tuple(servers), first.server_port)

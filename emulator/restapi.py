@@ -1,0 +1,106 @@
+"""The API over HTTP: `POST /v1/projects/{project}:{method}`, JSON or protobuf.
+
+Owns the codings of requests, answers and errors; what a request means is the engine's. JSON is
+proto3's mapping, refusals are a google.rpc.Status with the HTTP status that Datastore documents. A
+body in neither coding is refused by name, never guessed at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from http import HTTPStatus
+from typing import Any
+
+from emulator import engine as engines
+from emulator import errors, httpdoor, messages
+
+PREFIX = "/v1/projects/"
+JSON = "application/json"
+PROTOBUF = "application/x-protobuf"
+_MAX_BODY = 64 * 1024 * 1024  # more than the engine takes: it says INVALID_ARGUMENT itself
+_PATH = re.compile(r"/v1/projects/([^/:]+):([A-Za-z]+)")
+_METHODS = {name[0].lower() + name[1:]: name for name in messages.REQUESTS}
+
+# The number of each status in google.rpc.Code, and its HTTP status.
+_CODES = {
+    "INVALID_ARGUMENT": (3, 400),
+    "DEADLINE_EXCEEDED": (4, 504),
+    "NOT_FOUND": (5, 404),
+    "ALREADY_EXISTS": (6, 409),
+    "RESOURCE_EXHAUSTED": (8, 429),
+    "FAILED_PRECONDITION": (9, 400),
+    "ABORTED": (10, 409),
+    "UNIMPLEMENTED": (12, 501),
+    "UNAVAILABLE": (14, 503),
+}
+_UNKNOWN = (2, 500)
+
+
+def answer(engine: engines.Engine, request: httpdoor.Request) -> httpdoor.Response:
+    """Answer one call of the API."""
+    is_json = request.content_type != PROTOBUF
+    try:
+        method, message = _call(request)
+        content = engine.call(method, message)
+    except errors.DatastoreError as error:
+        return _refusal(error, is_json=is_json)
+    if not is_json:
+        return httpdoor.Response(content, content_type=PROTOBUF)
+    response = messages.RESPONSES[method].FromString(content)
+    return httpdoor.Response(_json(response), content_type=JSON)
+
+
+def _call(request: httpdoor.Request) -> tuple[str, Any]:
+    named = _PATH.fullmatch(request.path)
+    if request.method != "POST" or named is None or named[2] not in _METHODS:
+        raise errors.NotFound(f"There is no {request.method} {request.path}.")
+    method = _METHODS[named[2]]
+    body = request.read(_MAX_BODY)
+    message = messages.REQUESTS[method]()
+    if request.content_type == PROTOBUF:
+        _parse_protobuf(body, message)
+    elif request.content_type == JSON:
+        _parse_json(body, message)
+    else:
+        raise errors.InvalidArgument(f"The Content-Type must be {JSON} or {PROTOBUF}.")
+    if message.project_id not in ("", named[1]):
+        raise errors.InvalidArgument(
+            f"mismatched projects within request: {named[1]} and {message.project_id}"
+        )
+    message.project_id = named[1]
+    return method, message
+
+
+def _parse_protobuf(body: bytes, message: Any) -> None:
+    from google.protobuf import message as protobuf  # noqa: PLC0415 - only who comes by HTTP pays
+
+    try:
+        message.MergeFromString(body)
+    except protobuf.DecodeError as error:
+        raise errors.InvalidArgument(f"The body is not a protobuf message: {error}") from error
+
+
+def _parse_json(body: bytes, message: Any) -> None:
+    from google.protobuf import json_format  # noqa: PLC0415 - only who comes by HTTP pays
+
+    try:
+        json_format.Parse(body or b"{}", message)
+    except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+        raise errors.InvalidArgument(f"The body is not the method's JSON: {error}") from error
+
+
+def _json(message: Any) -> bytes:
+    from google.protobuf import json_format  # noqa: PLC0415 - only who comes by HTTP pays
+
+    return json_format.MessageToJson(message).encode() + b"\n"
+
+
+def _refusal(error: errors.DatastoreError, *, is_json: bool) -> httpdoor.Response:
+    code, status = _CODES.get(error.status, _UNKNOWN)
+    if not is_json:
+        content = messages.number_field(1, code) + messages.field(2, error.message.encode())
+        return httpdoor.Response(content, status, PROTOBUF)
+    shown = {"error": {"code": status, "message": error.message, "status": error.status}}
+    content = json.dumps(shown, indent=2).encode() + b"\n"
+    return httpdoor.Response(content, status or HTTPStatus.INTERNAL_SERVER_ERROR, JSON)
