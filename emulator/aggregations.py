@@ -40,6 +40,7 @@ from emulator import (
 )
 
 MAX_AGGREGATIONS = 5
+_NO_MORE_RESULTS = 3
 _INT64 = range(-(1 << 63), 1 << 63)
 _UNIT_BITS = 1074  # 2^-1074 is the smallest double
 
@@ -59,8 +60,18 @@ class Answer:
     """A number for each alias, None being null, and what it took."""
 
     numbers: dict[str, int | float | None]
+    version: int
     plan: plans.Plan
     entries: int
+
+    def content(self) -> bytes:
+        """Return a serialised AggregationResultBatch."""
+        batch = messages.AggregationResultBatch(more_results=_NO_MORE_RESULTS)
+        properties = batch.aggregation_results.add().aggregate_properties
+        for alias, number in self.numbers.items():
+            properties[alias].CopyFrom(values.from_number(number))
+        batch.read_time.FromMicroseconds(self.version)
+        return batch.SerializeToString()
 
 
 class Numbers:
@@ -161,8 +172,8 @@ def run(
 ) -> Answer:
     """Answer an aggregation query."""
     asked = parse(query)
+    names = _names(asked)
     nested = query.nested_query
-    names = tuple(dict.fromkeys(each.name for each in asked if each.name))
     parsed = queries.parse(nested, partition)
     snapshot, parsed, reads = metadata.through(snapshot, parsed, reads)
     plan = _plan(snapshot, nested, parsed, names)
@@ -170,7 +181,22 @@ def run(
     walk = walks.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)
     met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
     found = {each.alias: _number(each, met, numbers) for each in asked}
-    return Answer(found, plan, walk.entries)
+    return Answer(found, snapshot.version, plan, walk.entries)
+
+
+def explain(
+    snapshot: rows.Reader, query: messages.AggregationQuery, partition: keys.Partition
+) -> plans.Plan:
+    """Return how an aggregation query would be served, without running it."""
+    names = _names(parse(query))
+    nested = query.nested_query
+    snapshot, parsed, _ = metadata.through(snapshot, queries.parse(nested, partition), None)
+    executor.paging(nested, cursors.header(nested, partition.encoded))
+    return _plan(snapshot, nested, parsed, names)
+
+
+def _names(asked: tuple[Aggregation, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.name for each in asked if each.name))
 
 
 def _plan(

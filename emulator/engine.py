@@ -11,12 +11,12 @@ import contextlib
 import functools
 import logging
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Self, cast
 
 from emulator import (
-    aggregations,
     autoindex,
     datafile,
     entities,
@@ -30,9 +30,9 @@ from emulator import (
     meter,
     readsets,
     rows,
+    runs,
     storage,
     transactions,
-    values,
     writes,
 )
 
@@ -41,7 +41,6 @@ MAX_LOOKUP_KEYS = 1000
 MAX_ALLOCATED = 500
 _QUERIES = frozenset({"RunQuery", "RunAggregationQuery"})
 _TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
-_NO_MORE_RESULTS = 3
 
 _logger = logging.getLogger(__name__)
 _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -58,7 +57,12 @@ os.register_at_fork(after_in_child=_forget_parent)
 class Engine:
     """An open data file that answers requests, from any thread."""
 
-    def __init__(self, store: storage.Storage, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: storage.Storage,
+        clock: Callable[[], float],
+        stopwatch: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._storage = store
         self.clock = clock
         # Strict without: index.yaml alone says which queries are served.
@@ -66,6 +70,7 @@ class Engine:
         self._transactions = transactions.Transactions(store, clock)
         self._faults: faults.Plan | None = None
         self.meter = meter.Meter()
+        self._runs = runs.Runs(self._reading, self.meter, stopwatch)
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -117,6 +122,7 @@ class Engine:
         if self._faults is not None:
             self._faults.forget_parent()
         self.meter.forget()
+        self._runs.forget()
 
     @property
     def fault_plan(self) -> faults.Plan | None:
@@ -176,7 +182,7 @@ class Engine:
 
     def _lookup(self, request: messages.LookupRequest) -> bytes:
         default = _partition(request)
-        mask = _mask(request)
+        mask = masks.of(request)
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
         asked = {keys.encode(entities.check_key(key, default), key): key for key in request.keys}
@@ -187,35 +193,10 @@ class Engine:
         return answer + (messages.field(5, began) if began else b"")
 
     def _run_query(self, request: messages.RunQueryRequest) -> bytes:
-        if request.HasField("explain_options"):
-            raise errors.Unimplemented("RunQueryRequest.explain_options")
-        partition = _query_partition(request)
-        if request.WhichOneof("query_type") == "gql_query":
-            raise errors.Unimplemented("RunQueryRequest.gql_query")
-        with self._reading(request, partition) as (snapshot, reads, began):
-            answer = executor.run_query(snapshot, request, partition, reads, _mask(request))
-        bill = meter.bill_query(request.query, met=answer.met, entries=answer.entries)
-        self.meter.count_query(bill, answer.entries, answer.keys)
-        return messages.field(1, answer.content) + (messages.field(5, began) if began else b"")
+        return self._runs.query(request, _query_partition(request))
 
     def _run_aggregation_query(self, request: messages.RunAggregationQueryRequest) -> bytes:
-        if request.HasField("explain_options"):
-            raise errors.Unimplemented("RunAggregationQueryRequest.explain_options")
-        if request.WhichOneof("query_type") == "gql_query":
-            raise errors.Unimplemented("RunAggregationQueryRequest.gql_query")
-        partition = _query_partition(request)
-        response = messages.RunAggregationQueryResponse()
-        with self._reading(request, partition) as (snapshot, reads, began):
-            batch = response.batch
-            result = batch.aggregation_results.add()
-            found = aggregations.run(snapshot, request.aggregation_query, partition, reads)
-            for alias, number in found.numbers.items():
-                result.aggregate_properties[alias].CopyFrom(values.from_number(number))
-            batch.more_results = _NO_MORE_RESULTS
-            batch.read_time.FromMicroseconds(snapshot.version)
-            response.transaction = began
-        self.meter.count_query(meter.bill_aggregation(found.entries), found.entries)
-        return response.SerializeToString()
+        return self._runs.aggregation_query(request, _query_partition(request))
 
     @contextlib.contextmanager
     def _reading(
@@ -379,12 +360,6 @@ class Engine:
 
 def _partition(request: messages.Request) -> keys.Partition:
     return entities.request_partition(request.project_id, request.database_id)
-
-
-def _mask(request: messages.LookupRequest | messages.RunQueryRequest) -> masks.Mask | None:
-    if not request.HasField("property_mask"):
-        return None
-    return masks.parse(request.property_mask.paths)
 
 
 def _query_partition(request: messages.QueryRequest) -> keys.Partition:

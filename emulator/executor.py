@@ -44,6 +44,9 @@ class Answer:
     positions: list[bytes]
     skipped: int
     entries: int
+    end: bytes
+    is_last: bool
+    documents: int
 
     @property
     def met(self) -> int:
@@ -108,7 +111,7 @@ def run_query(
     snapshot, query, reads = metadata.through(snapshot, query, reads)
     header = cursors.header(request.query, partition.encoded)
     page = paging(request.query, header)
-    plan = planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
+    plan = _plan(snapshot, query)
     kind = _KEY_ONLY if query.is_keys_only else _PROJECTION if query.projection else _FULL
     if mask is not None and kind != _FULL:
         raise errors.InvalidArgument("A projection query may not have a property mask.")
@@ -118,14 +121,39 @@ def run_query(
     if batch.skipped:
         parts.append(messages.field(3, header + batch.skipped_position))
     end = request.query.start_cursor or header
+    if batch.last is not None:
+        end = header + batch.last
     parts += (
-        messages.field(4, end if batch.last is None else header + batch.last),
+        messages.field(4, end),
         messages.number_field(5, batch.more),
         messages.number_field(6, batch.skipped),
         messages.number_field(7, snapshot.version),
         messages.field(8, messages.timestamp(snapshot.version)),
     )
-    return Answer(b"".join(parts), plan, batch.positions, batch.skipped, walk.entries)
+    return Answer(
+        content=b"".join(parts),
+        plan=plan,
+        positions=batch.positions,
+        skipped=batch.skipped,
+        entries=walk.entries,
+        end=end,
+        is_last=batch.more != _NOT_FINISHED,
+        documents=walk.documents if kind == _FULL else 0,
+    )
+
+
+def explain(
+    snapshot: rows.Reader, message: messages.Query, partition: keys.Partition
+) -> plans.Plan:
+    """Return how a query would be served, without running it."""
+    query = queries.parse(message, partition)
+    snapshot, query, _ = metadata.through(snapshot, query, None)
+    paging(message, cursors.header(message, partition.encoded))
+    return _plan(snapshot, query)
+
+
+def _plan(snapshot: rows.Reader, query: queries.Query) -> plans.Plan:
+    return planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
 
 
 def paging(query: messages.Query, header: bytes) -> walks.Paging:

@@ -32,6 +32,11 @@ def parse(given: Iterable[str]) -> Mask:
     return mask
 
 
+def of(request: messages.LookupRequest | messages.RunQueryRequest) -> Mask | None:
+    """Return the mask of a request, None if it has none."""
+    return parse(request.property_mask.paths) if request.HasField("property_mask") else None
+
+
 def _add(mask: Mask, path: paths.Path) -> None:
     for name in path[:-1]:
         inner = mask.setdefault(name, {})

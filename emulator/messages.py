@@ -19,6 +19,7 @@ def _message_class(name):
     return message_factory.GetMessageClass(descriptor)
 
 
+AggregationResultBatch = _message_class("AggregationResultBatch")
 AllocateIdsRequest = _message_class("AllocateIdsRequest")
 AllocateIdsResponse = _message_class("AllocateIdsResponse")
 BeginTransactionRequest = _message_class("BeginTransactionRequest")
@@ -27,6 +28,7 @@ CommitRequest = _message_class("CommitRequest")
 CommitResponse = _message_class("CommitResponse")
 Entity = _message_class("Entity")
 EntityResult = _message_class("EntityResult")
+ExplainMetrics = _message_class("ExplainMetrics")
 Filter = _message_class("Filter")
 Key = _message_class("Key")
 LookupRequest = _message_class("LookupRequest")

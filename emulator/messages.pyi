@@ -18,6 +18,11 @@ class ReadRequest(Request, Protocol):
     @property
     def read_options(self) -> ReadOptions: ...
 
+class ExplainedRequest(Protocol):
+    @property
+    def explain_options(self) -> _ExplainOptions: ...
+    def HasField(self, name: str) -> bool: ...
+
 class QueryRequest(ReadRequest, Protocol):
     @property
     def partition_id(self) -> PartitionId: ...
@@ -182,7 +187,30 @@ class LookupResponse(_Message):
     deferred: _Repeated[Key]
     transaction: bytes
 
+class _ExplainOptions(_Message):
+    analyze: bool
+
+class _Struct(_Message):
+    def update(self, values: Mapping[str, object]) -> None: ...
+
+class _Duration(_Message):
+    def FromNanoseconds(self, nanos: int) -> None: ...
+
+class _PlanSummary(_Message):
+    indexes_used: _Repeated[_Struct]
+
+class ExecutionStats(_Message):
+    results_returned: int
+    execution_duration: _Duration
+    read_operations: int
+    debug_stats: _Struct
+
+class ExplainMetrics(_Message):
+    plan_summary: _PlanSummary
+    execution_stats: ExecutionStats
+
 class RunQueryRequest(_Request):
+    explain_options: _ExplainOptions
     property_mask: _Mask
     partition_id: PartitionId
     read_options: ReadOptions
@@ -198,6 +226,7 @@ class RunQueryResponse(_Message):
     transaction: bytes
 
 class RunAggregationQueryRequest(_Request):
+    explain_options: _ExplainOptions
     partition_id: PartitionId
     read_options: ReadOptions
     aggregation_query: AggregationQuery
@@ -205,13 +234,13 @@ class RunAggregationQueryRequest(_Request):
 class _AggregationResult(_Message):
     aggregate_properties: _Properties
 
-class _AggregationBatch(_Message):
+class AggregationResultBatch(_Message):
     aggregation_results: _Repeated[_AggregationResult]
     more_results: int
     read_time: Timestamp
 
 class RunAggregationQueryResponse(_Message):
-    batch: _AggregationBatch
+    batch: AggregationResultBatch
     transaction: bytes
 
 class BeginTransactionRequest(_Request):

@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from emulator import messages
 
 ENTRIES_PER_READ = 1000
+PLAN_READS = 1  # for a query that is explained and not run
 _KEY = "__key__"
 _HAS_ANCESTOR = 11
 _RANGES = (1, 2, 3, 4, 9, 13)  # < <= > >= != NOT_IN
@@ -75,6 +76,15 @@ class Bill:
     def reads(self) -> int:
         """The read operations that are billed."""
         return self.documents + -(-self.index_entries // ENTRIES_PER_READ) + self.minimum
+
+    def with_more(self, more: Bill) -> Bill:
+        """Return the bill of two requests of one query."""
+        return Bill(
+            self.documents + more.documents,
+            self.index_entries + more.index_entries,
+            self.small + more.small,
+            self.minimum + more.minimum,
+        )
 
 
 def bill_query(query: messages.Query, *, met: int, entries: int) -> Bill:
