@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import grpc
 import pytest
+from google.cloud import ndb
 
 from emulator import inprocess, testing
 from tests.emulator.clients import datastore_driver, driver, ndb_driver, node_driver
@@ -46,7 +48,11 @@ def make_driver(
 ) -> Iterator[Make]:
     """Makes clients of one library through one door, each in a namespace of a database."""
     library, door = request.param
-    with testing.running_server(engine) as address, grpc.insecure_channel(address) as remote:
+    with (
+        testing.running_server(engine) as address,
+        grpc.insecure_channel(address) as remote,
+        mock.patch.dict(ndb.Model._kind_map),  # the models of a test are not those of the next
+    ):
 
         def make(namespace: str = "", database: str = "") -> driver.Driver:
             scope = ("test", namespace, database)
