@@ -49,6 +49,8 @@ class Writer(rows.Reader):
         # Each entry changed: its new row, or None. Written in key order, so that rows which share
         # a page are written together, and once however often the commit changes them.
         self._entry_changes: dict[tuple[int, bytes], tuple[int, int, int] | None] = {}
+        # What has changed, for those who keep locks: keys of entities and entries of indexes.
+        self.touched: set[tuple[readsets.IndexName, bytes]] | None = None
 
     def put(
         self,
@@ -59,6 +61,7 @@ class Writer(rows.Reader):
     ) -> rows.Stored:
         """Store an entity in place of the old one and bring its index entries up to date."""
         key = partition.encoded + path
+        self._touch(key)
         created = self.commit_version if old is None else old.created
         version = self.commit_version
         meta = rows.meta(version, created)
@@ -87,6 +90,7 @@ class Writer(rows.Reader):
     def delete(self, partition: keys.Partition, path: bytes, old: rows.Stored) -> None:
         """Remove an entity and its index entries."""
         self._keep(partition, path, old)
+        self._touch(partition.encoded + path)
         self._connection.execute("DELETE FROM entities WHERE id = ?", (old.entity_id,))
         before = self._entries(partition, path, rows.parse(old.proto))
         self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
@@ -177,6 +181,10 @@ class Writer(rows.Reader):
             self._connection.execute("DELETE FROM history WHERE id <= ?", (ended[-1][0],))
             self._kept_since = max(self._kept_since, ended[-1][1])
 
+    def _touch(self, key: bytes) -> None:
+        if self.touched is not None:
+            self.touched.add((readsets.ENTITIES, key))
+
     def _entries(
         self, partition: keys.Partition, path: bytes, entity: messages.Entity
     ) -> dict[tuple[bytes, bytes], int]:
@@ -197,6 +205,8 @@ class Writer(rows.Reader):
         version: int,
     ) -> None:
         changed = self._entry_changes
+        if self.touched is not None:
+            self.touched |= _differences(partition, before, after)
         for code, entry in before:
             if (code, entry) not in after:
                 changed[self._interned(partition, code), entry] = None
@@ -280,3 +290,15 @@ class Writer(rows.Reader):
         entries = {(index.code, entry): int(len(listed) > 1) for entry in listed}
         # As old as the entity, and not as the index: so the past can be read through it.
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)
+
+
+def _differences(
+    partition: keys.Partition,
+    before: dict[tuple[bytes, bytes], int],
+    after: dict[tuple[bytes, bytes], int],
+) -> set[tuple[readsets.IndexName, bytes]]:
+    return {
+        ((partition.encoded, code), entry)
+        for code, entry in before.keys() | after.keys()
+        if before.get((code, entry)) != after.get((code, entry))
+    }

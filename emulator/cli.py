@@ -41,8 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    if options.concurrency == "pessimistic":
-        raise _WrongFlag("--concurrency pessimistic is not available yet")
     # Before any thread starts, so that all inherit it: the two signals wait for `sigwait` instead
     # of interrupting. A handler that sets an event can meet the main thread inside that event's
     # lock and hang for ever.
@@ -84,6 +82,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
         auto_indexes=None if options.strict_indexes else autoindex.Autoindex(given),
         clock=now,
         durability="fast" if options.fast else "durable",
+        concurrency=options.concurrency,
     )
 
 
@@ -135,7 +134,10 @@ def _parser() -> argparse.ArgumentParser:
         help="refuse queries that index.yaml does not serve; without, it gets what they lack",
     )
     parser.add_argument(
-        "--concurrency", choices=("pessimistic", "optimistic"), default="optimistic"
+        "--concurrency",
+        choices=("pessimistic", "optimistic"),
+        default="pessimistic",
+        help="whether transactions lock what they read, as production's do by default",
     )
     parser.add_argument(
         "--clock", choices=("real", "manual"), default="real", help="manual: POST /clock moves it"

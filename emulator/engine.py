@@ -18,6 +18,7 @@ from typing import Self, cast
 
 from emulator import (
     autoindex,
+    changes,
     datafile,
     entities,
     errors,
@@ -62,12 +63,14 @@ class Engine:
         store: storage.Storage,
         clock: Callable[[], float],
         stopwatch: Callable[[], float] = time.perf_counter,
+        *,
+        concurrency: transactions.Concurrency = transactions.Concurrency.OPTIMISTIC,
     ) -> None:
         self._storage = store
         self.clock = clock
         # Strict without: index.yaml alone says which queries are served.
         self.auto_indexes: autoindex.Autoindex | None = None
-        self._transactions = transactions.Transactions(store, clock)
+        self._transactions = transactions.Transactions(store, clock, concurrency=concurrency)
         self._faults: faults.Plan | None = None
         self.meter = meter.Meter()
         self._runs = runs.Runs(self._reading, self.meter, stopwatch)
@@ -155,7 +158,7 @@ class Engine:
         if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            answer = self._run(method, request)
+            answer = self._serve(method, request)
         except errors.DatastoreError:
             raise
         except Exception as fault:
@@ -166,6 +169,13 @@ class Engine:
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
         self.meter.count_bytes(size, len(answer))
         return answer
+
+    def _serve(self, method: str, request: messages.Request) -> bytes:
+        while True:
+            try:
+                return self._run(method, request)
+            except transactions.ReadAgain:
+                continue
 
     def _run(self, method: str, request: messages.Request) -> bytes:
         if self.auto_indexes is None or method not in _QUERIES:
@@ -219,9 +229,11 @@ class Engine:
                     yield snapshot, None, b""
                 return
         try:
-            with self._transactions.using(name, scope) as transaction:
-                reads = None if transaction.is_read_only else transaction.reads
-                yield self._transactions.snapshot_of(transaction), reads, began
+            with (
+                self._transactions.using(name, scope) as transaction,
+                self._transactions.reading(transaction) as (snapshot, reads),
+            ):
+                yield snapshot, reads, began
         except BaseException:
             if began:
                 # Nobody has learnt the id of a transaction whose first read failed.
@@ -235,7 +247,12 @@ class Engine:
         read_time = None
         if is_read_only and options.read_only.HasField("read_time"):
             read_time = history.micros(options.read_only.read_time)
-        return self._transactions.begin(scope, is_read_only=is_read_only, read_time=read_time)
+        return self._transactions.begin(
+            scope,
+            is_read_only=is_read_only,
+            read_time=read_time,
+            previous=options.read_write.previous_transaction,
+        )
 
     def _begin_transaction(self, request: messages.BeginTransactionRequest) -> bytes:
         partition = _partition(request)
@@ -260,9 +277,7 @@ class Engine:
         if request.mode != _NON_TRANSACTIONAL and not has_transaction:
             raise errors.InvalidArgument("A transactional commit must specify a transaction.")
         if not has_transaction:
-            checked = writes.check(request.mutations, default)
-            writes.check_each_once(checked)
-            return self._write(checked, None)
+            return self._write(request, default, None)
         if selector == "single_use_transaction":
             return self._commit_single_use(request, default)
         return self._commit_transaction(request, request.transaction, default)
@@ -287,9 +302,8 @@ class Engine:
         with self._transactions.using(name, scope) as transaction:
             if transaction.is_read_only and request.mutations:
                 raise errors.InvalidArgument("Cannot modify entities in a read-only transaction.")
-            checked = writes.check(request.mutations, default)
             try:
-                answer = self._write(checked, transaction)
+                answer = self._write(request, default, transaction)
             except errors.Aborted:
                 self._transactions.end(transaction, transactions.Outcome.ABORTED)
                 raise
@@ -297,21 +311,34 @@ class Engine:
             return answer
 
     def _write(
-        self, checked: list[writes.Write], transaction: transactions.Transaction | None
+        self,
+        request: messages.CommitRequest,
+        default: keys.Partition,
+        transaction: transactions.Transaction | None,
     ) -> bytes:
-        response = messages.CommitResponse()
-        if not checked:
+        if not request.mutations:
             # Nothing is written, so what was read is consistent: it is one snapshot.
             return b""
-        with self._storage.write() as writer:
-            if transaction is not None:
-                transactions.validate(transaction, writer)
+
+        def check() -> list[writes.Write]:
+            checked = writes.check(request.mutations, default)
+            if transaction is None:
+                writes.check_each_once(checked)
+            return checked
+
+        def apply(
+            writer: changes.Writer, checked: list[writes.Write]
+        ) -> tuple[messages.CommitResponse, list[writes.Write]]:
+            response = messages.CommitResponse()
             for write in checked:
                 faults.point("commit.mutation")
                 response.mutation_results.append(writes.apply(writer, write))
             response.index_updates = writer.index_updates
             if transaction is not None:
                 response.commit_time.FromMicroseconds(writer.commit_version)
+            return response, checked
+
+        response, checked = self._transactions.write(transaction, check, apply)
         applied = [
             write
             for write, result in zip(checked, response.mutation_results, strict=True)

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 
 import grpc
 
-from emulator import autoindex, datafile, errors, faults, messages, storage
+from emulator import autoindex, datafile, errors, faults, messages, storage, transactions
 from emulator import engine as engines
 from emulator import history as _history
 from emulator import indexes as _indexes
@@ -30,7 +30,7 @@ SERVICE = "/google.datastore.v1.Datastore/"
 Interceptor = Callable[[str, Any, Callable[[], bytes]], bytes]
 
 
-def open_engine(
+def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
     path: str | os.PathLike[str] | None,
     *,
     indexes: str | os.PathLike[str] | None = None,
@@ -38,6 +38,7 @@ def open_engine(
     clock: Callable[[], float] = time.time,
     durability: Literal["durable", "fast"] = "durable",
     history: int = _history.MAX_AGE,
+    concurrency: Literal["optimistic", "pessimistic"] = "optimistic",
 ) -> Engine:
     """Open a data file, creating it if need be. No path: in memory, gone at the end.
 
@@ -50,6 +51,9 @@ def open_engine(
         durability: "fast" does not wait for the disk: a commit survives a crash of the process,
             but a loss of power may lose the file. For tests.
         history: for how many seconds a `read_time` can look back; 0 keeps nothing and refuses it.
+        concurrency: "pessimistic" as production's default: transactions lock what they read. All
+            processes that share a file are to use the same; nothing goes wrong if not, but who
+            does not know of locks does not wait for them.
 
     Raises:
         errors.FailedPrecondition: the file cannot be opened or is not of this engine's format.
@@ -66,7 +70,7 @@ def open_engine(
         durability=datafile.Durability(durability),
         history_seconds=history,
     )
-    engine = Engine(store, clock)
+    engine = Engine(store, clock, concurrency=transactions.Concurrency(concurrency))
     engine.auto_indexes = auto_indexes
     return engine
 

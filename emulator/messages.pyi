@@ -163,7 +163,11 @@ class AggregationQuery(_Message):
 class _ReadOnly(_Message):
     read_time: Timestamp
 
+class _ReadWrite(_Message):
+    previous_transaction: bytes
+
 class TransactionOptions(_Message):
+    read_write: _ReadWrite
     read_only: _ReadOnly
 
 class ReadOptions(_Message):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 # The key of an index: the partition's encoding and the index's code. None: the entities by key.
 IndexName = tuple[bytes, bytes | None]
+ENTITIES: IndexName = (b"", None)  # all of them: an encoded key names its partition
 
 
 @dataclass(slots=True)
@@ -22,3 +23,9 @@ class ReadSet:
     entities: dict[bytes, int] = field(default_factory=dict)
     ranges: set[tuple[IndexName, bytes, bytes]] = field(default_factory=set)
     entries: set[tuple[IndexName, bytes]] = field(default_factory=set)
+
+    def merge(self, other: "ReadSet") -> None:
+        """Add the reads of one request."""
+        self.entities.update(other.entities)
+        self.ranges.update(other.ranges)
+        self.entries.update(other.entries)

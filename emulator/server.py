@@ -1,21 +1,20 @@
 """The door for everyone else: a plaintext gRPC server.
 
-Owns sockets and the threads behind them. There are more threads than open transactions are likely,
-so a request that waits for the writer never keeps the commit it waits for from running.
+Owns the sockets. The threads behind them are a pool in which a request that waits for another
+transaction is not counted, so it never keeps the commit it waits for from running.
 """
 
 from collections.abc import Callable
-from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
 from emulator import engine as engines
-from emulator import errors, faults, messages, sockets
+from emulator import errors, faults, messages, pool, sockets
 
 SERVICE = "google.datastore.v1.Datastore"
-THREADS = 128
+THREADS = 128  # requests that run at once
 _RECEIVE_BYTES = 64 * 1024 * 1024  # more than the engine takes: it says INVALID_ARGUMENT itself
 _GRACE = 2.0  # seconds for the requests that run when the server stops
 
@@ -39,7 +38,7 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
         OSError: the address cannot be had.
     """
     server = grpc.server(
-        futures.ThreadPoolExecutor(THREADS, thread_name_prefix="datastore"),
+        pool.Pool(THREADS),  # type: ignore[arg-type]  # any executor will do
         options=(
             ("grpc.max_receive_message_length", _RECEIVE_BYTES),
             ("grpc.max_send_message_length", -1),

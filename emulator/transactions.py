@@ -1,10 +1,13 @@
 """Transactions: what is open, what it has read, and whether it may commit.
 
-Owns transaction ids, expiry and concurrency control. Control is optimistic: a transaction reads one
-snapshot, opened by its first read, and its commit is refused with ABORTED if anything that it read
-has changed since; that check runs inside the write transaction, so no change can slip in between.
-`Transaction.reads` and `validate` are the whole seam: a mode with locks takes them where `reads` is
-handed out and drops the check.
+Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, opened by
+its first read, and its commit is refused with ABORTED if anything that it read has changed since;
+that check runs inside the write transaction, so no change can slip in between. That is all there is
+in optimistic mode, and what serializability rests on in both.
+
+In pessimistic mode a transaction also holds locks on what it has read (`locks`), and a change that
+touches them waits, in or out of a transaction. A read that meets something newer than the snapshot
+ends the transaction at once, or moves the snapshot if it is the first.
 
 Ids hold only in the process that made them. A snapshot never outlives its transaction.
 """
@@ -13,13 +16,23 @@ import contextlib
 import enum
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from emulator import changes, errors, readsets, storage
+from emulator import changes, errors, locks, pool, readsets, rows, storage
 
 MAX_AGE = 270.0  # seconds from begin
 MAX_IDLE = 60.0  # seconds without a request
 _MAX_REMEMBERED = 10_000  # finished transactions, so that rolling an aborted one back is no error
+
+
+class Concurrency(enum.Enum):
+    """Whether a transaction keeps others from changing what it has read, or loses if they have."""
+
+    OPTIMISTIC = "optimistic"
+    PESSIMISTIC = "pessimistic"
 
 
 class Outcome(enum.Enum):
@@ -31,6 +44,22 @@ class Outcome(enum.Enum):
     EXPIRED = "expired"
 
 
+class ReadAgain(Exception):
+    """A transaction's first read was out of date before it was locked: do the request again."""
+
+
+class _Ended(NamedTuple):
+    """What is remembered of a transaction."""
+
+    outcome: Outcome
+    age: float
+    is_read_only: bool
+
+
+_Checked = TypeVar("_Checked")
+_Answer = TypeVar("_Answer")
+
+
 class Transaction:
     """One open transaction."""
 
@@ -39,6 +68,7 @@ class Transaction:
         self.scope = scope
         self.is_read_only = is_read_only
         self.reads = readsets.ReadSet()
+        self.age = now  # when its first attempt began
         self.began = now
         self.used = now
         self.snapshot: storage.Snapshot | None = None
@@ -47,31 +77,70 @@ class Transaction:
 
     def is_expired(self, now: float) -> bool:
         """Tell whether the transaction has lived or idled for too long."""
-        return now - self.began > MAX_AGE or now - self.used > MAX_IDLE
+        return now > self.until
+
+    @property
+    def until(self) -> float:
+        """When it expires, unless it is used before."""
+        return min(self.began + MAX_AGE, self.used + MAX_IDLE)
+
+    @property
+    def party(self) -> locks.Party:
+        """The transaction as a holder of locks."""
+        return locks.Party(self.name.hex(), self.age, self.until)
 
 
 class Transactions:
     """All open transactions of this process."""
 
-    def __init__(self, store: storage.Storage, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: storage.Storage,
+        clock: Callable[[], float],
+        *,
+        concurrency: Concurrency = Concurrency.OPTIMISTIC,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._storage = store
         self._clock = clock
         self._open: dict[bytes, Transaction] = {}
-        self._ended: dict[bytes, Outcome] = {}
+        self._ended: dict[bytes, _Ended] = {}
         self._lock = threading.Lock()
+        self._locks: locks.Locks | None = None
+        if concurrency is Concurrency.PESSIMISTIC:
+            self._locks = locks.Locks(Path(f"{store.path}-locks"), clock=clock, timer=timer)
 
     def forget(self) -> None:
         """Start afresh in a forked child: the snapshots are the parent's."""
         self._open = {}
         self._ended = {}
         self._lock = threading.Lock()
+        if self._locks is not None:
+            self._locks.forget()
 
     def begin(
-        self, scope: tuple[str, str], *, is_read_only: bool, read_time: int | None = None
+        self,
+        scope: tuple[str, str],
+        *,
+        is_read_only: bool,
+        read_time: int | None = None,
+        previous: bytes = b"",
     ) -> Transaction:
-        """Begin a transaction for a project and database, perhaps in the past (microseconds)."""
+        """Begin a transaction for a project and database, perhaps in the past (microseconds).
+
+        A previous attempt lends its age, and the older of two wins. One that is not remembered has
+        none to lend.
+
+        Raises:
+            errors.InvalidArgument: the previous attempt was a read-only transaction.
+        """
         self._expire()
         transaction = Transaction(os.urandom(16), scope, self._clock(), is_read_only=is_read_only)
+        attempt = self._open.get(previous) or self._ended.get(previous)
+        if attempt is not None:
+            if attempt.is_read_only:
+                raise errors.InvalidArgument("The previous transaction was a read-only one.")
+            transaction.age = attempt.age
         if read_time is not None:
             # At once: by the first read its history could be gone.
             transaction.snapshot = self._storage.begin_past(read_time)
@@ -90,7 +159,7 @@ class Transactions:
         transaction = self._open.get(name)
         if transaction is None or transaction.scope != scope:
             raise self._refusal(name)
-        with transaction.lock:
+        with _held(transaction.lock):
             if name not in self._open:
                 raise self._refusal(name)
             transaction.used = self._clock()
@@ -122,27 +191,129 @@ class Transactions:
             self.end(transaction, Outcome.ABORTED)
             raise errors.Aborted("An index was made for this query. Run the transaction again.")
 
+    @contextlib.contextmanager
+    def reading(
+        self, transaction: Transaction
+    ) -> Iterator[tuple[rows.Reader, readsets.ReadSet | None]]:
+        """Hold a transaction's snapshot for one request, and what notes its reads.
+
+        Raises:
+            errors.Aborted: something that was read has changed since the snapshot, or it was locked
+                by another transaction in a ring. The transaction has ended.
+            ReadAgain: the same, but it was the first read. The snapshot is a new one.
+        """
+        if self._locks is None or transaction.is_read_only:
+            reads = None if transaction.is_read_only else transaction.reads
+            yield self.snapshot_of(transaction), reads
+            return
+        is_first = transaction.snapshot is None
+        snapshot = self.snapshot_of(transaction)
+        reads = readsets.ReadSet()
+        yield snapshot, reads
+        try:
+            self._locks.share(transaction.party, reads)
+        except errors.Aborted:
+            self.end(transaction, Outcome.ABORTED)
+            raise
+        with self._storage.read() as current:
+            is_current = _is_unchanged(reads, snapshot.version, current)
+        if is_current:
+            transaction.reads.merge(reads)
+        elif is_first:
+            self._drop_snapshot(transaction)
+            raise ReadAgain
+        else:
+            self.end(transaction, Outcome.ABORTED)
+            raise errors.Aborted(locks.CONTENTION)
+
+    def write(
+        self,
+        transaction: Transaction | None,
+        check: Callable[[], _Checked],
+        apply: Callable[[changes.Writer, _Checked], _Answer],
+    ) -> _Answer:
+        """Change the file: apply what was checked, of a transaction if what it read still stands.
+
+        With locks both may be called again after a wait, `check` first.
+
+        Raises:
+            errors.Aborted: what was read has changed, or others hold locks for too long.
+        """
+        if self._locks is not None:
+            return self._write_locked(self._locks, transaction, check, apply)
+        checked = check()
+        with self._storage.write() as writer:
+            if transaction is not None:
+                validate(transaction, writer)
+            return apply(writer, checked)
+
+    def _write_locked(
+        self,
+        held: locks.Locks,
+        transaction: Transaction | None,
+        check: Callable[[], _Checked],
+        apply: Callable[[changes.Writer, _Checked], _Answer],
+    ) -> _Answer:
+        party, end = self._writer(held, transaction)
+        try:
+            while True:
+                checked = check()
+                with contextlib.suppress(locks.Blocked), self._storage.write() as writer:
+                    writer.touched = set()
+                    if transaction is not None:
+                        validate(transaction, writer)
+                    answer = apply(writer, checked)
+                    held.announce(party, writer.touched)
+                    return answer
+                held.await_readers(party, end)
+        except BaseException:
+            held.withdraw(party)
+            raise
+        finally:
+            if transaction is None:
+                held.release(party.name)
+
+    def _writer(
+        self, held: locks.Locks, transaction: Transaction | None
+    ) -> tuple[locks.Party, float]:
+        """Return who writes, and until when it may wait."""
+        if transaction is not None:
+            return transaction.party, held.time_after(locks.COMMIT_WAIT)
+        now = self._clock()
+        party = locks.Party(os.urandom(16).hex(), now, now + MAX_IDLE)
+        return party, held.time_after(locks.WRITE_WAIT)
+
     def end(self, transaction: Transaction, outcome: Outcome) -> None:
         """End a transaction, once, and release its snapshot. The caller holds its lock."""
         with self._lock:
             if self._open.pop(transaction.name, None) is None:
                 return
-            self._ended[transaction.name] = outcome
+            self._ended[transaction.name] = _Ended(
+                outcome, transaction.age, transaction.is_read_only
+            )
             while len(self._ended) > _MAX_REMEMBERED:
                 del self._ended[next(iter(self._ended))]
+        self._drop_snapshot(transaction)
+        if self._locks is not None:
+            self._locks.release(transaction.name.hex())
+
+    def _drop_snapshot(self, transaction: Transaction) -> None:
         if transaction.snapshot is not None:
             self._storage.end_snapshot(transaction.snapshot)
             transaction.snapshot = None
 
     def roll_back(self, name: bytes, scope: tuple[str, str]) -> None:
         """End a transaction without a write. One that was aborted may be rolled back too."""
-        if self._ended.get(name) is Outcome.ABORTED:
+        ended = self._ended.get(name)
+        if ended is not None and ended.outcome is Outcome.ABORTED:
             return
         with self.using(name, scope) as transaction:
             self.end(transaction, Outcome.ROLLED_BACK)
 
     def close(self) -> None:
-        """End all transactions."""
+        """End all transactions and all waiting."""
+        if self._locks is not None:
+            self._locks.close()
         for transaction in list(self._open.values()):
             with transaction.lock:
                 self.end(transaction, Outcome.ROLLED_BACK)
@@ -157,12 +328,12 @@ class Transactions:
                     transaction.lock.release()
 
     def _refusal(self, name: bytes) -> errors.DatastoreError:
-        outcome = self._ended.get(name)
-        if outcome is None or outcome is Outcome.EXPIRED:
+        ended = self._ended.get(name)
+        if ended is None or ended.outcome is Outcome.EXPIRED:
             return errors.InvalidArgument(
                 "The referenced transaction has expired or is no longer valid."
             )
-        return errors.InvalidArgument(f"The transaction was already {outcome.value}.")
+        return errors.InvalidArgument(f"The transaction was already {ended.outcome.value}.")
 
 
 def validate(transaction: Transaction, writer: changes.Writer) -> None:
@@ -171,18 +342,26 @@ def validate(transaction: Transaction, writer: changes.Writer) -> None:
     Raises:
         errors.Aborted: something has.
     """
-    if transaction.snapshot is None or transaction.snapshot.version == writer.version:
+    if transaction.snapshot is None:
         return
     if not _is_unchanged(transaction.reads, transaction.snapshot.version, writer):
-        raise errors.Aborted(
-            "Aborted due to cross-transaction contention. This occurs when multiple transactions "
-            "attempt to access the same data, requiring Datastore mode to abort at least one in "
-            "order to enforce serializability."
-        )
+        raise errors.Aborted(locks.CONTENTION)
 
 
-def _is_unchanged(reads: readsets.ReadSet, version: int, writer: changes.Writer) -> bool:
-    return (
+@contextlib.contextmanager
+def _held(lock: threading.RLock) -> Iterator[None]:
+    """Hold a lock that another request of the same transaction may hold for as long as it waits."""
+    if not lock.acquire(blocking=False):
+        with pool.waiting():
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _is_unchanged(reads: readsets.ReadSet, version: int, writer: rows.Reader) -> bool:
+    return writer.version == version or (
         all(writer.entity_version(key) == seen for key, seen in reads.entities.items())
         and all(writer.has_entry(name, entry, version) for name, entry in reads.entries)
         and not any(writer.has_newer(name, low, high, version) for name, low, high in reads.ranges)

@@ -268,6 +268,14 @@ def last(key: Any) -> Any:
     return element.name or element.id
 
 
+def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain until {what}"
+        time.sleep(0.001)
+
+
 @contextlib.contextmanager
 def refused(status: str, text: str = "") -> Iterator[None]:
     """Expect a call to be refused with a status and a text."""

@@ -45,12 +45,6 @@ def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service
         assert service.get(service.key("T", 1)) == {"a": 1}
 
 
-def test_pessimistic_concurrency_is_not_available_yet(capsys):
-    arguments = ["--port", "0", "--in-memory", "--concurrency", "pessimistic"]
-    assert cli.main(arguments) == 2
-    assert "not available yet" in capsys.readouterr().err
-
-
 def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
     bad = tmp_path / "index.yaml"
     arguments = ["--port", "0", "--in-memory", "--indexes", str(bad)]

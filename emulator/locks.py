@@ -1,0 +1,246 @@
+"""Locks: who may go on, who waits, and who gives up.
+
+Owns the waiting of pessimistic concurrency. A reader takes shared locks on what it has read; a
+change that touches what another transaction has read waits until that one ends. The lock of a
+change is held from its announcement until it is on disk, and readers of its places wait for that.
+
+What must stay true: nothing that is right depends on a lock. A commit is validated as in optimistic
+mode, so a lock that came too late or fell too early costs an ABORTED and never a wrong result.
+Nobody waits for ever: not for the dead, not for the expired, not in a ring (`holders`), and not
+longer than the bounds below. A waiting change keeps new readers away, or a stream of them could
+make it wait for ever; but only so long, for it may be waiting for somebody who takes his time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator import errors, holders, peers, pool, readsets
+
+READ_WAIT = 1.0  # seconds that a read stands back behind a change; then it goes on
+COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
+WRITE_WAIT = 5.0  # the same for a commit outside of a transaction, which nothing waits for
+MAX_WAITING = 2000  # requests of this process that may wait at once
+_NAP = 0.25  # seconds until a waiter looks for the expired of its own accord
+_NAPS_ABROAD = (0.002, 0.02)  # the same, shortest and longest, for changes in other processes
+
+CONTENTION = (
+    "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt "
+    "to access the same data, requiring Datastore mode to abort at least one in order to enforce "
+    "serializability."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A transaction, or a commit outside of one, as the others see it."""
+
+    name: str
+    age: float  # when its first attempt began, seconds since 1970
+    until: float  # its locks count no longer after this time
+
+
+class Blocked(Exception):
+    """Somebody has read what a change would touch. Take the change back, wait, make it again."""
+
+
+class _Waiter:
+    """A request that waits."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.condition = threading.Condition(lock)
+        self.nap = _NAPS_ABROAD[0]
+
+
+class Locks:
+    """The locks on one data file, of this process and of those it shares the file with."""
+
+    def __init__(
+        self, folder: Path, *, clock: Callable[[], float], timer: Callable[[], float]
+    ) -> None:
+        self._clock = clock
+        self._timer = timer
+        self._peers = peers.Peers(folder)
+        self._lock = threading.RLock()
+        self._waiters: dict[str, _Waiter] = {}
+        self._watching: str | None = None
+        self._is_closed = False
+
+    def forget(self) -> None:
+        """Start afresh in a forked child: the locks are the parent's."""
+        self._lock = threading.RLock()
+        self._peers.close()
+        self._peers = peers.Peers(self._peers.folder)
+        self._waiters = {}
+        self._watching = None
+
+    def close(self) -> None:
+        """End all locks of this process, and all waiting."""
+        with self._lock:
+            self._is_closed = True
+            self._wake(self._waiters)
+            self._peers.leave()
+
+    def share(self, party: Party, reads: readsets.ReadSet) -> None:
+        """Lock what a request has read. Waits for changes that are about to touch it.
+
+        Raises:
+            errors.Aborted: the party waits in a ring, and is the youngest there.
+        """
+        footprint = holders.footprint(reads)
+
+        def stand() -> set[str]:
+            return {
+                name
+                for name, other in self._others(party)
+                # A change that waits for this very reader would make a ring of the two.
+                if party.name not in other.awaited and other.is_to_change(footprint)
+            }
+
+        def hold() -> None:
+            self._tell(party, ["read", party.name, party.until, footprint.places, footprint.ranges])
+
+        if not self._wait(party, stand, hold, self.time_after(READ_WAIT)):
+            with self._turn():
+                hold()
+
+    def announce(self, party: Party, touched: Iterable[tuple[readsets.IndexName, bytes]]) -> None:
+        """Say what a party is about to change.
+
+        Raises:
+            Blocked: somebody's lock stands against it.
+        """
+        wanted = holders.places(touched)
+        with self._turn():
+            self._tell(party, ["want", party.name, party.until, wanted])
+            if self._against(party):
+                raise Blocked
+
+    def time_after(self, seconds: float) -> float:
+        """Return the time on the timer after so many seconds from now."""
+        return self._timer() + seconds
+
+    def await_readers(self, party: Party, end: float) -> None:
+        """Wait until no lock stands against what a party has announced.
+
+        Raises:
+            errors.Aborted: that took too long, or the party is the youngest in a ring.
+        """
+        if not self._wait(party, lambda: self._against(party), lambda: None, end):
+            raise errors.Aborted(CONTENTION)
+
+    def withdraw(self, party: Party) -> None:
+        """Take back what a party has announced."""
+        self._end(party.name, ["want", party.name, party.until, []])
+
+    def release(self, name: str) -> None:
+        """End a party and all that it holds."""
+        self._end(name, ["end", name])
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Keep everybody else out, other processes too, knowing what they have done."""
+        with self._lock:
+            if self._is_closed:
+                raise errors.Unavailable("The engine is closed.")
+            with self._peers.turn() as has_news:
+                if has_news:
+                    self._wake(self._waiters)
+                yield
+
+    def _wait(
+        self,
+        party: Party,
+        stand: Callable[[], set[str]],
+        go_on: Callable[[], None],
+        end: float,
+    ) -> bool:
+        """Wait until nobody stands in the way, then go on in the same turn. False: too long."""
+        with self._lock:
+            try:
+                while True:
+                    with self._turn():
+                        awaited = stand()
+                        if awaited and self._peers.drop_dead(awaited):
+                            awaited = stand()
+                        if not awaited:
+                            go_on()
+                            return True
+                        self._note(party, awaited)
+                    left = end - self._timer()
+                    if left <= 0 or len(self._waiters) > MAX_WAITING:
+                        return False
+                    self._sleep(party.name, awaited, left)
+            finally:
+                self._stop_waiting(party)
+
+    def _note(self, party: Party, awaited: set[str]) -> None:
+        """Say whom a party waits for, and see that a ring is broken."""
+        own = self._peers.table.holders.get(party.name)
+        is_new = own is None or own.awaited != awaited
+        if is_new:
+            self._tell(party, ["wait", party.name, sorted(awaited)])
+        everybody = self._peers.all()
+        if holders.is_victim(everybody, party.name):
+            raise errors.Aborted(CONTENTION)
+        if is_new and holders.is_in_ring(everybody, party.name):
+            self._wake(self._waiters)
+
+    def _sleep(self, name: str, awaited: set[str], left: float) -> None:
+        waiter = self._waiters.setdefault(name, _Waiter(self._lock))
+        nap = _NAP
+        is_abroad = not awaited <= self._peers.table.holders.keys()
+        # One waiter watches the other processes for all of this one.
+        if is_abroad and self._watching in (None, name):
+            self._watching = name
+            nap = waiter.nap
+            waiter.nap = min(2 * nap, _NAPS_ABROAD[1])
+        with pool.waiting():
+            waiter.condition.wait(min(left, nap))
+
+    def _stop_waiting(self, party: Party) -> None:
+        if self._waiters.pop(party.name, None) is None:
+            return
+        if self._watching == party.name:
+            self._watching = None
+            self._wake(self._waiters)
+        self._end(party.name, ["wait", party.name, []])
+
+    def _wake(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._waiters[name].condition.notify()
+
+    def _others(self, party: Party) -> Iterator[tuple[str, holders.Holder]]:
+        now = self._clock()
+        for name, holder in self._peers.all().items():
+            if name != party.name and holder.until >= now:
+                yield name, holder
+
+    def _against(self, party: Party) -> set[str]:
+        """Return those who have read what a party is about to change."""
+        wanted = self._peers.table.holders[party.name].wanted
+        return {name for name, other in self._others(party) if other.stands_against(wanted)}
+
+    def _tell(self, party: Party, event: holders.Event) -> None:
+        if party.name in self._peers.table.holders:
+            self._peers.tell(event)
+        else:
+            self._peers.tell(["open", party.name, party.age, party.until], event)
+
+    def _end(self, name: str, event: holders.Event) -> None:
+        """Tell of something that ends, and wake those who wait for its end.
+
+        Whoever ends has been answered already, so a folder that cannot be used is no error: the
+        others learn of it with the next event, or see the holder expire.
+        """
+        with self._lock, contextlib.suppress(errors.Unavailable):
+            own = self._peers.table.holders
+            if name not in own:
+                return
+            with self._turn():
+                self._wake(each for each in self._waiters if name in own[each].awaited)
+                self._peers.tell(event)

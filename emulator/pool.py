@@ -1,0 +1,119 @@
+"""The threads behind a server.
+
+Owns how many requests run at once. A request that waits for another request's end is not counted:
+while it waits another thread takes its place, so waiting requests never use up the threads that the
+one they wait for needs.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from typing import Any
+
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Say that this thread waits for another request. On a thread of no pool this is nothing."""
+    pool: Pool | None = getattr(_here, "pool", None)
+    if pool is None:
+        yield
+        return
+    pool.lend()
+    try:
+        yield
+    finally:
+        pool.take_back()
+
+
+class Pool(futures.Executor):
+    """An executor of `size` threads, and one more for each that waits.
+
+    Threads start when there is work and nobody is idle; those above the size end with their task.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._tasks: collections.deque[tuple[futures.Future[Any], Callable[[], Any]]] = (
+            collections.deque()
+        )
+        self._changed = threading.Condition()
+        self._threads: set[threading.Thread] = set()
+        self._idle = 0
+        self._waiting = 0
+        self._is_down = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        """Run a function on a thread of the pool."""
+        future: futures.Future[Any] = futures.Future()
+        with self._changed:
+            if self._is_down:
+                raise RuntimeError("The pool is shut down.")
+            self._tasks.append((future, lambda: fn(*args, **kwargs)))
+            self._serve()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of Executor
+        """Take no more tasks; the threads end when there are none left."""
+        with self._changed:
+            self._is_down = True
+            while cancel_futures and self._tasks:
+                self._tasks.popleft()[0].cancel()
+            self._changed.notify_all()
+            threads = list(self._threads)
+        if wait:
+            for thread in threads:
+                thread.join()
+
+    def lend(self) -> None:
+        """Let another thread run in place of one that waits."""
+        with self._changed:
+            self._waiting += 1
+            if self._tasks:
+                self._serve()
+
+    def take_back(self) -> None:
+        """Count a thread again that has waited."""
+        with self._changed:
+            self._waiting -= 1
+
+    def _serve(self) -> None:
+        """See to it that somebody takes the next task."""
+        if self._idle >= len(self._tasks):
+            self._changed.notify()
+            return
+        if len(self._threads) - self._waiting < self._size:
+            # Daemons: a program that ends without stopping its server is not to hang.
+            thread = threading.Thread(target=self._work, name="datastore", daemon=True)
+            self._threads.add(thread)
+            thread.start()
+
+    def _work(self) -> None:
+        _here.pool = self
+        while (task := self._next()) is not None:
+            future, run = task
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(run())
+            except BaseException as error:  # noqa: BLE001 - it is the caller's, through the future
+                future.set_exception(error)
+            del task, future, run  # an idle thread keeps no request alive
+
+    def _next(self) -> tuple[futures.Future[Any], Callable[[], Any]] | None:
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: self._tasks or self._is_down or self._is_surplus())
+            self._idle -= 1
+            if self._tasks and not self._is_surplus():
+                return self._tasks.popleft()
+            self._threads.discard(threading.current_thread())
+            return None
+
+    def _is_surplus(self) -> bool:
+        return len(self._threads) - self._waiting > self._size
