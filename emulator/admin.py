@@ -8,11 +8,13 @@ program or a page of ours on this machine, so nothing here asks for a password.
     POST   /shutdown            the process ends as on SIGTERM
     GET    /clock               the engine's time; POST moves it on by {"advance": seconds}
     GET    /indexes             the composite indexes as an index.yaml
+    GET    /cost                what production would bill for (`meter`); DELETE counts from zero
     POST   /v1/projects/P:M     the API (`restapi`)
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,6 +69,7 @@ class Admin:
             "/shutdown": {"POST": self._shutdown},
             "/clock": {"GET": self._time, "POST": self._advance},
             "/indexes": {"GET": self._indexes},
+            "/cost": {"GET": self._cost, "DELETE": self._forget_cost},
         }
 
     def _reset(self, request: httpdoor.Request) -> httpdoor.Response:
@@ -100,6 +103,13 @@ class Admin:
         with self.engine.storage.read() as snapshot:
             entries = map(indexes.to_yaml, snapshot.definitions.composites)
             return httpdoor.Response("".join(("indexes:\n", *entries)).encode())
+
+    def _cost(self, _request: httpdoor.Request) -> httpdoor.Response:
+        return _json(dataclasses.asdict(self.engine.meter.total()))
+
+    def _forget_cost(self, request: httpdoor.Request) -> httpdoor.Response:
+        self.engine.meter.reset()
+        return self._cost(request)
 
 
 def _health(_request: httpdoor.Request) -> httpdoor.Response:

@@ -1,11 +1,13 @@
 """Claims about the cost meter: production's rules of billing, the same through both doors."""
 
+import http.client
+import json
 import os
 import threading
 
 import pytest
 
-from emulator import inprocess, messages, meter, testing
+from emulator import admin, httpdoor, inprocess, messages, meter, testing
 
 
 def put_all(service, number, kind="T"):
@@ -219,6 +221,28 @@ def test_a_reading_ends_with_its_block_and_a_reset_leaves_it_alone(near, engine)
     assert "reads=3" in repr(outer)
     engine.meter.reset()
     assert engine.meter.total() == meter.Cost()
+
+
+def test_the_admin_door_reads_and_resets_the_total(service, engine):
+    service.lookup(service.key("T", 1), service.key("T", 2))
+    running = httpdoor.start(admin.Admin(engine, lambda: None).answer, 0)
+
+    def ask(method):
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        connection.request(method, "/cost")
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        return found
+
+    try:
+        read, emptied, after = ask("GET"), ask("DELETE"), ask("GET")
+    finally:
+        running.stop()
+    assert read["reads"] == 2
+    assert set(read) == {
+        "reads", "writes", "deletes", "small", "index_entries", "bytes_in", "bytes_out",
+    }  # fmt: skip
+    assert set(emptied.values()) == set(after.values()) == {0}
 
 
 def test_threads_lose_no_count(near, engine):
