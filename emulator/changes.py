@@ -15,7 +15,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable
 
-from emulator import errors, faults, indexes, keys, messages, readsets, rows
+from emulator import faults, indexes, keys, messages, readsets, rows
 
 _PAGE = 1000  # entities that a new index is filled from at a time
 _FORGET = 4  # rows of history that every commit may delete, beyond those that it must
@@ -84,6 +84,9 @@ class Writer(rows.Reader):
         faults.point("commit.indexes")
         before = {} if old is None else self._entries(partition, path, rows.parse(old.proto))
         after = self._entries(partition, path, entity)
+        if len(after) > indexes.MAX_ENTRIES or self.definitions.composites:
+            # Only what is stored anew: an entity that new indexes made too big can still go.
+            indexes.check_limits(after)
         self._update_entries(partition, entity_id, before, after, version)
         return rows.Stored(entity_id, proto, version, created, meta)
 
@@ -189,12 +192,8 @@ class Writer(rows.Reader):
         self, partition: keys.Partition, path: bytes, entity: messages.Entity
     ) -> dict[tuple[bytes, bytes], int]:
         kind = entity.key.path[-1].kind
-        found = indexes.membership(entity, partition, path, self.definitions.by_kind.get(kind, ()))
-        if len(found) > indexes.MAX_ENTRIES:
-            raise errors.InvalidArgument(
-                f"The entity has more than {indexes.MAX_ENTRIES} index entries."
-            )
-        return found
+        composites = self.definitions.by_kind.get(kind, ())
+        return indexes.membership(entity, partition, path, composites)
 
     def _update_entries(
         self,

@@ -39,7 +39,7 @@ from emulator import (
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_LOOKUP_KEYS = 1000
-MAX_ALLOCATED = 500
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # what gRPC clients take unless told otherwise
 _QUERIES = frozenset({"RunQuery", "RunAggregationQuery"})
 _TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
 
@@ -195,11 +195,18 @@ class Engine:
         mask = masks.of(request)
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
-        asked = {keys.encode(entities.check_key(key, default), key): key for key in request.keys}
+        # Clients match answers to keys by bytes: two spellings of one key are two keys.
+        asked = {
+            key.SerializeToString(deterministic=True): (
+                key,
+                keys.encode(entities.check_key(key, default), key),
+            )
+            for key in request.keys
+        }
         with self._reading(request, default) as (snapshot, reads, began):
-            given = list(asked.values())
-            answer, done = executor.lookup(snapshot, given, list(asked), reads, mask)
-        self.meter.count_lookup(given[:done])
+            names = [name for _, name in asked.values()]
+            answer, done = executor.lookup(snapshot, list(asked), names, reads, mask)
+        self.meter.count_lookup([key for key, _ in asked.values()][:done])
         return answer + (messages.field(5, began) if began else b"")
 
     def _run_query(self, request: messages.RunQueryRequest) -> bytes:
@@ -328,7 +335,7 @@ class Engine:
 
         def apply(
             writer: changes.Writer, checked: list[writes.Write]
-        ) -> tuple[messages.CommitResponse, list[writes.Write]]:
+        ) -> tuple[bytes, messages.CommitResponse, list[writes.Write]]:
             response = messages.CommitResponse()
             for write in checked:
                 faults.point("commit.mutation")
@@ -336,9 +343,9 @@ class Engine:
             response.index_updates = writer.index_updates
             if transaction is not None:
                 response.commit_time.FromMicroseconds(writer.commit_version)
-            return response, checked
+            return _sent(response), response, checked
 
-        response, checked = self._transactions.write(transaction, check, apply)
+        answer, response, checked = self._transactions.write(transaction, check, apply)
         applied = [
             write
             for write, result in zip(checked, response.mutation_results, strict=True)
@@ -348,7 +355,7 @@ class Engine:
         self.meter.count_commit(
             [write.key for write in applied], writes=len(applied) - deletes, deletes=deletes
         )
-        return response.SerializeToString()
+        return answer
 
     def _allocate_ids(self, request: messages.AllocateIdsRequest) -> bytes:
         default = _partition(request)
@@ -367,8 +374,9 @@ class Engine:
                 answer.CopyFrom(key)
                 entities.fill_partition(answer, partition)
                 answer.path[-1].id = writes.take_id(writer, partition, key)
+            sent = _sent(response)
         self.meter.count(small=1)
-        return response.SerializeToString()
+        return sent
 
     def _reserve_ids(self, request: messages.ReserveIdsRequest) -> bytes:
         default = _partition(request)
@@ -383,6 +391,16 @@ class Engine:
                 writer.reserve(encoded)
         self.meter.count(small=1)
         return b""
+
+
+def _sent(response: messages.CommitResponse | messages.AllocateIdsResponse) -> bytes:
+    """Serialise what cannot be cut, before it is committed: a client would refuse more."""
+    answer = response.SerializeToString()
+    if len(answer) >= MAX_RESPONSE_BYTES:
+        raise errors.InvalidArgument(
+            f"The answer would be {MAX_RESPONSE_BYTES} bytes or more. Send fewer at once."
+        )
+    return answer
 
 
 def _partition(request: messages.Request) -> keys.Partition:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from google.protobuf import message
+
 from emulator import errors, keys, messages
 
 MAX_PATH = 100
@@ -17,8 +19,10 @@ MAX_ENTITY_BYTES = 1_048_572
 MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
+_SURELY_PARSED = 15  # entities in each other; with an array around each, 75 messages deep
 
-_PARTITION_NAME = re.compile(r"[A-Za-z\d.\-_:]{1,100}")
+_DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
+_PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # "example.com:name" is of a domain
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
 
 
@@ -33,11 +37,13 @@ def request_partition(project: str, database: str) -> keys.Partition:
 
 def check_partition(partition: keys.Partition) -> None:
     """Refuse a partition whose parts are not names."""
-    for text in (partition.project, partition.database, partition.namespace):
-        if text and not _PARTITION_NAME.fullmatch(text):
-            raise errors.InvalidArgument(f'"{text}" is not a project, database or namespace id.')
     if partition.database == "(default)":
         raise errors.InvalidArgument('"(default)" is not allowed; leave database_id empty.')
+    if not _PROJECT.fullmatch(partition.project):
+        raise errors.InvalidArgument(f'"{partition.project}" is not a project id.')
+    for text in (partition.database, partition.namespace):
+        if text and not _DIMENSION.fullmatch(text):
+            raise errors.InvalidArgument(f'"{text}" is not a database or namespace id.')
 
 
 def check_key(
@@ -88,6 +94,16 @@ def key_text(key: messages.Key) -> str:
     return f"[{', '.join(parts)}]"
 
 
+def entity_text(key: messages.Key, partition: keys.Partition) -> str:
+    """Write an entity's key as Datastore's own messages about entities do."""
+    elements = []
+    for element in key.path:
+        which = element.WhichOneof("id_type")
+        name = f'name: "{element.name}"' if which == "name" else f"id: {element.id}"
+        elements.append(f'Element {{ type: "{element.kind}" {name} }}')
+    return f'app: "dev~{partition.project}" path < {" ".join(elements)} >'
+
+
 def check_written_key(
     key: messages.Key, default: keys.Partition, *, may_be_incomplete: bool
 ) -> keys.Partition:
@@ -119,7 +135,20 @@ def normalized(
         raise errors.InvalidArgument(
             f"The values of the unindexed properties are longer than {MAX_UNINDEXED_BYTES} bytes."
         )
+    if check.deepest > _SURELY_PARSED:
+        _check_can_be_answered(stored)
     return stored
+
+
+def _check_can_be_answered(entity: messages.Entity) -> None:
+    """Refuse what protobuf would not parse again: it takes 100 messages in each other."""
+    result = messages.field(2, messages.field(1, entity.SerializeToString()))
+    try:
+        messages.RunQueryResponse.FromString(messages.field(1, result))
+    except message.DecodeError:
+        raise errors.InvalidArgument(
+            "The entity nests arrays and entities deeper than a message may be."
+        ) from None
 
 
 def normalize_value(name: str, value: messages.Value, default: keys.Partition) -> None:
@@ -155,6 +184,7 @@ class _Check:
     def __init__(self, default: keys.Partition) -> None:
         self._default = default
         self.unindexed_bytes = 0
+        self.deepest = 0
 
     def properties(self, entity: messages.Entity, *, depth: int, is_indexed: bool) -> int:
         size = 0
@@ -177,6 +207,7 @@ class _Check:
                 raise errors.InvalidArgument(
                     f"The property {name} nests entities deeper than {MAX_NESTING}."
                 )
+            self.deepest = max(self.deepest, depth)
             inner = value.entity_value
             return 32 + self.properties(inner, depth=depth + 1, is_indexed=is_indexed)
         return self._scalar(name, kind, value)

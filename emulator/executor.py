@@ -248,7 +248,7 @@ class _Renderer:
 
 def lookup(
     snapshot: rows.Reader,
-    asked: list[messages.Key],
+    asked: list[bytes],
     encoded: list[bytes],
     reads: readsets.ReadSet | None,
     mask: masks.Mask | None,
@@ -261,8 +261,7 @@ def lookup(
     parts = []
     size = 0
     answered = 0
-    for key, name in zip(asked, encoded, strict=True):
-        given = key.SerializeToString(deterministic=True)
+    for given, name in zip(asked, encoded, strict=True):
         if size > MAX_LOOKUP_BYTES:
             parts.append(messages.field(3, given))
             continue

@@ -25,7 +25,8 @@ from pathlib import Path
 from emulator import errors, keys, messages, values
 
 KEY = "__key__"
-MAX_ENTRIES = 20_000  # of one entity, in all indexes together
+MAX_ENTRIES = 20_000  # of one entity: its indexed values and composite entries
+MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of one entity's composite entries together
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS = frozenset({"yes", "no", "true", "false", "on", "off", "null"})  # YAML: no texts
 
@@ -60,6 +61,7 @@ def builtin(kind: str, name: str | None = None, *, is_descending: bool = False) 
     return Index(kind) if name is None else Index(kind, ((name, is_descending),))
 
 
+@functools.lru_cache(maxsize=4096)
 def decode(code: bytes) -> Index:
     """Return the index that a code names."""
     kind, position = keys.decode_text(code, 0)
@@ -195,6 +197,27 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
     if not index.has_ancestor:
         return joined
     return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
+
+
+def check_limits(entries: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse more entries of one entity, each with its index's code, than Datastore takes.
+
+    A value counts once, though it stands in an ascending and a descending index.
+    """
+    count = size = 0
+    for code, entry in entries:
+        index = decode(code)
+        if not index.is_builtin:
+            count += 1
+            size += len(entry)
+        elif index.properties and not index.properties[0][1]:
+            count += 1
+    if count > MAX_ENTRIES:
+        raise errors.InvalidArgument(f"The entity has more than {MAX_ENTRIES} index entries.")
+    if size > MAX_COMPOSITE_BYTES:
+        raise errors.InvalidArgument(
+            f"The entity's composite index entries are larger than {MAX_COMPOSITE_BYTES} bytes."
+        )
 
 
 def all_entries(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from emulator import entities, errors, messages
+from emulator import errors, messages
 
 _STRATEGIES = (_UNSPECIFIED, _SERVER_VALUE, _FAIL) = (0, 1, 3)
 _MAX_NANOS = 1_000_000_000
@@ -26,10 +26,10 @@ class Precondition:
     update_time: int | None
     must_hold: bool
 
-    def is_met(self, version: int, key: messages.Key) -> bool:
+    def is_met(self, version: int, described: str) -> bool:
         """Tell whether a stored entity's version, 0 for a missing one, is the expected one.
 
-        A version is the microseconds of the update time.
+        A version is the microseconds of the update time. `described` names the entity.
 
         Raises:
             errors.FailedPrecondition: it is not, and the mutation says that the commit then fails.
@@ -37,8 +37,7 @@ class Precondition:
         """
         if self.base_version is not None and 0 < version < self.base_version:
             raise errors.InvalidArgument(
-                "Invalid base version, it is greater than the stored version: "
-                f"{entities.key_text(key)}"
+                f"Invalid base version, it is greater than the stored version: {described}"
             )
         expected = self.base_version
         found = version
@@ -49,7 +48,7 @@ class Precondition:
         if self.must_hold:
             raise errors.FailedPrecondition(
                 f"the stored version ({found}) does not match the required base version "
-                f"({expected}): {entities.key_text(key)}"
+                f"({expected}): {described}"
             )
         return False
 

@@ -140,15 +140,20 @@ def apply(writer: changes.Writer, write: Write) -> messages.MutationResult:
 
 def _check_existence(write: Write, old: rows.Stored | None) -> None:
     if write.operation == "insert" and old is not None:
-        raise errors.AlreadyExists(f"entity already exists: {entities.key_text(write.key)}")
+        raise errors.AlreadyExists(
+            f"entity already exists: {entities.entity_text(write.key, write.partition)}"
+        )
     if write.operation == "update" and old is None:
-        raise errors.NotFound(f"no entity to update: {entities.key_text(write.key)}")
+        raise errors.NotFound(
+            f"no entity to update: {entities.entity_text(write.key, write.partition)}"
+        )
 
 
 def _is_expected(write: Write, old: rows.Stored | None) -> bool:
     if write.precondition is None:
         return True
-    return write.precondition.is_met(0 if old is None else old.version, write.key)
+    described = entities.entity_text(write.key, write.partition)
+    return write.precondition.is_met(0 if old is None else old.version, described)
 
 
 def _describe(result: messages.MutationResult, stored: rows.Stored) -> None:
