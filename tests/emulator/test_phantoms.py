@@ -1,0 +1,91 @@
+"""Claims about queries in transactions: what would change their answer aborts them."""
+
+import pytest
+
+TAGGED = ("or", ("a", "=", 1), ("tag", "=", "x"))
+OR = ("or", ("a", "=", 1), ("b", "=", 9))
+RANGES = (("a", ">", 1), ("b", "<", 3))
+
+
+@pytest.fixture
+def rows(near):
+    """The entities 11, 12, ... 33: a is the first digit, b the second."""
+    near.commit(
+        *(
+            {"upsert": near.entity(near.key("T", 10 * a + b), a=a, b=b)}
+            for a in (1, 2, 3)
+            for b in (1, 2, 3)
+        )
+    )
+    return near
+
+
+def touch(service, transaction):
+    """Commit something that nothing has read."""
+    service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
+
+
+@pytest.mark.parametrize("keys_only", [False, True])
+@pytest.mark.parametrize(
+    "case",
+    [
+        ((OR,), {}, [11, 12, 13], {"b": 9}),
+        ((OR,), {}, [11, 12, 13], {"a": 1}),
+        ((TAGGED, ("a", ">", 0)), {}, [11, 12, 13], {"a": 1, "b": 0}),
+        ((TAGGED, ("a", ">", 0)), {}, [11, 12, 13], {"a": 2, "tag": "x"}),
+        ((("a", "!=", 2),), {}, [11, 12, 13, 31, 32, 33], {"a": 9}),
+        ((("a", "!=", 2),), {}, [11, 12, 13, 31, 32, 33], {"a": None}),
+        ((("a", "not in", [1, 2]),), {}, [31, 32, 33], {"a": "x"}),
+        (RANGES, {}, [21, 22, 31, 32], {"a": 5, "b": 0}),
+        (RANGES, {"order": ["-a"], "limit": 2}, [31, 32], {"a": 4, "b": 0}),
+        (RANGES, {"offset": 4}, [], {"a": 2, "b": 0}),
+        ((), {"distinct": ["a"]}, [11, 21, 31], {"a": 2.5}),
+        ((), {"distinct": ["a"], "order": ["a", "b"], "limit": 2}, [11, 21], {"a": 1, "b": 0}),
+        ((("a", ">", 1),), {"distinct": ["a"], "order": ["-a"]}, [31, 21], {"a": 7}),
+    ],
+)
+def test_a_phantom_is_aborted(rows, refused, case, keys_only):
+    filters, options, found, phantom = case
+    transaction = rows.begin()
+    asked = dict(options, keys_only=keys_only)
+    assert rows.names("T", *filters, transaction=transaction, **asked) == found
+    rows.put(rows.key("T", 1), **phantom)
+    with refused("ABORTED"):
+        touch(rows, transaction)
+
+
+@pytest.mark.parametrize("filters", [(), (("a", ">", 1),)])
+def test_a_key_that_is_asked_for_beside_an_order_is_read_even_if_it_is_missing(
+    rows, refused, filters
+):
+    missing = ("__key__", "=", rows.key("T", 5))
+    for change in (lambda: rows.put(rows.key("T", 5), a=7), lambda: rows.delete(rows.key("T", 5))):
+        transaction = rows.begin()
+        rows.names("T", missing, *filters, order=["a"], transaction=transaction)
+        change()
+        with refused("ABORTED"):
+            touch(rows, transaction)
+
+
+def test_an_array_that_was_passed_over_is_read(rows, refused):
+    # Nothing of it at a = 5 changes, but it is no longer found at a = 1 before that.
+    key = rows.key("T", 1)
+    rows.put(key, a=[1, 5, 6])
+    cursor = rows.batch(rows.query("T", ("a", ">", 0), limit=4)).end_cursor
+    transaction = rows.begin()
+    rest = rows.names("T", ("a", ">", 0), start_cursor=cursor, transaction=transaction)
+    assert rest == [21, 22, 23, 31, 32, 33]
+    rows.put(key, a=[5, 6])
+    with refused("ABORTED"):
+        touch(rows, transaction)
+
+
+def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows):
+    transaction = rows.begin()
+    rows.names("T", ("a", "!=", 2), transaction=transaction)
+    rows.names("T", ("or", ("a", "=", 1), ("b", "=", 3)), transaction=transaction)
+    rows.names("T", ("__key__", "=", rows.key("T", 11)), order=["a"], transaction=transaction)
+    rows.names("T", distinct=["a"], limit=1, transaction=transaction)
+    rows.put(rows.key("T", 24), a=2, b=4)
+    rows.put(rows.key("T", 21), a=2, b=1, x="changed")
+    touch(rows, transaction)
