@@ -67,6 +67,9 @@ def _column_choices(
     """
     named = dict(ordered)
     extra = [name for name in query.projection if name not in named]
+    if extra and any(each.name == KEY for each in query.orders):
+        # No index holds a value behind the key.
+        raise errors.Unimplemented(f"A projection of {extra[0]} with an order by __key__ before it")
     yield (*ordered, *((name, False) for name in extra))
     for index in candidates if extra else ():
         tail = index.properties[-len(extra) :]

@@ -328,6 +328,15 @@ def test_projected_values_come_back_as_they_were_stored(service):
         assert values[number + 1] == expected
 
 
+def test_a_projection_behind_an_order_by_key_is_refused_by_name(service, refused):
+    service.put(service.key("T", "a"), tag=[2, 3])
+    service.put(service.key("T", "b"), tag=1)
+    for order in ("__key__", "-__key__"):
+        with refused("UNIMPLEMENTED", "A projection of tag with an order by __key__"):
+            service.names(projection=["tag"], order=[order])
+    assert service.names(projection=["tag"], order=["tag", "__key__"]) == ["b", "a", "a"]
+
+
 def test_illegal_projections_are_refused(service, refused):
     with refused("INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"):
         service.results(service.query("T", ("a", "=", 1), projection=["a"]))

@@ -1,0 +1,85 @@
+"""COUNT, SUM and AVG by brute force.
+
+Owns what an aggregation answers. All of a request run over one index that holds their properties,
+so entities without one are left out of all, a limit without an order takes the smallest values, and
+an array counts once for each of its values that meets the query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tests.oracle import results, values
+from tests.oracle.queries import Query
+from tests.oracle.results import Paging, State
+
+NUMBERS = (values.rank(0)[0], values.rank(0.0)[0])
+INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """One aggregation: count with `up_to`, or sum or avg of the property `name`."""
+
+    operator: str
+    name: str = ""
+    up_to: int | None = None
+    alias: str = ""
+
+
+def answers(
+    query: Query, asked: Sequence[Aggregation], state: State, paging: Paging
+) -> list[float | None]:
+    """Return the numbers; None is the null of an average of nothing."""
+    names = tuple(dict.fromkeys(each.name for each in asked if each.name))
+    met = sorted(
+        (position, stored.key)
+        for stored in state.values()
+        for position in results.positions(widened(query, names), stored)
+    )
+    end = None if paging.limit is None else paging.offset + paging.limit
+    met = met[paging.offset : end]
+    return [
+        _answer(widened(query, names), each, [position for position, _ in met]) for each in asked
+    ]
+
+
+def widened(query: Query, names: tuple[str, ...]) -> Query:
+    """Return the query with the columns of all names."""
+    return replace(query, projection=tuple(dict.fromkeys((*query.projection, *names))))
+
+
+def complaints(query: Query, asked: Sequence[Aggregation]) -> list[str]:
+    """Say why an aggregation is INVALID_ARGUMENT beyond what the query is."""
+    names = {each.name for each in asked if each.name}
+    if names and query.kind is None:
+        return ["a kindless sum"]
+    if query.projection and not names <= set(query.projected):
+        return ["a sum of what is not projected"]
+    return []
+
+
+def _answer(query: Query, asked: Aggregation, met: list[results.Position]) -> float | None:
+    if asked.operator == "count":
+        return len(met) if asked.up_to is None else min(len(met), asked.up_to)
+    picked = [results.picked(query, position, (asked.name,))[0] for position in met]
+    numbers = [values.projected(each) for each in picked if each[0] in NUMBERS]
+    if asked.operator == "avg":
+        return _sum(numbers, to_double=True) / len(numbers) if numbers else None
+    return _sum(numbers, to_double=False)
+
+
+def _sum(numbers: list[float], *, to_double: bool) -> float:
+    if any(isinstance(each, float) for each in numbers):
+        return math.fsum(numbers) if all(map(math.isfinite, numbers)) else _wild_sum(numbers)
+    total = sum(numbers)
+    return float(total) if to_double or total not in INT64 else total
+
+
+def _wild_sum(numbers: list[float]) -> float:
+    total = 0.0
+    for each in numbers:
+        total += each
+    return total

@@ -1,0 +1,159 @@
+"""Answers by brute force: every entity is looked at, everything is sorted.
+
+Owns which results a query has, in which order, and what paging leaves of them. A result's position
+is the tuple of its sort values, the key last; a cursor is such a position.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.oracle import values
+from tests.oracle.queries import Branch, Query
+from tests.oracle.values import KEY, Key, Properties, Rank
+
+Position = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One entity with the versions that the service told."""
+
+    key: Key
+    properties: Properties
+    version: int
+    created: int
+
+    @functools.cached_property
+    def ranks(self) -> values.Indexed:
+        """The ranks under which the entity is found."""
+        own = frozenset({values.path_rank(self.key)})
+        return {**values.indexed(self.properties), KEY: own}
+
+
+State = Mapping[Key, Stored]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result: where it stands, whose it is, and the ranks of what is projected."""
+
+    position: Position
+    stored: Stored
+    projected: tuple[Rank, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A place between results. `is_before`: in front of the position, else behind it."""
+
+    position: Position
+    is_before: bool = False
+
+    def is_behind(self, position: Position) -> bool:
+        """Tell whether a result at `position` comes before the gap."""
+        return position < self.position or (position == self.position and not self.is_before)
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    start: Gap | None = None
+    end: Gap | None = None
+    offset: int = 0
+    limit: int | None = None
+
+
+def run(query: Query, state: State) -> list[Result]:
+    """Return all results of a query in order."""
+    found = [result for stored in state.values() for result in _results(query, stored)]
+    found.sort(key=lambda result: result.position)
+    if not query.distinct:
+        return found
+    first: dict[tuple[Rank, ...], Result] = {}
+    for result in found:
+        first.setdefault(picked(query, result.position, query.distinct), result)
+    return list(first.values())
+
+
+def page(found: list[Result], paging: Paging) -> tuple[list[Result], list[Result]]:
+    """Return what an offset skips and what is left within the limit."""
+    between = [
+        result
+        for result in found
+        if not (paging.start and paging.start.is_behind(result.position))
+        and (paging.end is None or paging.end.is_behind(result.position))
+    ]
+    end = None if paging.limit is None else paging.offset + paging.limit
+    return between[: paging.offset], between[paging.offset : end]
+
+
+def matches(branch: Branch, stored: Stored) -> bool:
+    """Tell whether an entity meets one conjunction."""
+    found = stored.ranks
+    return (
+        all(stored.key.is_under(ancestor) for ancestor in branch.ancestors)
+        and all(ranks <= found.get(name, frozenset()) for name, ranks in branch.equalities.items())
+        and all(
+            any(branch.admits(name, each) for each in found.get(name, ())) for name in branch.ranged
+        )
+    )
+
+
+def is_candidate(query: Query, stored: Stored) -> bool:
+    """Tell whether an entity is of the query's place and kind and has what must exist."""
+    return (
+        stored.key.place == query.place
+        and query.kind in (None, stored.key.kind)
+        and query.existing <= stored.ranks.keys()
+    )
+
+
+def _results(query: Query, stored: Stored) -> Iterator[Result]:
+    """Yield an entity's results: one for each combination of projected values."""
+    first: dict[tuple[Rank, ...], Position] = {}
+    for position in positions(query, stored):
+        group = picked(query, position, query.projected)
+        first[group] = min(first.get(group, position), position)
+    for group, position in first.items():
+        yield Result(position, stored, group)
+
+
+def positions(query: Query, stored: Stored) -> set[Position]:
+    """Return all places at which a query meets an entity."""
+    if not is_candidate(query, stored):
+        return set()
+    return {
+        position
+        for branch in query.branches
+        if matches(branch, stored)
+        for position in itertools.product(*_choices(query, branch, stored))
+    }
+
+
+def _choices(query: Query, branch: Branch, stored: Stored) -> Iterator[list[Any]]:
+    """Yield the values that an entity may have in each column of a position."""
+    for column in query.columns:
+        name = column.name
+        ranks = stored.ranks[name]
+        if name != KEY and name in branch.settled and name not in branch.inequalities:
+            ranks = branch.settled[name]
+        met = [
+            each for each in ranks if branch.admits(name, each) or name not in branch.inequalities
+        ]
+        found = sorted(values.Down(each) if column.is_descending else each for each in met)
+        # An array that must hold two values sorts by the first; only a projection gives both.
+        is_fixed = name in branch.settled and name not in query.projected
+        yield found[:1] if is_fixed else found
+
+
+def picked(query: Query, position: Position, names: tuple[str, ...]) -> tuple[Rank, ...]:
+    """Return the values that a position holds for some properties."""
+    found = {
+        column.name: each.rank if column.is_descending else each
+        for column, each in zip(query.columns, position, strict=True)
+    }
+    return tuple(found[name] for name in names)

@@ -1,0 +1,103 @@
+"""Transactions as the oracle knows them: snapshots, what was read, who may commit.
+
+Owns the two laws of an optimistic commit. It must be ABORTED if anything that the transaction read
+would now read differently. It must not be if no entity that changed since has to do with any read.
+Between the two a service may be coarser than the law: an entity has to do with a query when it
+meets one of its filters, in the query's kind, place and ancestor, or when the query has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle import queries, results
+from tests.oracle.queries import Query
+from tests.oracle.results import State, Stored
+from tests.oracle.values import Key
+
+MAX_AGE = 270.0
+MAX_IDLE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One read: what it answers from a state, and which entities have to do with it."""
+
+    answer: Callable[[State], Any]
+    concerns: Callable[[Stored], bool]
+
+
+def read_of_keys(keys: tuple[Key, ...]) -> Read:
+    return Read(
+        answer=lambda state: [state[key].version if key in state else 0 for key in keys],
+        concerns=lambda stored: stored.key in keys,
+    )
+
+
+def read_of_query(query: Query, paging: results.Paging) -> Read:
+    """Return the read of a query; whole entities are read with their versions."""
+
+    def answer(state: State) -> Any:
+        found = results.page(results.run(query, state), paging)
+        is_full = not query.projection
+        return [
+            [(each.position, is_full and each.stored.version) for each in part] for part in found
+        ]
+
+    return Read(answer, lambda stored: is_near(query, stored))
+
+
+def read_of_number(query: Query, answer: Callable[[State], Any]) -> Read:
+    """Return the read of an aggregation over a query."""
+    return Read(answer, lambda stored: is_near(query, stored))
+
+
+def is_near(query: Query, stored: Stored) -> bool:
+    """Tell whether an entity meets the kind, place, ancestor and one filter of a query."""
+    if stored.key.place != query.place or query.kind not in (None, stored.key.kind):
+        return False
+    if not any(all(map(stored.key.is_under, branch.ancestors)) for branch in query.branches):
+        return False
+    leaves = [each for each in queries.leaves(query.filter) if each.operator != "under"]
+    return not leaves or any(
+        queries.meets(leaf, found) for leaf in leaves for found in stored.ranks.get(leaf.name, ())
+    )
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One open transaction."""
+
+    name: bytes
+    is_read_only: bool
+    database: str
+    began: float
+    used: float
+    snapshot: State | None = None
+    reads: list[Read] = field(default_factory=list)
+
+    def is_expired(self, now: float) -> bool:
+        return now - self.began > MAX_AGE or now - self.used > MAX_IDLE
+
+    def must_abort(self, now: State) -> bool:
+        """Tell whether a read would now be answered differently."""
+        snapshot = self.snapshot
+        return snapshot is not None and any(
+            read.answer(snapshot) != read.answer(now) for read in self.reads
+        )
+
+    def may_abort(self, now: State) -> bool:
+        """Tell whether an entity that a read has to do with has changed."""
+        snapshot = self.snapshot
+        if snapshot is None:
+            return False
+        changed = [
+            stored
+            for key in snapshot.keys() | now.keys()
+            if (old := snapshot.get(key)) is not (new := now.get(key))
+            for stored in (old, new)
+            if stored is not None
+        ]
+        return any(read.concerns(stored) for read in self.reads for stored in changed)
