@@ -246,8 +246,6 @@ class _Columns:
 
     def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
         """Return the numbers that a position holds."""
-        if not self.places:
-            return []
         parts = values.split(position, self._directions)
         found = []
         for name, place in self.places.items():
@@ -270,7 +268,7 @@ def _gather(
         return 0, numbers
     for hit in walk:
         met += 1
-        if met > offset:
+        if numbers and met > offset:
             for name, number in columns.numbers(hit.position):
                 numbers[name].add(number)
         if reads is not None:

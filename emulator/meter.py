@@ -38,13 +38,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from emulator import messages
+from emulator import filters, messages, queries
 
 ENTRIES_PER_READ = 1000
 PLAN_READS = 1  # for a query that is explained and not run
-_KEY = "__key__"
-_HAS_ANCESTOR = 11
-_RANGES = (1, 2, 3, 4, 9, 13)  # < <= > >= != NOT_IN
 
 # Kinds and ids or names in turn. The namespace is left out.
 FlatPath = tuple[str | int, ...]
@@ -87,9 +84,9 @@ class Bill:
         )
 
 
-def bill_query(query: messages.Query, *, met: int, entries: int) -> Bill:
+def bill_query(query: queries.Query, *, met: int, entries: int) -> Bill:
     """Price one RunQuery by the results it met, skipped ones included, and the entries it read."""
-    is_small = bool(query.projection) and not query.distinct_on
+    is_small = query.distinct is None and (query.is_keys_only or bool(query.projection))
     documents, small = (0, met) if is_small else (met, 0)
     if len(_range_properties(query)) > 1:
         return Bill(documents, entries, small, minimum=int(not entries and not documents))
@@ -101,24 +98,13 @@ def bill_aggregation(entries: int) -> Bill:
     return Bill(index_entries=entries, minimum=int(not entries))
 
 
-def _range_properties(query: messages.Query) -> set[str]:
-    found: set[str] = set()
-    if query.HasField("filter"):
-        _find_ranges(query.filter, found)
+def _range_properties(query: queries.Query) -> set[str]:
+    found = {name for branch in query.branches for name in branch.inequalities}
+    if any(branch.key_ranges != filters.EVERYTHING for branch in query.branches):
+        found.add(queries.KEY)
     if found:
-        found.update(order.property.name for order in query.order)
+        found.update(order.name for order in query.orders)
     return found
-
-
-def _find_ranges(given: messages.Filter, found: set[str]) -> None:
-    if given.WhichOneof("filter_type") == "composite_filter":
-        for part in given.composite_filter.filters:
-            _find_ranges(part, found)
-        return
-    only = given.property_filter
-    is_key = only.property.name == _KEY and only.op != _HAS_ANCESTOR
-    if is_key or only.op in _RANGES:
-        found.add(only.property.name)
 
 
 class _Counters:

@@ -62,7 +62,7 @@ class Runs:
             if _is_plan_only(request):
                 return self._planned(executor.explain(snapshot, request.query, partition), began)
             answer = executor.run_query(snapshot, request, partition, reads, mask)
-        bill = meter.bill_query(request.query, met=answer.met, entries=answer.entries)
+        bill = meter.bill_query(answer.plan.query, met=answer.met, entries=answer.entries)
         self._meter.count_query(bill, answer.entries, answer.keys)
         if not request.HasField("explain_options"):
             return _response(answer.content, began)

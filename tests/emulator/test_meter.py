@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from emulator import admin, httpdoor, inprocess, messages, meter, testing
+from emulator import admin, httpdoor, inprocess, keys, messages, meter, queries, testing
 
 
 def put_all(service, number, kind="T"):
@@ -83,52 +83,56 @@ def test_a_merge_join_reads_more_entries_than_it_costs(service, engine):
     assert cost.index_entries >= 2
 
 
-def query(*filters, **fields):
-    made = messages.Query(**fields)
-    made.filter.composite_filter.op = 1
-    for name, operator in filters:
-        made.filter.composite_filter.filters.add(
-            property_filter={"property": {"name": name}, "op": operator}
-        )
-    return made
-
-
-LESS, EQUAL, NOT_EQUAL, ANCESTOR = 1, 5, 9, 11
-A = {"property": {"name": "a"}}
-KEY = {"property": {"name": "__key__"}}
+def query(service, *filters, **fields):
+    made = service.query("T", *filters, **fields)
+    return queries.parse(made, keys.Partition("test", "", ""))
 
 
 @pytest.mark.parametrize(
     ("filters", "order", "is_billed"),
     [
         ([], [], False),
-        ([], [A, KEY], False),
-        ([("a", LESS), ("b", EQUAL)], [], False),
-        ([("a", LESS)], [A], False),
-        ([("a", LESS), ("b", NOT_EQUAL)], [], True),
-        ([("b", LESS)], [A], True),
-        ([("__key__", EQUAL)], [], False),
-        ([("__key__", EQUAL)], [A], True),
-        ([("__key__", ANCESTOR)], [A, KEY], False),
+        ([], ["a", "__key__"], False),
+        ([("a", "<", 9), ("b", "=", 1)], [], False),
+        ([("a", "<", 9), ("a", ">", 1)], ["-a"], False),
+        ([("a", "in", [1, 2])], ["b"], False),
+        ([("a", "<", 9), ("b", "!=", 1)], [], True),
+        ([("a", "not in", [1]), ("b", ">", 1)], [], True),
+        ([("b", "<", 9)], ["b", "a"], True),
+        ([("__key__", "=", "key")], [], False),
+        ([("__key__", "=", "key"), ("a", ">", 1)], [], True),
+        ([("__key__", "=", "key")], ["a"], True),
+        ([("__key__", "under", "key")], ["a", "__key__"], False),
     ],
     ids=str,
 )
-def test_index_entries_are_billed_with_more_than_one_range_property(filters, order, is_billed):
-    bill = meter.bill_query(query(*filters, order=order), met=5, entries=95_000)
+def test_index_entries_are_billed_with_more_than_one_range_property(
+    near, filters, order, is_billed
+):
+    made = [
+        (name, op, near.key("T", 1) if value == "key" else value) for name, op, value in filters
+    ]
+    bill = meter.bill_query(query(near, *made, order=order), met=5, entries=95_000)
     assert bill == meter.Bill(documents=5, index_entries=95_000 if is_billed else 0)
     # The number is that of Google's own page on explain.
     assert bill.reads == (100 if is_billed else 5)
 
 
 @pytest.mark.parametrize(("entries", "reads"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (1500, 2)])
-def test_a_query_of_two_ranges_that_finds_nothing_costs_its_entries_at_least_one(entries, reads):
-    asked = query(("a", LESS), ("b", LESS))
+def test_a_query_of_two_ranges_that_finds_nothing_costs_its_entries_at_least_one(
+    near, entries, reads
+):
+    asked = query(near, ("a", "<", 1), ("b", "<", 1))
     assert meter.bill_query(asked, met=0, entries=entries).reads == reads
 
 
-def test_distinct_projections_are_not_small():
-    asked = messages.Query(projection=[A], distinct_on=[{"name": "a"}])
-    assert meter.bill_query(asked, met=4, entries=9) == meter.Bill(documents=4)
+def test_distinct_projections_are_not_small(service, engine):
+    put_all(service, 6)
+    asked = service.query(projection=["c"], order=["c"])
+    asked.distinct_on.add(name="c")
+    with testing.meter(engine) as cost:
+        service.batch(asked)
+    assert costs(cost) == {"reads": 2}
 
 
 @pytest.mark.parametrize(("entries", "reads"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (1500, 2)])
