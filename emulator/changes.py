@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from emulator import faults, indexes, keys, messages, readsets, rows
 
@@ -25,6 +25,11 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     """Delete all history that ended before a version."""
     connection.execute("DELETE FROM history WHERE until <= ?", (horizon,))
     connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
+
+
+_Entries = dict[bytes, list[bytes]]  # those of one entity, by the code of their index
+_Row = tuple[int, int, int]  # entity id, version, whether the entity has several in the index
+New = tuple[keys.Partition, bytes, messages.Entity]  # what `Writer.add` stores: with its path
 
 
 class Writer(rows.Reader):
@@ -48,7 +53,7 @@ class Writer(rows.Reader):
         self._kept = 0
         # Each entry changed: its new row, or None. Written in key order, so that rows which share
         # a page are written together, and once however often the commit changes them.
-        self._entry_changes: dict[tuple[int, bytes], tuple[int, int, int] | None] = {}
+        self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
         # What has changed, for those who keep locks: keys of entities and entries of indexes.
         self.touched: set[tuple[readsets.IndexName, bytes]] | None = None
 
@@ -84,11 +89,26 @@ class Writer(rows.Reader):
         faults.point("commit.indexes")
         before = {} if old is None else self._entries(partition, path, rows.parse(old.proto))
         after = self._entries(partition, path, entity)
-        if len(after) > indexes.MAX_ENTRIES or self.definitions.composites:
-            # Only what is stored anew: an entity that new indexes made too big can still go.
-            indexes.check_limits(after)
+        # Only what is stored anew: an entity that new indexes made too big can still go.
+        indexes.check_limits(after)
         self._update_entries(partition, entity_id, before, after, version)
         return rows.Stored(entity_id, proto, version, created, meta)
+
+    def add(self, new: Sequence[New]) -> None:
+        """Store entities that are not there yet, each once, with their index entries."""
+        (last,) = self._connection.execute("SELECT max(id) FROM entities").fetchone()
+        version = self.commit_version
+        meta = rows.meta(version, version)
+        stored = []
+        for entity_id, (partition, path, entity) in enumerate(new, start=(last or 0) + 1):
+            proto = entity.SerializeToString(deterministic=True)
+            key = partition.encoded + path
+            stored.append((entity_id, key, proto, version, version, meta, zlib.crc32(proto)))
+            self._touch(key)
+            after = self._entries(partition, path, entity)
+            indexes.check_limits(after)
+            self._update_entries(partition, entity_id, {}, after, version)
+        self._connection.executemany("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
 
     def delete(self, partition: keys.Partition, path: bytes, old: rows.Stored) -> None:
         """Remove an entity and its index entries."""
@@ -188,43 +208,54 @@ class Writer(rows.Reader):
         if self.touched is not None:
             self.touched.add((readsets.ENTITIES, key))
 
-    def _entries(
-        self, partition: keys.Partition, path: bytes, entity: messages.Entity
-    ) -> dict[tuple[bytes, bytes], int]:
-        kind = entity.key.path[-1].kind
-        composites = self.definitions.by_kind.get(kind, ())
+    def _entries(self, partition: keys.Partition, path: bytes, entity: messages.Entity) -> _Entries:
+        composites = self.definitions.by_kind.get(entity.key.path[-1].kind, ())
         return indexes.membership(entity, partition, path, composites)
 
     def _update_entries(
         self,
         partition: keys.Partition,
         entity_id: int,
-        before: dict[tuple[bytes, bytes], int],
-        after: dict[tuple[bytes, bytes], int],
+        before: _Entries,
+        after: _Entries,
         version: int,
     ) -> None:
-        changed = self._entry_changes
+        for code in before.keys() - after.keys():
+            self._gather(partition, code, dict.fromkeys(before[code]))
+        for code, new in after.items():
+            row = (entity_id, version, int(len(new) > 1))
+            old = before.get(code)
+            if old is None:
+                self._gather(partition, code, dict.fromkeys(new, row))
+            elif old != new:
+                stays = set(old).intersection(new) if (len(old) > 1) == row[2] else set()
+                changed: dict[bytes, _Row | None] = dict.fromkeys(set(old).difference(new))
+                changed.update((entry, row) for entry in new if entry not in stays)
+                self._gather(partition, code, changed)
+
+    def _gather(
+        self, partition: keys.Partition, code: bytes, changed: Mapping[bytes, _Row | None]
+    ) -> None:
+        self._entry_changes.setdefault(self._interned(partition, code), {}).update(changed)
+        self.index_updates += len(changed)
         if self.touched is not None:
-            self.touched |= _differences(partition, before, after)
-        for code, entry in before:
-            if (code, entry) not in after:
-                changed[self._interned(partition, code), entry] = None
-                self.index_updates += 1
-        for (code, entry), multiple in after.items():
-            if before.get((code, entry)) != multiple:
-                changed[self._interned(partition, code), entry] = (entity_id, version, multiple)
-                self.index_updates += 1
+            name = (partition.encoded, code)
+            self.touched.update((name, entry) for entry in changed)
 
     def _write_entries(self) -> None:
-        changes = sorted(self._entry_changes.items())
-        self._entry_changes.clear()
+        changes = [
+            (index_id, entry, row)
+            for index_id, changed in sorted(self._entry_changes.items())
+            for entry, row in sorted(changed.items())
+        ]
+        self._entry_changes = {}
         self._connection.executemany(
             "DELETE FROM index_entries WHERE index_id = ? AND entry = ?",
-            [name for name, row in changes if row is None],
+            [(index_id, entry) for index_id, entry, row in changes if row is None],
         )
         self._connection.executemany(
             "INSERT OR REPLACE INTO index_entries VALUES (?, ?, ?, ?, ?)",
-            [(*name, *row) for name, row in changes if row is not None],
+            [(index_id, entry, *row) for index_id, entry, row in changes if row is not None],
         )
 
     def _interned(self, partition: keys.Partition, code: bytes) -> int:
@@ -286,18 +317,6 @@ class Writer(rows.Reader):
         partition, path = keys.decode(key)
         indexed = indexes.indexed_values(rows.parse(stored.proto), partition)
         listed = indexes.entries(index, path, indexed)
-        entries = {(index.code, entry): int(len(listed) > 1) for entry in listed}
+        entries = {index.code: listed} if listed else {}
         # As old as the entity, and not as the index: so the past can be read through it.
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)
-
-
-def _differences(
-    partition: keys.Partition,
-    before: dict[tuple[bytes, bytes], int],
-    after: dict[tuple[bytes, bytes], int],
-) -> set[tuple[readsets.IndexName, bytes]]:
-    return {
-        ((partition.encoded, code), entry)
-        for code, entry in before.keys() | after.keys()
-        if before.get((code, entry)) != after.get((code, entry))
-    }

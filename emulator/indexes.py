@@ -18,7 +18,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -199,19 +199,17 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
     return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
 
 
-def check_limits(entries: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse more entries of one entity, each with its index's code, than Datastore takes.
+def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
+    """Refuse more entries of one entity, by the codes of their indexes, than Datastore takes.
 
     A value counts once, though it stands in an ascending and a descending index.
     """
     count = size = 0
-    for code, entry in entries:
-        index = decode(code)
-        if not index.is_builtin:
-            count += 1
-            size += len(entry)
-        elif index.properties and not index.properties[0][1]:
-            count += 1
+    for code, listed in found.items():
+        counted, is_composite = _weight(code)
+        count += len(listed) * counted
+        if is_composite:
+            size += sum(map(len, listed))
     if count > MAX_ENTRIES:
         raise errors.InvalidArgument(f"The entity has more than {MAX_ENTRIES} index entries.")
     if size > MAX_COMPOSITE_BYTES:
@@ -220,31 +218,32 @@ def check_limits(entries: Iterable[tuple[bytes, bytes]]) -> None:
         )
 
 
-def all_entries(
-    kind: str, path: bytes, indexed: dict[str, list[bytes]], composites: Iterable[Index]
-) -> Iterator[tuple[Index, list[bytes]]]:
-    """Yield each index that an entity is in, with its entries there."""
-    yield builtin(kind), [path]
-    for name, column in indexed.items():
-        yield builtin(kind, name), [each + path for each in column]
-        yield (
-            builtin(kind, name, is_descending=True),
-            [values.complement(each) + path for each in column],
-        )
-    for index in composites:
-        found = entries(index, path, indexed)
-        if found:
-            yield index, found
+@functools.lru_cache(maxsize=4096)
+def _weight(code: bytes) -> tuple[bool, bool]:
+    """Tell whether an index's entries count, and whether their bytes do."""
+    index = decode(code)
+    is_ascending = bool(index.properties) and not index.properties[0][1]
+    return is_ascending or not index.is_builtin, not index.is_builtin
 
 
 def membership(
     entity: messages.Entity, partition: keys.Partition, path: bytes, composites: Iterable[Index]
-) -> dict[tuple[bytes, bytes], int]:
-    """Return an entity's entries as (code, entry), and whether each is one of several there."""
+) -> dict[bytes, list[bytes]]:
+    """Return the codes of the indexes that an entity is in, each with its entries there."""
     kind = entity.key.path[-1].kind
-    found = {}
-    for index, listed in all_entries(kind, path, indexed_values(entity, partition), composites):
-        is_multiple = int(len(listed) > 1)
-        for entry in listed:
-            found[index.code, entry] = is_multiple
+    indexed = indexed_values(entity, partition)
+    found = {_builtin_codes(kind, None)[0]: [path]}
+    for name, column in indexed.items():
+        ascending, descending = _builtin_codes(kind, name)
+        found[ascending] = [each + path for each in column]
+        found[descending] = [values.complement(each) + path for each in column]
+    for index in composites:
+        listed = entries(index, path, indexed)
+        if listed:
+            found[index.code] = listed
     return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _builtin_codes(kind: str, name: str | None) -> tuple[bytes, bytes]:
+    return builtin(kind, name).code, builtin(kind, name, is_descending=True).code

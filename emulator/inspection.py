@@ -124,16 +124,20 @@ class _Inspection:
             self._report.note(f"entity {entity_id} is stored under another key than its own")
         composites = self._reader.definitions.by_kind.get(entity.key.path[-1].kind, ())
         wanted = indexes.membership(entity, partition, path, composites)
-        for (code, entry), is_multiple in wanted.items():
-            found = self._connection.execute(
-                "SELECT entity_id, is_multiple FROM index_entries WHERE index_id = ? AND entry = ?",
-                (self._ids.get((partition.encoded, code)), entry),
-            ).fetchone()
-            if found == (entity_id, is_multiple):
-                self._report.entries += 1
-                continue
-            what = "missing" if found is None else "wrong"
-            self._report.note(f"entity {entity_id}: its entry in {indexes.decode(code)} is {what}")
+        for code, entries in wanted.items():
+            index_id = self._ids.get((partition.encoded, code))
+            right = (entity_id, int(len(entries) > 1))
+            for entry in entries:
+                found = self._connection.execute(
+                    "SELECT entity_id, is_multiple FROM index_entries "
+                    "WHERE index_id = ? AND entry = ?",
+                    (index_id, entry),
+                ).fetchone()
+                if found == right:
+                    self._report.entries += 1
+                    continue
+                what = "missing" if found is None else "wrong"
+                self._report.note(f"entity {entity_id}: an entry in {code!r} is {what}")
 
     def _check_counts(self) -> None:
         """Every entry that an entity should have was counted: more are nobody's."""

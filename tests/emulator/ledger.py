@@ -206,10 +206,9 @@ def _entries(
     entity = rows.parse(proto)
     kind = entity.key.path[-1].kind
     mine = [index for index in composites if index.kind == kind]
-    indexed = indexes.indexed_values(entity, partition)
-    for index, entries in indexes.all_entries(kind, path, indexed, mine):
+    for code, entries in indexes.membership(entity, partition, path, mine).items():
         for entry in entries:
-            yield partition.encoded, index.code, entry, entity_id, int(len(entries) > 1)
+            yield partition.encoded, code, entry, entity_id, int(len(entries) > 1)
 
 
 def main() -> None:

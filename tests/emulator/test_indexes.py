@@ -83,5 +83,13 @@ def test_the_stored_entries_of_an_entity_are_these():
         path.hex() + value + path.hex(),
     ]
     assert indexes.entries(indexes.Index("K", (("missing", False),)), path, indexed) == []
-    everything = dict(indexes.all_entries("K", path, indexed, [index]))
-    assert len(everything) == 6
+    everything = indexes.membership(entity, HERE, path, [index, above])
+    assert {code: len(listed) for code, listed in everything.items()} == {
+        indexes.builtin("K").code: 1,
+        indexes.builtin("K", "a").code: 1,
+        indexes.builtin("K", "a", is_descending=True).code: 1,
+        indexes.builtin("K", "b").code: 2,
+        indexes.builtin("K", "b", is_descending=True).code: 2,
+        index.code: 2,
+        above.code: 2,
+    }

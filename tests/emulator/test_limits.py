@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import indexes, inprocess, messages
+from emulator import errors, indexes, inprocess, messages
 
 MIB = 1024 * 1024
 
@@ -273,9 +273,12 @@ def test_any_entity_comes_back_bit_for_bit(near, properties):
     assert queried.SerializeToString(deterministic=True) == expected
 
 
-def test_what_is_counted_as_an_entry_is_named():
-    found = [(index.code, entry) for index, listed in indexes.all_entries(
-        "T", b"path", {"a": [b"1", b"2"]}, [indexes.Index("T", (("a", False), ("a", True)))]
-    ) for entry in listed]  # fmt: skip
+def test_a_value_counts_as_one_entry_though_it_is_indexed_both_ways():
+    ascending = indexes.builtin("T", "a").code
+    descending = indexes.builtin("T", "a", is_descending=True).code
+    most = [b"%d" % n for n in range(indexes.MAX_ENTRIES)]
+    found = {indexes.builtin("T").code: [b"path"], ascending: most, descending: most}
     indexes.check_limits(found)
-    assert len(found) == 1 + 2 + 2 + 4
+    composite = indexes.Index("T", (("a", False), ("b", True))).code
+    with pytest.raises(errors.InvalidArgument, match="more than 20000"):
+        indexes.check_limits(found | {composite: [b"one"]})
