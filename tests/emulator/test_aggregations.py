@@ -299,6 +299,40 @@ def test_a_sum_begins_a_transaction(service, refused):
         )
 
 
+def test_a_sum_of_an_earlier_moment(service):
+    put_all(service, {"a": 1})
+    before = batch(service, service.query(), over("a")).read_time
+    put_all(service, {"a": 2}, {"a": 3})
+    assert one(service, service.query(), over("a"), read_time=before) == [1]
+    assert one(service, service.query(), over("a")) == [5]
+
+
+def test_groups_of_distinct_results_count_once(service):
+    put_all(service, *({"a": n % 3, "b": n} for n in range(7)))
+    query = service.query(order=["a", "b"])
+    query.distinct_on.add(name="a")
+    assert one(service, query, {"count": {}}, over("b")) == [3, 3]
+    query.offset = 1
+    assert one(service, query, {"count": {}}, over("b")) == [2, 3]
+
+
+def test_alternatives_that_meet_at_one_place_count_once(service):
+    put_all(service, {"a": [1, 2], "c": 1}, {"a": 2}, {"a": 3})
+    query = service.query("T", ("a", "in", [1, 2]))
+    assert one(service, query, {"count": {}}) == [2]
+    ordered = service.query("T", ("a", "in", [1, 2]), order=["a"])
+    assert one(service, ordered, {"count": {}}, over("a")) == [3, 5]
+    assert one(service, service.query("T", ("a", "!=", 1)), {"count": {}}, over("a")) == [3, 7]
+
+
+def test_kinds_are_counted_and_not_summed(service, refused):
+    put_all(service, {"a": 1})
+    service.put(service.key("U", 1))
+    assert one(service, service.query("__kind__"), {"count": {}}) == [2]
+    with refused("INVALID_ARGUMENT"):
+        run(service, service.query("__kind__"), over("a"))
+
+
 @pytest.mark.slow
 def test_concurrent_sums_and_transfers_always_see_the_same_total(near):
     put_all(near, {"a": 50}, {"a": 50})
