@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime as dt
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from google.protobuf import descriptor_pool, message_factory
 from hypothesis import HealthCheck, settings
 
 from emulator import inprocess, testing
+from tests import programs
 
 settings.register_profile(
     "engine", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -274,6 +276,15 @@ def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> 
     while not condition():
         assert time.monotonic() < end, f"waited in vain until {what}"
         time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def serving(*arguments: Any) -> Iterator[tuple[str, programs.Program]]:
+    """Run the emulator as a program; yields its address."""
+    fixed = ["--port", "0", "--no-admin", "--strict-indexes"]
+    command = [sys.executable, "-m", "emulator", *fixed, *map(str, arguments)]
+    with programs.running(command, environ=programs.environment()) as program:
+        yield program.wait_for("export DATASTORE_EMULATOR_HOST=(.*)")[1], program
 
 
 @contextlib.contextmanager
