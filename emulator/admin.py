@@ -6,9 +6,12 @@ program or a page of ours on this machine, so nothing here asks for a password.
     GET    /                    "Ok", as Google's emulators answer
     POST   /reset               all data are gone; ?project= &database= &namespace= a part of them
     POST   /shutdown            the process ends as on SIGTERM
+    GET    /export              entities as lines of JSON (`dumps`); ?project= ... &kind= a part
+    POST   /import              writes such lines: all or nothing, or ?batch= to a commit
+    GET    /faults              the fault plan; PUT installs one, DELETE ends it
     GET    /clock               the engine's time; POST moves it on by {"advance": seconds}
     GET    /indexes             the composite indexes as an index.yaml
-    GET    /cost                what production would bill for (`meter`); DELETE counts from zero
+    GET    /meter               what production would bill for; POST or DELETE counts from zero
     POST   /v1/projects/P:M     the API (`restapi`)
 """
 
@@ -23,7 +26,7 @@ from typing import Any
 
 from emulator import clock as clocks
 from emulator import engine as engines
-from emulator import errors, httpdoor, indexes, restapi
+from emulator import errors, faults, httpdoor, indexes, restapi
 
 JSON = "application/json"
 _MAX_BODY = 1024 * 1024
@@ -67,9 +70,20 @@ class Admin:
             "/": {"GET": _health},
             "/reset": {"POST": self._reset},
             "/shutdown": {"POST": self._shutdown},
+            "/export": {"GET": self._export},
+            "/import": {"POST": self._import},
+            "/meter": {
+                "GET": self._cost,
+                "POST": self._forget_cost,
+                "DELETE": self._forget_cost,
+            },
+            "/faults": {
+                "GET": self._faults,
+                "PUT": self._install_faults,
+                "DELETE": self._remove_faults,
+            },
             "/clock": {"GET": self._time, "POST": self._advance},
             "/indexes": {"GET": self._indexes},
-            "/cost": {"GET": self._cost, "DELETE": self._forget_cost},
         }
 
     def _reset(self, request: httpdoor.Request) -> httpdoor.Response:
@@ -79,6 +93,41 @@ class Admin:
     def _shutdown(self, request: httpdoor.Request) -> httpdoor.Response:
         _part(request)
         return httpdoor.Response(b"Shutting down...\n", after=self.shut_down)
+
+    def _export(self, request: httpdoor.Request) -> httpdoor.Response:
+        from emulator import dumps  # noqa: PLC0415 - JSON of protobuf takes a while to load
+
+        selection = dumps.Selection(**_part(request, "project", "database", "namespace", "kind"))
+        return httpdoor.Response(
+            dumps.export(self.engine.storage, selection), content_type="application/x-ndjson"
+        )
+
+    def _import(self, request: httpdoor.Request) -> httpdoor.Response:
+        from emulator import dumps  # noqa: PLC0415 - as above
+
+        batch = _part(request, "batch").get("batch", "")
+        if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):
+            raise httpdoor.BadRequest("batch is not a positive number.")
+        stored = dumps.load(
+            self.engine.storage,
+            dumps.read_lines(request.body),
+            source="the body",
+            batch=int(batch) if batch else None,
+        )
+        return _json({"entities": stored})
+
+    def _faults(self, _request: httpdoor.Request) -> httpdoor.Response:
+        plan = self.engine.fault_plan
+        log = [] if plan is None else [dataclasses.asdict(each) for each in plan.log]
+        return _json({"is_installed": plan is not None, "injected": log})
+
+    def _install_faults(self, request: httpdoor.Request) -> httpdoor.Response:
+        self.engine.install_faults(faults.Plan.parse(request.read(_MAX_BODY)))
+        return self._faults(request)
+
+    def _remove_faults(self, request: httpdoor.Request) -> httpdoor.Response:
+        self.engine.install_faults(None)
+        return self._faults(request)
 
     def _time(self, _request: httpdoor.Request) -> httpdoor.Response:
         return _json({"now": self.engine.clock(), "is_manual": self.clock is not None})

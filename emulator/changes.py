@@ -180,6 +180,10 @@ class Writer(rows.Reader):
                 self.delete(partition, key[len(partition.encoded) :], rows.Stored(*stored))
             self._write_entries()
 
+    def flush(self) -> None:
+        """Write the index entries gathered so far: a long commit calls this to hold few of them."""
+        self._write_entries()
+
     def save_state(self) -> None:
         """Write what was gathered, the version and the next id: the last before the commit."""
         self._write_entries()

@@ -26,9 +26,11 @@ class _WrongFlag(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    is_verb = bool(given) and not given[0].startswith("-")
+    options = (_verb_parser() if is_verb else _parser()).parse_args(given)
     try:
-        return _serve(options)
+        return _do(options) if is_verb else _serve(options)
     except _WrongFlag as wrong:
         print(f"python -m emulator: {wrong}", file=sys.stderr)
         return 2
@@ -38,6 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = f"{error.filename}: {error.strerror}" if error.filename else error
         print(f"python -m emulator: {text}", file=sys.stderr)
     return 1
+
+
+def _do(options: argparse.Namespace) -> int:
+    from emulator import verbs  # noqa: PLC0415 - a server needs none
+
+    return verbs.VERBS[options.verb](options)
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -52,7 +60,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    movable = clock.Clock() if options.clock == "manual" else None
+    movable = clock.Clock(time.time()) if options.clock == "manual" else None
     plan = None if options.faults is None else faults.Plan.parse(options.faults.read_bytes())
     with _open(options, movable or time.time) as engine:
         engine.install_faults(plan)
@@ -109,7 +117,10 @@ def _port(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m emulator", description="A Datastore on one machine.", allow_abbrev=False
+        prog="python -m emulator",
+        description="A Datastore on one machine.",
+        epilog="python -m emulator VERB --help: export, import, backup, restore, compact, check.",
+        allow_abbrev=False,
     )
     parser.add_argument("--port", type=_port, required=True, help="of gRPC; 0 picks a free one")
     parser.add_argument("--host", default="localhost", help="the address to listen on")
@@ -140,7 +151,45 @@ def _parser() -> argparse.ArgumentParser:
         help="whether transactions lock what they read, as production's do by default",
     )
     parser.add_argument(
-        "--clock", choices=("real", "manual"), default="real", help="manual: POST /clock moves it"
+        "--clock",
+        choices=("real", "manual"),
+        default="real",
+        help="manual: it stands still until POST /clock moves it",
     )
     parser.add_argument("--project", default="test", help="only for the printed variables")
     return parser
+
+
+def _verb_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m emulator",
+        description="Does one thing to a data file. Without a verb: serves (--help).",
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        verb.add_argument("--data", type=Path, required=True, help="the data file")
+        return verb
+
+    verb = add("export", "Write entities as lines of JSON, as of one moment.")
+    for part in ("project", "database", "namespace", "kind"):
+        verb.add_argument(f"--{part}", help=f"only of this {part}")
+    verb.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
+    verb = add("import", "Write the entities of lines of JSON, all of them or on an error none.")
+    verb.add_argument("--batch", type=_count, help="commit after this many: for huge files")
+    verb.add_argument("source", nargs="?", default="-", help="- is standard input")
+    verb = add("backup", "Copy a data file as of one moment, also while it is used.")
+    verb.add_argument("target", type=Path, help="a new file")
+    verb = add("restore", "Put a copy of a backup at a data file's place.")
+    verb.add_argument("source", type=Path, help="the backup")
+    verb.add_argument("--replace", action="store_true", help="also if there is a data file")
+    add("compact", "Give back the room of what was deleted.")
+    add("check", "Check a data file. The status is 1 if anything is wrong with it.")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)

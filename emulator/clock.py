@@ -1,4 +1,4 @@
-"""A clock that stands still until it is moved: expiry and times of commits under a test's control.
+"""A clock that tests move: expiry and the times of commits under their control.
 
 Owns nothing else. Time never goes back: versions are times, and must rise.
 """
@@ -11,16 +11,17 @@ class Clock:
     """Seconds since 1970, for `open_engine(..., clock=Clock())`.
 
     Args:
-        start: the first time that is shown. None is now.
+        start: where it stands until it is moved. None lets it run: real time, and what was added.
     """
 
     def __init__(self, start: float | None = None) -> None:
-        self._now = time.time() if start is None else start
+        self._start = start
+        self._ahead = 0.0
         self._lock = threading.Lock()
 
     def __call__(self) -> float:
         """Return the time."""
-        return self._now
+        return (time.time() if self._start is None else self._start) + self._ahead
 
     def advance(self, seconds: float) -> float:
         """Move on and return the new time.
@@ -31,5 +32,5 @@ class Clock:
         if not 0 <= seconds < float("inf"):
             raise ValueError(f"A clock does not move by {seconds} seconds.")
         with self._lock:
-            self._now += seconds
-            return self._now
+            self._ahead += seconds
+        return self()

@@ -115,7 +115,7 @@ class Engine:
 
         Composite indexes stay defined, and ids that were given out are not given out again.
         """
-        self._transactions.close()
+        self._transactions.end_all()
         with self._storage.write() as writer:
             writer.clear(project, database, namespace)
 

@@ -58,6 +58,10 @@ class BadRequest(Exception):
         self.status = status
 
 
+class HungUp(Exception):
+    """The connection is to end without an answer, as if the network had failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request; the body is read as it comes."""
@@ -158,6 +162,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             response = self.handle_request(self._request(body))
         except BadRequest as error:
             response = Response(error.message.encode() + b"\n", error.status)
+        except HungUp:
+            self.close_connection = True
+            return
         except Exception as fault:
             _logger.exception("%s %s failed", self.command, self.path)
             text = f"The emulator failed: {fault!r}\n".encode()

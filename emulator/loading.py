@@ -16,7 +16,8 @@ from emulator import changes, entities, errors, keys, messages, storage, writes
 
 BATCH = 2000  # entities; more do not make it faster
 BATCH_BYTES = 8 * 1024 * 1024
-_Checked = tuple[keys.Partition, messages.Entity]
+# A partition and an entity of it, in its stored form.
+Checked = tuple[keys.Partition, messages.Entity]
 
 
 def load(store: storage.Storage, given: Iterable[messages.Entity], default: keys.Partition) -> int:
@@ -33,12 +34,12 @@ def load(store: storage.Storage, given: Iterable[messages.Entity], default: keys
     loaded = 0
     for batch in _batches(_checked(given, default)):
         with store.write() as writer:
-            _put(writer, batch)
+            put(writer, batch)
         loaded += len(batch)
     return loaded
 
 
-def _checked(given: Iterable[messages.Entity], default: keys.Partition) -> Iterator[_Checked]:
+def _checked(given: Iterable[messages.Entity], default: keys.Partition) -> Iterator[Checked]:
     for number, entity in enumerate(given, start=1):
         try:
             own = _default_of(entity.key, default)
@@ -58,7 +59,7 @@ def _default_of(key: messages.Key, default: keys.Partition) -> keys.Partition:
     return keys.Partition(named.project_id, named.database_id)
 
 
-def _batches(checked: Iterator[_Checked]) -> Iterator[list[_Checked]]:
+def _batches(checked: Iterator[Checked]) -> Iterator[list[Checked]]:
     for first in checked:
         batch, size = [first], first[1].ByteSize()
         for each in itertools.islice(checked, BATCH - 1):
@@ -69,7 +70,8 @@ def _batches(checked: Iterator[_Checked]) -> Iterator[list[_Checked]]:
         yield batch
 
 
-def _put(writer: changes.Writer, batch: list[_Checked]) -> None:
+def put(writer: changes.Writer, batch: list[Checked]) -> None:
+    """Put checked entities in a commit that is under way."""
     named: dict[bytes, changes.New] = {}
     for partition, entity in batch:
         if not keys.is_complete(entity.key):

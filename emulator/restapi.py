@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from http import HTTPStatus
 from typing import Any
 
 from emulator import engine as engines
@@ -24,17 +23,23 @@ _METHODS = {name[0].lower() + name[1:]: name for name in messages.REQUESTS}
 
 # The number of each status in google.rpc.Code, and its HTTP status.
 _CODES = {
+    "CANCELLED": (1, 499),
+    "UNKNOWN": (2, 500),
     "INVALID_ARGUMENT": (3, 400),
     "DEADLINE_EXCEEDED": (4, 504),
     "NOT_FOUND": (5, 404),
     "ALREADY_EXISTS": (6, 409),
+    "PERMISSION_DENIED": (7, 403),
     "RESOURCE_EXHAUSTED": (8, 429),
     "FAILED_PRECONDITION": (9, 400),
     "ABORTED": (10, 409),
+    "OUT_OF_RANGE": (11, 400),
     "UNIMPLEMENTED": (12, 501),
+    "INTERNAL": (13, 500),
     "UNAVAILABLE": (14, 503),
+    "DATA_LOSS": (15, 500),
+    "UNAUTHENTICATED": (16, 401),
 }
-_UNKNOWN = (2, 500)
 
 
 def answer(engine: engines.Engine, request: httpdoor.Request) -> httpdoor.Response:
@@ -43,6 +48,8 @@ def answer(engine: engines.Engine, request: httpdoor.Request) -> httpdoor.Respon
     try:
         method, message = _call(request)
         content = engine.call(method, message)
+    except errors.Dropped as fault:
+        raise httpdoor.HungUp from fault
     except errors.DatastoreError as error:
         return _refusal(error, is_json=is_json)
     if not is_json:
@@ -97,10 +104,10 @@ def _json(message: Any) -> bytes:
 
 
 def _refusal(error: errors.DatastoreError, *, is_json: bool) -> httpdoor.Response:
-    code, status = _CODES.get(error.status, _UNKNOWN)
+    code, status = _CODES[error.status]
     if not is_json:
         content = messages.number_field(1, code) + messages.field(2, error.message.encode())
         return httpdoor.Response(content, status, PROTOBUF)
     shown = {"error": {"code": status, "message": error.message, "status": error.status}}
     content = json.dumps(shown, indent=2).encode() + b"\n"
-    return httpdoor.Response(content, status or HTTPStatus.INTERNAL_SERVER_ERROR, JSON)
+    return httpdoor.Response(content, status, JSON)

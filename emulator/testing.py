@@ -1,6 +1,11 @@
-"""Help for tests: a server on a free port, and an NDB client on any channel.
+"""Help for tests: an emulator in one line, and clients on any channel.
 
-Owns nothing that runs in production.
+    with testing.emulator() as datastore:
+        client = datastore.ndb_client()
+        ...
+        datastore.reset()
+
+Owns nothing that runs in production. `fixtures` has the same for pytest.
 """
 
 import contextlib
@@ -12,10 +17,75 @@ from unittest import mock
 
 import grpc
 
-from emulator import inprocess, server
+from emulator import autoindex, clock, inprocess, server
 from emulator import meter as meters
 
+Clock = clock.Clock
 _construction = threading.Lock()
+
+
+class Emulator:
+    """One emulator of a test, in this process; nothing of it is left at the end.
+
+    Args:
+        engine: answers. Whoever opened it closes it.
+        clock: the engine's: `clock.advance(300)` lets transactions expire.
+    """
+
+    def __init__(self, engine: inprocess.Engine, clock: clock.Clock) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.channel = inprocess.Channel(engine)
+        self._running = contextlib.ExitStack()
+        self._address = ""
+
+    @property
+    def address(self) -> str:
+        """Return "localhost:port", the value for DATASTORE_EMULATOR_HOST; serves from then on."""
+        if not self._address:
+            self._address = self._running.enter_context(running_server(self.engine))
+        return self._address
+
+    def stop(self) -> None:
+        """Stop the server, if there is one."""
+        self._running.close()
+        self._address = ""
+
+    def reset(self) -> None:
+        """Remove all data, end all transactions and faults, and set the meter to nothing."""
+        self.engine.install_faults(None)
+        self.engine.reset()
+        self.engine.meter.reset()
+
+    def ndb_client(self, project: str = "test", **options: Any) -> Any:
+        """Return a google.cloud.ndb.Client."""
+        return ndb_client(self.channel, project, **options)
+
+    def datastore_client(self, project: str = "test", **options: Any) -> Any:
+        """Return a google.cloud.datastore.Client."""
+        return datastore_client(self.channel, project, **options)
+
+    def meter(self) -> contextlib.AbstractContextManager[meters.Reading]:
+        """Meter what requests cost: `with datastore.meter() as cost`."""
+        return meter(self.engine)
+
+
+@contextlib.contextmanager
+def emulator(
+    *,
+    indexes: str | os.PathLike[str] | None = None,
+    auto_indexes: autoindex.Autoindex | None = None,
+) -> Iterator[Emulator]:
+    """Start an emulator in memory, and end it. Without `auto_indexes` it is strict."""
+    now = Clock()
+    with inprocess.open_engine(
+        None, indexes=indexes, auto_indexes=auto_indexes, clock=now
+    ) as engine:
+        started = Emulator(engine, now)
+        try:
+            yield started
+        finally:
+            started.stop()
 
 
 @contextlib.contextmanager
@@ -74,6 +144,36 @@ def ndb_client(
             credentials=credentials.AnonymousCredentials(),
         )
     client.stub = DatastoreGrpcTransport(channel=channel)
+    return client
+
+
+def datastore_client(
+    channel: grpc.Channel,
+    project: str = "test",
+    *,
+    namespace: str | None = None,
+    database: str | None = None,
+) -> Any:
+    """Return a google.cloud.datastore.Client that talks through a channel."""
+    from google.auth import credentials  # noqa: PLC0415 - only tests pay for the client
+    from google.cloud import datastore  # noqa: PLC0415
+    from google.cloud.datastore_v1.services.datastore import DatastoreClient  # noqa: PLC0415
+    from google.cloud.datastore_v1.services.datastore.transports import (  # noqa: PLC0415
+        DatastoreGrpcTransport,
+    )
+
+    # With an emulator in the environment the client makes its own credentials, and takes none.
+    has_own = "DATASTORE_EMULATOR_HOST" in os.environ
+    client = datastore.Client(
+        project=project,
+        namespace=namespace,
+        database=database,
+        credentials=None if has_own else credentials.AnonymousCredentials(),
+        _use_grpc=True,
+    )
+    client._datastore_api_internal = DatastoreClient(  # noqa: SLF001 - it has no public place
+        transport=DatastoreGrpcTransport(channel=channel)
+    )
     return client
 
 

@@ -314,6 +314,10 @@ class Transactions:
         """End all transactions and all waiting."""
         if self._locks is not None:
             self._locks.close()
+        self.end_all()
+
+    def end_all(self) -> None:
+        """End all transactions; others may begin."""
         for transaction in list(self._open.values()):
             with transaction.lock:
                 self.end(transaction, Outcome.ROLLED_BACK)

@@ -22,9 +22,11 @@ def movable():
     return clock.Clock(1_700_000_000.0)
 
 
-@pytest.fixture
-def engine(index_yaml, movable):
-    with inprocess.open_engine(None, indexes=index_yaml, clock=movable) as opened:
+@pytest.fixture(params=["optimistic", "pessimistic"])
+def engine(index_yaml, movable, request):
+    with inprocess.open_engine(
+        None, indexes=index_yaml, clock=movable, concurrency=request.param
+    ) as opened:
         yield opened
 
 
@@ -257,3 +259,42 @@ def test_a_stream_that_fails_half_way_is_seen_to_be_cut(caplog):
     got = raw(running, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     running.stop()
     assert got.endswith(b"4\r\nsome\r\n")
+
+
+def test_export_and_import_go_through_the_door(ask, service):
+    for number in range(3):
+        service.put(service.key("T", number + 1), a=number, b=1)
+    status, lines = ask("GET", "/export?project=test&kind=T")
+    assert (status, lines.count("\n")) == (200, 3)
+    ask("POST", "/reset")
+    for body in (lines.encode(), (line + b"\n" for line in lines.encode().splitlines())):
+        status, content = ask("POST", "/import", body)
+        assert (status, json.loads(content)) == (200, {"entities": 3})
+        assert service.names(order=["a", "b"]) == [1, 2, 3]
+        ask("POST", "/reset")
+
+
+def test_a_bad_import_is_named_and_stores_nothing(ask, service):
+    good = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
+    status, content = ask("POST", "/import", f"{good}\n{{\n")
+    assert status == 400
+    assert "the body:2: The line is no entity" in content
+    assert service.names() == []
+    assert ask("POST", "/import?batch=0", good)[0] == 400
+
+
+def test_faults_are_put_seen_and_taken_away(ask, service, refused):
+    plan = '{"rules": [{"rpc": "Lookup", "status": "INTERNAL"}]}'
+    assert json.loads(ask("PUT", "/faults", plan)[1]) == {"is_installed": True, "injected": []}
+    with refused("INTERNAL"):
+        service.get(service.key("T", 1))
+    assert len(json.loads(ask("GET", "/faults")[1])["injected"]) == 1
+    assert ask("PUT", "/faults", '{"rules": 5}')[0] == 400
+    assert ask("DELETE", "/faults")[0] == 200
+    assert service.get(service.key("T", 1)) is None
+
+
+def test_a_dropped_answer_ends_the_http_connection_too(ask):
+    ask("PUT", "/faults", '{"rules": [{"rpc": "Lookup", "drop": true}]}')
+    with pytest.raises(http.client.RemoteDisconnected):
+        ask("POST", "/v1/projects/test:lookup", "{}", Content_Type="application/json")

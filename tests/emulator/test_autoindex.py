@@ -27,12 +27,19 @@ def yaml(tmp_path):
     return tmp_path / "index.yaml"
 
 
+@pytest.fixture(params=["optimistic", "pessimistic"])
+def concurrency(request):
+    return request.param
+
+
 @pytest.fixture
-def open_auto(tmp_path, yaml):
+def open_auto(tmp_path, yaml, concurrency):
     opened = []
 
     def open_it():
-        engine = inprocess.open_engine(tmp_path / "data", auto_indexes=autoindex.Autoindex(yaml))
+        engine = inprocess.open_engine(
+            tmp_path / "data", auto_indexes=autoindex.Autoindex(yaml), concurrency=concurrency
+        )
         opened.append(engine)
         return engine
 

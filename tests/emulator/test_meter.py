@@ -233,7 +233,7 @@ def test_the_admin_door_reads_and_resets_the_total(service, engine):
 
     def ask(method):
         connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
-        connection.request(method, "/cost")
+        connection.request(method, "/meter")
         found = json.loads(connection.getresponse().read())
         connection.close()
         return found
