@@ -260,12 +260,18 @@ def lookup(
     """
     parts = []
     size = 0
+    waiting = sum(map(len, asked))
+    if waiting > MAX_LOOKUP_BYTES:
+        raise errors.InvalidArgument(
+            f"The keys of a lookup may have at most {MAX_LOOKUP_BYTES} bytes: they are answered."
+        )
     answered = 0
     for given, name in zip(asked, encoded, strict=True):
-        if size > MAX_LOOKUP_BYTES:
+        if size + waiting > MAX_LOOKUP_BYTES:
             parts.append(messages.field(3, given))
             continue
         answered += 1
+        waiting -= len(given)
         stored = snapshot.entity(name)
         if reads is not None:
             reads.entities[name] = 0 if stored is None else stored.version

@@ -74,26 +74,20 @@ class View(rows.Reader):
         self._kind = kind
         self.state = source.state
         self.definitions = source.definitions
-        self._found: list[bytes] = []
 
     @property
     def version(self) -> int:
         """The version of the last commit that the snapshot sees."""
         return self._source.version
 
-    def entity_by_id(self, entity_id: int) -> rows.Stored:
-        """Return the entity of a row that a scan of this view has yielded."""
-        proto = self._found[entity_id - 1]
-        return rows.Stored(entity_id, proto, self.version, self.version, self._meta)
-
     def scan(
         self, name: readsets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[rows.Row]:
-        """Yield the rows of the kind's keys with low <= path < high, in order."""
+        """Yield the rows of the kind's keys with low <= path < high, in order, with entities."""
         encoded, code = name
         if code != indexes.builtin(self._kind).code:
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
-        del with_entities  # an entity is cheap to write
+        del with_entities  # there is no other way to get them, and they are cheap to write
         partition = keys.decode(encoded)[0]
         found = {NAMESPACE: self._namespaces, KIND: self._kinds, PROPERTY: self._properties}
         for path, written in found[self._kind](partition, low):
@@ -102,12 +96,7 @@ class View(rows.Reader):
             if path < low:
                 continue
             proto = messages.field(1, keys.key_bytes(partition, path)) + written
-            self._found.append(proto)
-            yield path, len(self._found), 0, proto, self._meta, self.version
-
-    @property
-    def _meta(self) -> bytes:
-        return messages.number_field(4, self.version)
+            yield path, 0, 0, proto, messages.number_field(4, self.version), self.version
 
     def _namespaces(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
         database = keys.Partition(partition.project, partition.database).encoded

@@ -1,11 +1,14 @@
 """Claims about metadata kinds: they name what exists, in order, at a cost apart from the data."""
 
 import datetime as dt
+from operator import ge, gt, le, lt
 
 import pytest
 from google.cloud import ndb
 from google.cloud.ndb import metadata as ndb_metadata
 from google.cloud.ndb import stats
+from hypothesis import given
+from hypothesis import strategies as st
 
 from emulator import inprocess, keys, metadata, testing
 
@@ -205,6 +208,10 @@ def test_databases_and_projects_see_only_their_own(filled, make_service):
     assert filled.names("__namespace__") == [1, "a", "b"]
 
 
+def test_other_reserved_kinds_are_empty(service):
+    assert service.names("__other__") == []
+
+
 @pytest.mark.parametrize("kind", ["__Stat_Total__", "__Stat_Kind__", "__Stat_Ns_Kind__"])
 def test_statistics_are_empty(service, kind):
     assert service.names(kind) == []
@@ -216,6 +223,47 @@ def test_metadata_and_statistics_cannot_be_written(near, refused):
     for path in (("__kind__", "A"), ("__kind__", "A", "__property__", "p"), ("__Stat_Kind__", 1)):
         with refused("INVALID_ARGUMENT"):
             near.put(near.key(*path))
+
+
+some_names = st.sampled_from(["a", "aa", "b", "a\x00", "é", "Z"])
+namespaces = st.sampled_from(["", "a", "aa", "b-c"])
+entities = st.tuples(namespaces, some_names, st.sampled_from([1, "n"]))
+
+
+@given(
+    st.dictionaries(entities, st.dictionaries(some_names, st.integers(0, 1)), max_size=8),
+    st.lists(entities, max_size=4),
+    some_names,
+    st.sampled_from([">", ">=", "<", "<="]),
+)
+def test_metadata_names_exactly_what_is_stored(make_service, stored, gone, bound, operator):
+    with inprocess.open_engine(None) as engine:
+        service = make_service(inprocess.Channel(engine))
+        for (namespace, kind, name), fields in stored.items():
+            service.put(service.key(kind, name, namespace=namespace), **fields)
+        for namespace, kind, name in gone:
+            service.delete(service.key(kind, name, namespace=namespace))
+            stored.pop((namespace, kind, name), None)
+        compare = {">": gt, ">=": ge, "<": lt, "<=": le}[operator]
+        assert service.names("__namespace__") == [
+            name or 1 for name in sorted({namespace for namespace, _, _ in stored})
+        ]
+        for namespace in ("", "a"):
+            here = [(kind, set(fields)) for (at, kind, _), fields in stored.items()
+                    if at == namespace]  # fmt: skip
+            kinds = sorted({kind for kind, _ in here}, key=str.encode)
+            assert service.names("__kind__", namespace=namespace) == kinds
+            key = service.key("__kind__", bound, namespace=namespace)
+            assert service.names("__kind__", ("__key__", operator, key), namespace=namespace) == [
+                kind for kind in kinds if compare(kind.encode(), bound.encode())
+            ]
+            found = service.results(service.query("__property__"), namespace)
+            assert [
+                tuple(element.name for element in each.entity.key.path) for each in found
+            ] == sorted(
+                {(kind, name) for kind, names in here for name in names},
+                key=lambda pair: [text.encode() for text in pair],
+            )
 
 
 class Steps:

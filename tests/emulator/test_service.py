@@ -77,6 +77,26 @@ def test_a_client_with_grpc_s_own_limits_reads_everything(engine, make_service):
         assert sorted(found) == list(range(1, 151))
 
 
+def test_a_lookup_by_long_keys_is_answered_below_4_mib(near, unindexed, refused):
+    def name(number):
+        return "k" * 1480, "n" * 1400 + str(number)
+
+    for number in (1, 2):
+        near.put(near.key(*name(number)), v=unindexed("x" * 1_000_000))
+    asked = [near.key(*name(number)) for number in range(1, 1001)]
+    answered = []
+    while asked:
+        response = near.lookup(*asked)
+        assert response.ByteSize() < 4 * 1024 * 1024
+        assert len(response.deferred) < len(asked)
+        answered += [each.entity.key.path[0].name for each in (*response.found, *response.missing)]
+        asked = list(response.deferred)
+    assert len(set(answered)) == len(answered) == 1000
+    asked = [near.key(*name(number), "T", "x" * 200) for number in range(1, 1001)]
+    with refused("INVALID_ARGUMENT", "3000000"):
+        near.lookup(*asked)
+
+
 def test_a_commit_or_allocation_whose_answer_cannot_be_sent_changes_nothing(
     near, engine, monkeypatch, refused
 ):
