@@ -193,3 +193,8 @@ def translated_at_opening(path: str) -> Iterator[None]:
         if known is None or _REFUSALS.get(code) is _CLOSED:
             raise errors.FailedPrecondition(f"{path}: {fault}") from fault
         raise type(known)(f"{path}: {known.message}") from fault
+    except (errors.Damaged, errors.ResourceExhausted, errors.Unavailable) as known:
+        # Translated further in, where the file has no name.
+        if path in known.message:
+            raise
+        raise type(known)(f"{path}: {known.message}") from known

@@ -69,15 +69,24 @@ class Worker:
         return rpc(request, timeout=60)
 
     def step(self) -> str:
-        """Commit once more. Return the line that says so."""
+        """Commit once more and allocate ids. Return the line that says so."""
+        number, given = self.commit()
+        given += self.allocate(2)
+        return " ".join(map(str, [self.name, number, *given]))
+
+    def commit(self) -> tuple[int, list[int]]:
+        """Commit once more. Return the number of the commit and the ids that were given out."""
         begun = self.call("BeginTransaction").transaction
         number = self.count(transaction=begun) + 1
         answer = self.call(
             "Commit", mode=1, transaction=begun, mutations=list(self._mutations(number))
         )
-        given = [each.key.path[-1].id for each in answer.mutation_results if each.key.path]
-        given += [each.path[-1].id for each in self.call("AllocateIds", keys=[key("Log")] * 2).keys]
-        return " ".join(map(str, [self.name, number, *given]))
+        return number, [each.key.path[-1].id for each in answer.mutation_results if each.key.path]
+
+    def allocate(self, wanted: int) -> list[int]:
+        """Return new ids."""
+        answer = self.call("AllocateIds", keys=[key("Log")] * wanted)
+        return [each.path[-1].id for each in answer.keys]
 
     def count(self, **options: Any) -> int:
         """Return how many commits of this worker the store holds."""
@@ -158,18 +167,21 @@ def key(kind: str, name: str = "") -> Any:
     return made
 
 
-def check_file(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
-    """Open a data file after a crash and check all of it. Return the commits of each worker."""
+def open_engine(path: Path) -> inprocess.Engine:
+    """Open a data file with the indexes that the check asks for."""
     index_yaml = path.with_name("index.yaml")
     index_yaml.write_text(INDEXES)
-    with inprocess.open_engine(path, indexes=index_yaml) as engine:
+    return inprocess.open_engine(path, indexes=index_yaml)
+
+
+def check_file(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
+    """Open a data file after a crash and check all of it. Return the commits of each worker."""
+    with open_engine(path) as engine:
         workers = [Worker(inprocess.Channel(engine), name) for name in acknowledged]
         counts = {each.name: each.check(acknowledged[each.name]) for each in workers}
         given = [number for each in acknowledged.values() for number in each.ids]
         for worker in workers:
-            given += [
-                each.path[-1].id for each in worker.call("AllocateIds", keys=[key("Log")] * 3).keys
-            ]
+            given += worker.allocate(3)
         assert len(set(given)) == len(given), "an id was given out twice"
     assert index_faults(path) == []
     return counts

@@ -10,15 +10,12 @@ Run as a program it records a writer of the ledger on such a disk:
     python -m tests.emulator.powerloss FILE RECORDING SYNCHRONOUS
 """
 
-import functools
 import itertools
 import pickle
 import random
-import sqlite3
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from emulator import inprocess
 from tests.emulator import ledger, vfs
@@ -26,7 +23,6 @@ from tests.emulator import ledger, vfs
 SECTOR = 512
 SESSIONS = 3  # of the recorded writer; closing a file writes the log back and deletes it
 COMMITS = 12  # of a session
-CHECKPOINT = 20  # pages of the log, instead of 1,000, so that it is often written back
 
 
 @dataclass
@@ -134,25 +130,11 @@ def lose_power(recording: list[vfs.Operation], folder: Path, seed: int) -> str:
     return ""
 
 
-class _Connection(sqlite3.Connection):
-    """A connection with another synchronous than the engine asks for, and a small log."""
-
-    synchronous = ""
-
-    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
-        if "PRAGMA synchronous" in statement:
-            super().execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
-            if self.synchronous:
-                statement = f"PRAGMA synchronous = {self.synchronous}"
-        return super().execute(statement, *arguments)
-
-
 def main() -> None:
     path, target, synchronous = sys.argv[1:]
     recording: list[vfs.Operation] = []
     shim = vfs.Shim(lambda operation: recording.append(operation) or 0)
-    _Connection.synchronous = synchronous
-    sqlite3.connect = functools.partial(sqlite3.connect, factory=_Connection)
+    vfs.use_small_logs(synchronous)
     for _ in range(SESSIONS):
         with inprocess.open_engine(path) as engine:
             worker = ledger.Worker(inprocess.Channel(engine), "w")

@@ -11,12 +11,16 @@ seen: it is made anew after a crash.
 
 import _sqlite3
 import ctypes
+import functools
 import os
+import sqlite3
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+CHECKPOINT = 20  # pages of the log, instead of 1,000, so that it is often written back
 _OPEN_CREATE = 0x4
 _OK = 0
 
@@ -186,3 +190,22 @@ class Shim:
 
 def _path(name: int) -> Path:
     return Path(os.fsdecode(ctypes.string_at(name)))
+
+
+class _Connection(sqlite3.Connection):
+    """A connection with a small log, perhaps with another synchronous than it asks for."""
+
+    synchronous = ""
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        if "PRAGMA synchronous" in statement:
+            super().execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
+            if self.synchronous:
+                statement = f"PRAGMA synchronous = {self.synchronous}"
+        return super().execute(statement, *arguments)
+
+
+def use_small_logs(synchronous: str = "") -> None:
+    """Let every connection of this process write its log back often."""
+    _Connection.synchronous = synchronous
+    sqlite3.connect = functools.partial(sqlite3.connect, factory=_Connection)

@@ -1,0 +1,34 @@
+"""A disk that is full, read-only or fails: a clear status, nothing half stored, and on it goes."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tests import programs
+from tests.emulator import vfs
+
+RESULTS = {
+    sqlite3.SQLITE_FULL: "RESOURCE_EXHAUSTED",
+    sqlite3.SQLITE_IOERR_FSYNC: "UNAVAILABLE",
+    sqlite3.SQLITE_READONLY: "UNAVAILABLE",
+}
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_every_operation_on_the_disk_may_fail(tmp_path, result):
+    if not vfs.is_possible():
+        reason = "Python's SQLite is not a library that can be reached"
+        assert os.environ.get("CI") != "true", reason
+        pytest.skip(reason)
+    program = [sys.executable, "-m", "tests.emulator.filefaults", tmp_path]
+    ended = subprocess.run(
+        [*program, str(result), RESULTS[result]],
+        cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=programs.PATIENCE,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    openings, commits = map(int, ended.stdout.split())
+    assert openings > 20
+    assert commits > 20
