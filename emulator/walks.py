@@ -25,6 +25,7 @@ from typing import NamedTuple
 from emulator import cursors, indexes, keys, plans, readsets, rows, values
 
 _MAX_STEPS = 4  # a walk steps over so many rows before it seeks
+_MAX_JUDGED = 1000  # entities with several rows that a walk remembers
 
 
 class Hit(NamedTuple):
@@ -48,6 +49,15 @@ class Paging:
     end: cursors.Position | None
     offset: int
     limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The positions at which one entity is a result, with its key and version."""
+
+    firsts: frozenset[bytes]
+    key: bytes
+    version: int
 
 
 class Walk:
@@ -74,6 +84,7 @@ class Walk:
         self._is_full = is_full
         self._is_every_entry = is_every_entry
         self._passed_over: dict[bytes, int] = {}
+        self._judged: dict[int, _Judged] = {}
         self.entries = 0
         self.documents = 0
 
@@ -220,23 +231,30 @@ class Walk:
 
         A projection meets it once for each combination of projected values.
         """
+        known = self._judged.get(hit.entity_id) or self._judge(hit)
+        if hit.position in known.firsts:
+            return True
+        self._passed_over[known.key] = known.version
+        return False
+
+    def _judge(self, hit: Hit) -> _Judged:
+        plan = self._plan
         proto, _, version = self.fetch(hit)
         entity = rows.parse(proto)
-        plan = self._plan
         indexed = indexes.indexed_values(entity, plan.query.partition)
         path = keys.encode_path(entity.key)
-        group = plan.projected(hit.position)
-        positions = (
-            position
-            for branch in plan.branches
-            if branch.single is None or branch.single == path
-            for suffix in _suffixes(branch, path, indexed)
-            if plan.projected(position := plan.position(branch, suffix)) == group
-        )
-        if hit.position == min(positions):
-            return True
-        self._passed_over[plan.query.partition.encoded + path] = version
-        return False
+        firsts: dict[tuple[bytes, ...], bytes] = {}
+        for branch in plan.branches:
+            if branch.single is None or branch.single == path:
+                for suffix in _suffixes(branch, path, indexed):
+                    position = plan.position(branch, suffix)
+                    group = plan.projected(position)
+                    firsts[group] = min(position, firsts.get(group, position))
+        while len(self._judged) >= _MAX_JUDGED:
+            del self._judged[next(iter(self._judged))]
+        judged = _Judged(frozenset(firsts.values()), plan.query.partition.encoded + path, version)
+        self._judged[hit.entity_id] = judged
+        return judged
 
 
 class _Join:
