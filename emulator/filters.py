@@ -132,12 +132,12 @@ def parse(given: messages.Filter, partition: keys.Partition) -> Filter:
     tally: collections.Counter[int] = collections.Counter()
     found = _read(given, partition, tally)
     _check_tally(tally)
-    ancestors = {_ancestor_of(each) for each in found}
-    if len(ancestors) > 1:
+    ancestor = _ancestor_of(found[0])
+    if any(_ancestor_of(each) != ancestor for each in found[1:]):
         raise errors.InvalidArgument("All disjunctions must have the same HAS_ANCESTOR filter.")
     return Filter(
-        branches=tuple(dict.fromkeys(_branch(each) for each in found)),
-        ancestor=ancestors.pop(),
+        branches=tuple(dict.fromkeys(map(_branch, found)) if found[1:] else map(_branch, found)),
+        ancestor=ancestor,
         names=frozenset(condition.name for each in found for condition in each),
     )
 
@@ -197,7 +197,10 @@ def _bounded(found: Iterable[Conjunction]) -> list[Conjunction]:
 
 
 def _ancestor_of(conjunction: Conjunction) -> bytes | None:
-    return next((each.value for each in conjunction if each.operator == HAS_ANCESTOR), None)
+    for each in conjunction:
+        if each.operator == HAS_ANCESTOR:
+            return each.value
+    return None
 
 
 def _read_property(

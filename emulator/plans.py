@@ -52,6 +52,8 @@ class Branch:
 
     def sought(self, suffix: bytes) -> bytes:
         """Return the first suffix from this one on whose values can all lie in their spans."""
+        if not self.spans:
+            return suffix
         passed = b""
         for part, spans in zip(values.split(suffix, self.directions), self.spans, strict=False):
             for first, beyond in spans:

@@ -90,6 +90,8 @@ def _kind_of(query: messages.Query) -> str | None:
 
 def _fixed(branches: tuple[filters.Branch, ...]) -> set[str]:
     """Return the properties for which equalities ask the same of all results."""
+    if len(branches) == 1:
+        return {name for name, _ in branches[0].equalities}
     equalities = [set(branch.equalities) for branch in branches]
     return {
         name
@@ -103,7 +105,7 @@ def _of(name: str, equalities: set[tuple[str, bytes]]) -> set[bytes]:
 
 
 def _inequalities(branches: tuple[filters.Branch, ...]) -> set[str]:
-    names = {name for branch in branches for name in branch.inequalities}
+    names = set().union(*(branch.inequalities for branch in branches))
     if len(names) > MAX_INEQUALITIES:
         raise errors.InvalidArgument(
             f"A query may have inequality filters on at most {MAX_INEQUALITIES} properties."
@@ -124,6 +126,8 @@ def _orders(
     query: messages.Query, fixed: set[str], grouped: list[str], inequalities: set[str]
 ) -> tuple[Order, ...]:
     given = _given_orders(query, fixed - inequalities)
+    if not inequalities and not grouped:
+        return given
     _check_inequalities_first(given, inequalities)
     missing = sorted(inequalities - {KEY} - {each.name for each in given})
     if not given and grouped and not set(missing) <= set(grouped):

@@ -193,9 +193,10 @@ class Walk:
                 scan, low, high, with_entities=is_full
             ):
                 self.entries += 1
-                self.documents += proto is not None
+                if is_full:
+                    self.documents += 1
                 suffix = entry[cut:]
-                position = plan.position(branch, suffix)
+                position = plan.position(branch, suffix) if branch.constants else suffix
                 yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
 
     def _joined(self, number: int, segments: plans.Spans) -> Iterator[Hit]:
