@@ -11,7 +11,6 @@ import contextlib
 import functools
 import logging
 import os
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Self, cast
@@ -57,14 +56,21 @@ os.register_at_fork(after_in_child=_forget_parent)
 
 
 class Engine:
-    """An open data file that answers requests, from any thread."""
+    """An open data file that answers requests, from any thread.
+
+    Args:
+        store: the data file.
+        clock: returns seconds since 1970.
+        stopwatch: returns seconds that rise, to tell how long a query took.
+        concurrency: how transactions are kept apart.
+    """
 
     def __init__(
         self,
         store: storage.Storage,
         clock: Callable[[], float],
-        stopwatch: Callable[[], float] = time.perf_counter,
         *,
+        stopwatch: Callable[[], float],
         concurrency: transactions.Concurrency = transactions.Concurrency.OPTIMISTIC,
     ) -> None:
         self._storage = store

@@ -70,7 +70,12 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
         durability=datafile.Durability(durability),
         history_seconds=history,
     )
-    engine = Engine(store, clock, concurrency=transactions.Concurrency(concurrency))
+    engine = Engine(
+        store,
+        clock,
+        stopwatch=time.perf_counter,
+        concurrency=transactions.Concurrency(concurrency),
+    )
     engine.auto_indexes = auto_indexes
     return engine
 
