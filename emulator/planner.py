@@ -32,10 +32,6 @@ def plan(query: queries.Query, composites: Sequence[indexes.Index]) -> plans.Pla
         return _plan_kindless(query)
     ordered = tuple((each.name, each.is_descending) for each in query.orders if each.name != KEY)
     is_key_descending = any(each.name == KEY and each.is_descending for each in query.orders)
-    if any(each.name == KEY for each in query.orders) and set(query.projection) - set(
-        dict(ordered)
-    ):
-        raise errors.Unimplemented("A projection of a property behind an order by __key__")
     candidates = [index for index in composites if index.kind == query.kind]
     wanted: list[indexes.Index] = []
     for columns in _column_choices(query, ordered, candidates):
