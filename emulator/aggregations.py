@@ -262,13 +262,28 @@ def _gather(
     """Count results behind the offset, and gather their numbers."""
     offset = walk.paging.offset
     numbers = {name: Numbers() for name in columns.places}
+    if wanted == offset:
+        met = offset
+    elif not numbers and reads is None and walk.is_one_scan:
+        met = walk.count(wanted)
+    else:
+        met = _walk(walk, columns, numbers, reads, wanted)
+    return max(0, met - offset), numbers
+
+
+def _walk(
+    walk: walks.Walk,
+    columns: _Columns,
+    numbers: dict[str, Numbers],
+    reads: readsets.ReadSet | None,
+    wanted: int | None,
+) -> int:
+    """Gather the numbers of results behind the offset. Return how many were met, all in all."""
     met = 0
     last = None
-    if wanted == offset:
-        return 0, numbers
     for hit in walk:
         met += 1
-        if numbers and met > offset:
+        if numbers and met > walk.paging.offset:
             for name, number in columns.numbers(hit.position):
                 numbers[name].add(number)
         if reads is not None:
@@ -278,7 +293,7 @@ def _gather(
             break
     if reads is not None:
         walk.note(reads, last)
-    return max(0, met - offset), numbers
+    return met
 
 
 def _number(asked: Aggregation, met: int, numbers: dict[str, Numbers]) -> int | float | None:

@@ -132,6 +132,10 @@ class PastReader(rows.Reader):
         last = bisect.bisect_left(gone, high, key=_entry_of)
         return _merged(current, gone[first:last]) if first < last else current
 
+    def count(self, name: readsets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
+        """Return how many rows an index had in a range, counting no further than `most`."""
+        return rows.counted(self.scan(name, low, high, with_entities=False), most)
+
     def _was(self, row: rows.Row) -> bool:
         return row[5] <= self.moment
 

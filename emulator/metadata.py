@@ -98,6 +98,10 @@ class View(rows.Reader):
             proto = messages.field(1, keys.key_bytes(partition, path)) + written
             yield path, 0, 0, proto, messages.number_field(4, self.version), self.version
 
+    def count(self, name: readsets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
+        """Return how many rows a range of the kind's keys has, counting no further than `most`."""
+        return rows.counted(self.scan(name, low, high, with_entities=False), most)
+
     def _namespaces(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
         database = keys.Partition(partition.project, partition.database).encoded
         database = database.removesuffix(keys.encode_text(""))

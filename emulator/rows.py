@@ -31,7 +31,9 @@ create, and in `changes`, where they write.
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -213,6 +215,27 @@ class Reader:
             (index_id, low, high),
         )
 
+    def count(self, name: readsets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
+        """Return how many rows a scan would yield, counting no further than `most`.
+
+        A reader that yields other rows counts with `counted`.
+        """
+        limit = -1 if most is None else min(most, sys.maxsize)
+        if name[1] is None:
+            found = self._connection.execute(
+                "SELECT count(*) FROM "
+                "(SELECT 1 FROM entities WHERE key >= ? AND key < ? ORDER BY key LIMIT ?)",
+                (low, high, limit),
+            )
+        else:
+            found = self._connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM index_entries "
+                "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry LIMIT ?)",
+                (self.index_id(name), low, high, limit),
+            )
+        number: int = found.fetchone()[0]
+        return number
+
     def has_newer(self, name: readsets.IndexName, low: bytes, high: bytes, version: int) -> bool:
         """Tell whether a range of an index holds an entry that is newer than a version."""
         if name[1] is None:
@@ -280,6 +303,12 @@ def meta(version: int, created: int) -> bytes:
         + messages.field(5, messages.timestamp(version))
         + messages.field(6, messages.timestamp(created))
     )
+
+
+def counted(scanned: Iterator[Row], most: int | None) -> int:
+    """Return how many rows there are, taking no more than `most`."""
+    limit = None if most is None else min(most, sys.maxsize)
+    return sum(1 for _ in itertools.islice(scanned, limit))
 
 
 def parse(proto: bytes) -> messages.Entity:

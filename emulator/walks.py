@@ -93,6 +93,27 @@ class Walk:
             return self._groups()
         return self._results(self._merged(self.paging.start))
 
+    @property
+    def is_one_scan(self) -> bool:
+        """Tell whether the results are the rows of one scan, so that SQLite can count them."""
+        plan = self._plan
+        if len(plan.branches) != 1 or plan.query.distinct is not None or not self._is_every_entry:
+            return False
+        branch = plan.branches[0]
+        return branch.single is None and len(branch.scans) == 1 and not branch.spans
+
+    def count(self, most: int | None) -> int:
+        """Return how many results a walk of one scan has, counting no further than `most`."""
+        branch = self._plan.branches[0]
+        scan = branch.scans[0]
+        met = 0
+        for low, high in self._plan.segments(branch, self.paging.start, self.paging.end):
+            left = None if most is None else most - met
+            low, high = scan.prefix + low, scan.prefix + high  # noqa: PLW2901
+            met += self._snapshot.count(self._name(scan), low, high, left)
+        self.entries += met
+        return met
+
     def note(self, reads: readsets.ReadSet, last: bytes | None) -> None:
         """Note the ranges walked up to a position; None: to the end."""
         end = self.paging.end if last is None else cursors.Position(last)

@@ -7,11 +7,12 @@ import math
 import threading
 from fractions import Fraction
 
+import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import aggregations, inprocess
+from emulator import aggregations, inprocess, testing
 
 CHARACTERS = (
     ("Rickard", 9, "Stark"),
@@ -325,10 +326,24 @@ def test_alternatives_that_meet_at_one_place_count_once(service):
     assert one(service, service.query("T", ("a", "!=", 1)), {"count": {}}, over("a")) == [3, 7]
 
 
+def test_counts_of_an_earlier_moment(service):
+    put_all(service, {"a": 1}, {"a": 2}, {"a": 3})
+    before = batch(service, service.query(), {"count": {}}).read_time
+    service.delete(service.key("T", 2))
+    service.put(service.key("T", 3), a=9)
+    for filters, then, now in (((), 3, 2), ((("a", "<", 4),), 3, 1)):
+        query = service.query("T", *filters)
+        assert one(service, query, {"count": {}}, read_time=before) == [then]
+        assert one(service, query, {"count": {}}) == [now]
+    up_to = {"count": {"up_to": {"value": 2}}}
+    assert one(service, service.query(None), up_to, read_time=before) == [2]
+
+
 def test_kinds_are_counted_and_not_summed(service, refused):
     put_all(service, {"a": 1})
     service.put(service.key("U", 1))
     assert one(service, service.query("__kind__"), {"count": {}}) == [2]
+    assert one(service, service.query("__kind__", limit=1), {"count": {}}) == [1]
     with refused("INVALID_ARGUMENT"):
         run(service, service.query("__kind__"), over("a"))
 
@@ -399,6 +414,46 @@ def entries_of(value):
     """Return the distinct index entries of a property, in order."""
     listed = value if isinstance(value, list) else [value]
     return sorted({rank(each): each for each in listed or [None]}.values(), key=rank)
+
+
+FILTERS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["=", "<", ">=", "!="]), st.integers(-2, 2)),
+    max_size=2,
+)
+
+
+@given(
+    stored=ENTITIES,
+    filters=FILTERS,
+    order=st.sampled_from([[], ["a"], ["-a"], ["a", "b"], ["-__key__"]]),
+    start=st.none() | st.integers(0, 4),
+    end=st.none() | st.integers(0, 4),
+    offset=st.integers(0, 3),
+    limit=st.none() | st.integers(0, 5),
+    most=st.none() | st.integers(0, 5) | st.just(2**63 - 1),
+)
+def test_a_count_as_rows_lie_is_that_of_a_walk_which_a_transaction_notes(  # noqa: PLR0917
+    make_service, index_yaml, stored, filters, order, start, end, offset, limit, most
+):
+    with inprocess.open_engine(None, indexes=index_yaml) as engine:
+        service = make_service(inprocess.Channel(engine))
+        put_all(service, *stored)
+        query = service.query("T", *filters, order=order)
+        try:
+            cursors = [each.cursor for each in service.batch(query).entity_results]
+        except grpc.RpcError:
+            return  # no index serves it, or it is not legal
+        query.start_cursor = cursors[start] if start is not None and start < len(cursors) else b""
+        query.end_cursor = cursors[end] if end is not None and end < len(cursors) else b""
+        query.offset = offset
+        if limit is not None:
+            query.limit.value = limit
+        up_to = {} if most is None else {"up_to": {"value": most}}
+        walked = one(service, query, {"count": up_to}, transaction=service.begin())
+        with testing.meter(engine) as cost:
+            counted = one(service, query, {"count": up_to})
+        assert counted == walked
+        assert cost.index_entries >= counted[0]
 
 
 @given(
