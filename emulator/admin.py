@@ -10,6 +10,7 @@ program or a page of ours on this machine, so nothing here asks for a password.
     POST   /import              writes such lines: all or nothing, or ?batch= to a commit
     GET    /faults              the fault plan; PUT installs one, DELETE ends it
     GET    /clock               the engine's time; POST moves it on by {"advance": seconds}
+    GET    /ui                  pages for people: kinds, entities, indexes (`pages`)
     GET    /indexes             the composite indexes as an index.yaml
     GET    /meter               what production would bill for; POST or DELETE counts from zero
     POST   /v1/projects/P:M     the API (`restapi`)
@@ -52,6 +53,8 @@ class Admin:
         """Answer one request."""
         if request.path.startswith(restapi.PREFIX):
             return restapi.answer(self.engine, request)
+        if request.path == "/ui" or request.path.startswith("/ui/"):
+            return self._look(request)
         by_method = self._routes().get(request.path)
         if by_method is None:
             raise httpdoor.BadRequest(f"There is no {request.path}.", HTTPStatus.NOT_FOUND)
@@ -64,6 +67,13 @@ class Admin:
             return answer(request)
         except errors.DatastoreError as error:
             raise httpdoor.BadRequest(f"{error.status}: {error.message}") from error
+
+    def _look(self, request: httpdoor.Request) -> httpdoor.Response:
+        from emulator import pages  # noqa: PLC0415 - only who looks pays
+
+        if request.method != "GET":
+            raise httpdoor.BadRequest("The pages are for reading.", HTTPStatus.METHOD_NOT_ALLOWED)
+        return pages.answer(self.engine, request)
 
     def _routes(self) -> dict[str, dict[str, _Answer]]:
         return {

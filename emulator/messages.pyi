@@ -60,6 +60,7 @@ class Timestamp(_Message):
     seconds: int
     nanos: int
     def FromMicroseconds(self, micros: int) -> None: ...
+    def ToJsonString(self) -> str: ...
 
 class LatLng(_Message):
     latitude: float

@@ -261,6 +261,22 @@ class Reader:
         )
         return found.fetchone() is not None
 
+    def entry_count(self, name: readsets.IndexName) -> int:
+        """Count the entries of an index."""
+        found = self._connection.execute(
+            "SELECT COUNT(*) FROM index_entries WHERE index_id = ?", (self.index_id(name),)
+        )
+        count: int = found.fetchone()[0]
+        return count
+
+    def index_sizes(self) -> list[tuple[bytes, bytes, int, int]]:
+        """Return each index that holds entries: partition, code, entries and their bytes."""
+        return self._connection.execute(
+            "SELECT partition, code, number, size FROM (SELECT index_id, COUNT(*) AS number, "
+            "SUM(LENGTH(entry)) AS size FROM index_entries GROUP BY index_id) "
+            "JOIN indexes ON indexes.id = index_id ORDER BY partition, code"
+        ).fetchall()
+
     def partitions(self) -> list[keys.Partition]:
         """Return all partitions that ever held an entity, in order."""
         found = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
