@@ -227,12 +227,16 @@ class Writer(rows.Reader):
         for code in before.keys() - after.keys():
             self._gather(partition, code, dict.fromkeys(before[code]))
         for code, new in after.items():
-            row = (entity_id, version, int(len(new) > 1))
+            row = (entity_id, version, int(indexes.are_several(code, new)))
             old = before.get(code)
             if old is None:
                 self._gather(partition, code, dict.fromkeys(new, row))
             elif old != new:
-                stays = set(old).intersection(new) if (len(old) > 1) == row[2] else set()
+                stays = (
+                    set(old).intersection(new)
+                    if indexes.are_several(code, old) == row[2]
+                    else set()
+                )
                 changed: dict[bytes, _Row | None] = dict.fromkeys(set(old).difference(new))
                 changed.update((entry, row) for entry in new if entry not in stays)
                 self._gather(partition, code, changed)

@@ -175,8 +175,9 @@ class PastReader(rows.Reader):
             entries = indexes.entries(index, path, indexed)
             if entries:
                 self._gone_keys[entity_id] = key
+            is_multiple = int(indexes.are_several(index.code, entries))
             for entry in entries:
-                yield entry, entity_id, int(len(entries) > 1), None, None, 0
+                yield entry, entity_id, is_multiple, None, None, 0
 
 
 def _merged(current: Iterable[rows.Row], gone: Iterable[rows.Row]) -> Iterator[rows.Row]:

@@ -199,6 +199,24 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
     return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
 
 
+def are_several(code: bytes, listed: list[bytes]) -> bool:
+    """Tell whether a walk along an index can meet an entity, whose entries these are, repeatedly.
+
+    A walk stays below one ancestor. Entries below the same one are listed one after the other.
+    """
+    if len(listed) < 2:  # noqa: PLR2004
+        return False
+    if not _has_ancestor(code):
+        return True
+    first = listed[0]
+    return listed[1].startswith(first[: keys.path_ends(first)[-1] + 1])
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_ancestor(code: bytes) -> bool:
+    return decode(code).has_ancestor
+
+
 def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
     """Refuse more entries of one entity, by the codes of their indexes, than Datastore takes.
 

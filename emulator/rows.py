@@ -10,7 +10,7 @@ Owns the stored form of everything that is kept.
                    CRC-32 of proto (null if an older engine wrote it)
     indexes        id of each index of each partition: name = partition + code (`indexes`)
     index_entries  (index id, entry) -> entity id, version that wrote it, whether the entity has
-                   more entries in this index
+                   more entries in this index, below the same ancestor if it has ancestors
     history        entities as they were before a change: the version that ended each, then what
                    `entities` said of it, and the id of its kind's index. In order of `until`
     reserved       keys whose ids are not to be given out

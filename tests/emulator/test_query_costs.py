@@ -107,6 +107,16 @@ def test_a_row_that_a_later_inequality_excludes_is_sought_past_and_its_entity_no
     assert cost.rows <= 6 * len(found)  # and not the 1,200 of a > 3
 
 
+def test_an_ancestor_is_no_reason_to_look_at_its_descendants(near, cost):
+    for n in range(1, 9):
+        near.put(near.key("A", 1, "B", 1, "T", n), a=[n, n + 1] if n == 8 else n)
+    under = ("__key__", "under", near.key("A", 1))
+    cost.reset()
+    assert near.names("T", under, order=["-a"], keys_only=True) == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert cost.entities == 1  # the array
+    assert near.names("T", ("__key__", "under", near.key("A", 1, "B", 1)), order=["-a"])[0] == 8
+
+
 def test_a_group_is_left_by_a_seek(near, cost):
     fill(near, 200)
     cost.reset()
