@@ -217,6 +217,8 @@ def _plan(
 def _check_names(parsed: queries.Query, names: tuple[str, ...]) -> None:
     if names and parsed.kind is None:
         raise errors.InvalidArgument("kind is required for the aggregation of a property")
+    if names and metadata.is_kind(parsed.kind):
+        raise errors.InvalidArgument(f"{parsed.kind} has no indexed properties.")
     for name in names:
         if parsed.is_keys_only or (parsed.projection and name not in parsed.projection):
             raise errors.InvalidArgument(

@@ -36,6 +36,11 @@ _REPRESENTATIONS = (
 )
 
 
+def is_kind(kind: str | None) -> bool:
+    """Tell whether a kind is one of those whose rows are found here."""
+    return kind in _KINDS
+
+
 def through(
     snapshot: rows.Reader, query: queries.Query, reads: readsets.ReadSet | None
 ) -> tuple[rows.Reader, queries.Query, readsets.ReadSet | None]:
@@ -157,7 +162,8 @@ class View(rows.Reader):
 
     def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
         name = (partition.encoded, index.code)
-        high = tag + values.ABOVE
+        # Behind the tag may stand any byte, ABOVE too.
+        high = bytes((tag[0] + 1,)) if tag else values.ABOVE
         return next(self._source.scan(name, tag, high, with_entities=False), None) is not None
 
 

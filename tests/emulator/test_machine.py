@@ -16,7 +16,7 @@ CI = settings(settings.get_profile("ci"), suppress_health_check=list(HealthCheck
 @pytest.mark.slow
 def test_any_history_gives_what_the_oracle_gives():
     run_state_machine_as_test(
-        machine.Machine, settings=settings(CI, max_examples=100, stateful_step_count=30)
+        machine.Machine, settings=settings(CI, max_examples=80, stateful_step_count=30)
     )
 
 

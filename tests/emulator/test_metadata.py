@@ -351,3 +351,25 @@ def test_metadata_of_the_past_names_what_was_there(near, clock):
     for kind, expected in (("__namespace__", [1]), ("__kind__", ["Old"]), ("__property__", ["a"])):
         found = near.results(near.query(kind), read_time=moment)
         assert [last.entity.key.path[-1].name or 1 for last in found] == expected
+
+
+def test_the_types_of_extreme_values_are_told(near):
+    near.put(near.key("E", 1), blob=b"\xff", nan=float("nan"), huge=2**63 - 1)
+    assert properties(near) == [
+        ("E", "blob", ["STRING"]),
+        ("E", "huge", ["INT64"]),
+        ("E", "nan", ["DOUBLE"]),
+    ]
+
+
+def test_metadata_have_no_numbers(near, refused):
+    near.put(near.key("E", 1), n=1)
+    query = near.query("__kind__", ("__key__", "=", near.key("__kind__", "E")))
+    with refused("INVALID_ARGUMENT", "no indexed properties"):
+        near.call(
+            "RunAggregationQuery",
+            aggregation_query={
+                "nested_query": query,
+                "aggregations": [{"sum": {"property": {"name": "n"}}}],
+            },
+        )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.oracle import results, values
+from tests.oracle import metadata, queries, results, values
 from tests.oracle.queries import Query
 from tests.oracle.results import Paging, State
 
@@ -51,11 +51,19 @@ def widened(query: Query, names: tuple[str, ...]) -> Query:
     return replace(query, projection=tuple(dict.fromkeys((*query.projection, *names))))
 
 
+def is_unserved(query: Query, asked: Sequence[Aggregation]) -> bool:
+    """Tell whether an aggregation is legal but UNIMPLEMENTED."""
+    names = tuple(each.name for each in asked if each.name)
+    return queries.is_unserved(widened(query, names)) or any(
+        len(branch.settled.get(name, ())) > 1 for branch in query.branches for name in names
+    )
+
+
 def complaints(query: Query, asked: Sequence[Aggregation]) -> list[str]:
     """Say why an aggregation is INVALID_ARGUMENT beyond what the query is."""
     names = {each.name for each in asked if each.name}
-    if names and query.kind is None:
-        return ["a kindless sum"]
+    if names and (query.kind is None or query.kind in metadata.KINDS):
+        return ["a sum of what has no properties"]
     if query.projection and not names <= set(query.projected):
         return ["a sum of what is not projected"]
     return []

@@ -10,22 +10,31 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tests.oracle import changes
 from tests.oracle.results import State, Stored
-from tests.oracle.values import Key, Properties
+from tests.oracle.values import Key, Properties, Value
 
 INSERT, UPDATE, UPSERT, DELETE = "insert", "update", "upsert", "delete"
 MAX_SAFE_ID = 2**53
 ID_DIGITS = 16
-
-
 NOTHING = Properties(())
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
+    """One mutation. `must_hold`: a version other than `base_version` fails the commit."""
+
     operation: str
     key: Key
     properties: Properties = NOTHING
+    mask: tuple[str, ...] | None = None
+    transforms: tuple[changes.Transform, ...] = ()
+    base_version: int | None = None
+    must_hold: bool = False
+
+    def is_expected(self, version: int) -> bool:
+        """Tell whether the stored version, 0 for a missing entity, is the one expected."""
+        return self.base_version is None or self.base_version == version
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Told:
     key: Key | None = None
     created: int | None = None
     updated: int | None = None
+    has_conflict: bool = False
+    transformed: tuple[bytes, ...] = ()
 
 
 class Datastore:
@@ -46,6 +57,10 @@ class Datastore:
         self.version = 0
         self.used_ids: set[Key] = set()
         self.past: list[tuple[int, State]] = []
+
+    def version_of(self, key: Key) -> int:
+        stored = self.state.get(key)
+        return 0 if stored is None else stored.version
 
     def status_of(
         self, database: str, mutations: Sequence[Mutation], *, is_transactional: bool
@@ -59,35 +74,66 @@ class Datastore:
                 return "ALREADY_EXISTS"
             if each.operation == UPDATE and each.key not in there:
                 return "NOT_FOUND"
-            there = there - {each.key} if each.operation == DELETE else there | {each.key}
-            there = {key for key in there if key.is_complete}
+            status = self._conflict(each)
+            if status != "OK":
+                return status
+            if each.is_expected(self.version_of(each.key)):
+                there.discard(each.key)
+                if each.operation != DELETE and each.key.is_complete:
+                    there.add(each.key)
         return "OK"
 
-    def apply(self, mutations: Sequence[Mutation], told: Sequence[Told]) -> None:
-        """Do what a commit did, with the versions and ids that the service told."""
+    def _conflict(self, mutation: Mutation) -> str:
+        """Return the status that an unexpected version leads to."""
+        stored = self.version_of(mutation.key)
+        if mutation.is_expected(stored):
+            return "OK"
+        if 0 < stored < mutation.base_version:
+            return "INVALID_ARGUMENT"
+        return "FAILED_PRECONDITION" if mutation.must_hold else "OK"
+
+    def apply(self, mutations: Sequence[Mutation], told: Sequence[Told]) -> list[list[Value]]:
+        """Do what a commit did, with the versions and ids that the service told.
+
+        Returns what each mutation's transforms should have answered.
+        """
         assert len(told) == len(mutations)
         before = self.version
+        answers = []
         for mutation, result in zip(mutations, told, strict=True):
+            expected = mutation.is_expected(self.version_of(mutation.key))
+            assert result.has_conflict == (not expected)
+            if not expected:
+                stored = self.version_of(mutation.key)
+                assert not stored or result.version == stored, "a conflict tells what is stored"
+                answers.append([])
+                continue
             assert result.version > before, "a version must grow"
             self.version = max(self.version, result.version)
             if mutation.key.is_complete:
                 assert result.key is None, "only a key that got an id is answered"
             else:
                 self.take(mutation.key, result.key)
-            self._apply_one(mutation, result)
+            answers.append(self._apply_one(mutation, result))
         self.past.append((self.version, dict(self.state)))
+        return answers
 
-    def _apply_one(self, mutation: Mutation, result: Told) -> None:
+    def _apply_one(self, mutation: Mutation, result: Told) -> list[Value]:
         key = result.key or mutation.key
+        old = self.state.get(key)
         if mutation.operation == DELETE:
             self.state.pop(key, None)
-            return
-        old = self.state.get(key)
+            return []
         created = result.created if old is None else old.created
         assert result.created == created, "the time of creation never changes"
         assert result.updated >= created
-        self.state[key] = Stored(key, mutation.properties, result.version, created)
+        given = mutation.properties
+        if mutation.mask is not None:
+            given = changes.merged(old and old.properties, given, mutation.mask)
+        new, answers = changes.transformed(given, mutation.transforms)
+        self.state[key] = Stored(key, new, result.version, created)
         self.used_ids.add(key)
+        return answers
 
     def take(self, asked: Key, given: Key) -> None:
         """Check an id that the service chose: never one that was there before."""
@@ -112,8 +158,10 @@ def _are_legal(database: str, mutations: Sequence[Mutation], *, is_transactional
     """Tell whether mutations may be asked for, whatever is stored."""
     complete = [each.key for each in mutations if each.key.is_complete]
     incomplete = [each for each in mutations if not each.key.is_complete]
+    inserted = [each for each in mutations if each.operation == INSERT] + incomplete
     return (
         all(each.key.database == database for each in mutations)
         and all(each.operation in (INSERT, UPSERT) for each in incomplete)
+        and not any(each.base_version for each in inserted)
         and (is_transactional or len(set(complete)) == len(complete))
     )

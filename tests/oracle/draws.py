@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from tests.oracle import aggregations, datastore, queries
+from tests.oracle import aggregations, changes, datastore, metadata, queries
 from tests.oracle.queries import And, Compare, Or, Order, Query
 from tests.oracle.values import KEY, Geo, Key, Properties, Timestamp, Value
 
@@ -74,6 +74,7 @@ EXOTIC = (
 small = st.sampled_from((0, 1, 2))
 contents = st.one_of(small, small, st.sampled_from(EXOTIC))
 places = st.sampled_from(PLACES)
+own_places = st.sampled_from((("", ""), ("", ""), ("", "space")))
 databases = st.sampled_from(("", "", "", "", "", "other"))
 
 
@@ -113,6 +114,36 @@ properties = st.fixed_dictionaries(
 ).map(lambda found: Properties(tuple(sorted(found.items()))))
 
 
+# Versions that a mutation expects, until the machine puts real ones in their place.
+CURRENT, STALE, AHEAD = -1, -2, 2**62
+_numbers = st.sampled_from((1, -3, 2**63 - 1, 1.0, 0.5, -0.0, math.nan, math.inf))
+_elements = st.lists(st.builds(Value, contents), max_size=3).map(tuple)
+_transforms = st.one_of(
+    st.builds(
+        changes.Transform,
+        st.sampled_from((changes.INCREMENT, changes.MAXIMUM, changes.MINIMUM)),
+        st.sampled_from(("a", "b", "v")),
+        _numbers,
+    ),
+    st.builds(
+        changes.Transform,
+        st.sampled_from((changes.APPEND, changes.REMOVE)),
+        st.sampled_from(("a", "v", "w")),
+        _elements,
+    ),
+)
+_masks = st.lists(st.sampled_from(("a", "b", "v", "o", "none")), max_size=3, unique=True)
+conditions = st.fixed_dictionaries(
+    {},
+    optional={
+        "mask": _masks.map(tuple),
+        "transforms": st.lists(_transforms, min_size=1, max_size=3).map(tuple),
+        "base_version": st.sampled_from((CURRENT, STALE, 0, AHEAD)),
+        "must_hold": st.booleans(),
+    },
+)
+
+
 @st.composite
 def mutations(draw, database):
     operation = draw(st.sampled_from(("upsert", "upsert", "upsert", "insert", "update", "delete")))
@@ -120,7 +151,8 @@ def mutations(draw, database):
         return datastore.Mutation(operation, draw(keys(database)))
     whole = operation == datastore.UPDATE or draw(st.integers(0, 4))
     key = draw(keys(database) if whole else incomplete_keys(database))
-    return datastore.Mutation(operation, key, draw(properties))
+    made = datastore.Mutation(operation, key, draw(properties))
+    return replace(made, **draw(conditions)) if draw(st.integers(0, 4)) == 0 else made
 
 
 @st.composite
@@ -264,16 +296,32 @@ def kindless_queries(draw, place):
 
 
 @st.composite
-def all_queries(draw):
-    place = draw(places)
-    return draw(
-        st.one_of(
-            plain_queries(place),
-            plain_queries(place),
-            plain_queries(place),
-            kindless_queries(place),
-        )
+def metadata_queries(draw, place):
+    database, namespace = place
+    kind = draw(st.sampled_from(metadata.KINDS))
+    named = st.sampled_from(("K", "L", "M", "space", "a")).map(lambda name: ((kind, name),))
+    if kind == metadata.PROPERTY:
+        named = st.sampled_from(NAMES).map(lambda name: ((metadata.KIND, "K"), (kind, name)))
+    parts = []
+    for _ in range(draw(st.sampled_from((0, 0, 1, 2)))):
+        key = Key(draw(named), namespace, database)
+        parts.append(Compare(KEY, draw(st.sampled_from(("=", "<", "<=", ">", ">="))), key))
+    if kind == metadata.PROPERTY and draw(st.booleans()):
+        root = Key(((metadata.KIND, draw(st.sampled_from("KL"))),), namespace, database)
+        parts.append(Compare(KEY, "under", root))
+    return Query(
+        kind,
+        And(tuple(parts)) if parts else None,
+        projection=draw(st.sampled_from(((), (KEY,)))),
+        namespace=namespace,
+        database=database,
     )
+
+
+@st.composite
+def all_queries(draw, where=places):
+    kinds = (*6 * (plain_queries,), kindless_queries, kindless_queries, metadata_queries)
+    return draw(draw(st.sampled_from(kinds))(draw(where)))
 
 
 offsets = st.sampled_from((0, 0, 0, 1, 2))

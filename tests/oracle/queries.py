@@ -248,6 +248,12 @@ def has_open_order(query: Query) -> bool:
     return len(set(query.projected) - {each.name for each in query.orders_in_full}) > 1
 
 
+def is_unserved(query: Query) -> bool:
+    """Tell whether a query is legal but UNIMPLEMENTED: no index has a value behind the key."""
+    named = {each.name for each in query.orders_in_full}
+    return KEY in named and not set(query.projected) <= named
+
+
 def complaints(query: Query) -> list[str]:
     """Say why a query is INVALID_ARGUMENT, whatever the data."""
     return [*_filter_complaints(query), *_order_complaints(query), *_shape_complaints(query)]
@@ -261,14 +267,14 @@ def _filter_complaints(query: Query) -> Iterator[str]:
             yield "an empty choice"
         if leaf.name == KEY and not all(isinstance(each, Key) for each in operands):
             yield "a __key__ filter without a key"
+        elif leaf.name == KEY and any(each.place != query.place for each in operands):
+            yield "a key elsewhere"
     yield from _exclusion_complaints(query, every)
     if len({_conditions(branch) for branch in query.branches}) > MAX_DISJUNCTIONS:
         yield "too many disjunctions"
     under = [branch.ancestors for branch in query.branches]
     if any(len(each) > 1 for each in under) or len(set(under)) > 1:
         yield "ancestors"
-    if any(ancestor.place != query.place for each in under for ancestor in each):
-        yield "an ancestor elsewhere"
 
 
 def _exclusion_complaints(query: Query, every: list[Compare]) -> Iterator[str]:

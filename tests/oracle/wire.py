@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from emulator import messages
-from tests.oracle import aggregations, values
+from tests.oracle import aggregations, changes, metadata, values
 from tests.oracle.datastore import DELETE, Mutation, Told
 from tests.oracle.queries import And, Compare, Filter, Or, Query
 from tests.oracle.results import Result
@@ -21,6 +21,8 @@ from tests.oracle.values import PROJECT, Geo, Key, Properties, Timestamp, Value
 
 OPERATORS = {"<": 1, "<=": 2, ">": 3, ">=": 4, "=": 5, "in": 6, "!=": 9, "under": 11, "not in": 13}
 PROJECTED = 18
+SERVER_VALUE, FAIL = 1, 3
+ARRAY_KINDS = (changes.APPEND, changes.REMOVE)
 _TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
 _SCALARS = {bool: "boolean", int: "integer", float: "double", str: "string", bytes: "blob"}
 
@@ -111,8 +113,20 @@ def raw(message: Any) -> bytes:
 
 def mutation(given: Mutation) -> Any:
     if given.operation == DELETE:
-        return messages.Mutation(delete=key(given.key))
-    return messages.Mutation(**{given.operation: entity(given.key, given.properties)})
+        made = messages.Mutation(delete=key(given.key))
+    else:
+        made = messages.Mutation(**{given.operation: entity(given.key, given.properties)})
+    if given.mask is not None:
+        made.property_mask.SetInParent()
+        made.property_mask.paths.extend(given.mask)
+    for each in given.transforms:
+        operand = value(Value(each.operand))
+        fields = {each.kind: operand.array_value if each.kind in ARRAY_KINDS else operand}
+        made.property_transforms.add(property=each.name, **fields)
+    if given.base_version is not None:
+        made.base_version = given.base_version
+        made.conflict_resolution_strategy = FAIL if given.must_hold else SERVER_VALUE
+    return made
 
 
 def told(result: Any) -> Told:
@@ -121,11 +135,19 @@ def told(result: Any) -> Told:
         key=key_from(result.key) if result.HasField("key") else None,
         created=_micros(result, "create_time"),
         updated=_micros(result, "update_time"),
+        has_conflict=result.conflict_detected,
+        transformed=tuple(map(raw, result.transform_results)),
     )
 
 
 def _micros(message: Any, name: str) -> int | None:
     return getattr(message, name).ToMicroseconds() if message.HasField(name) else None
+
+
+def timestamp(micros: int) -> Any:
+    made = messages.Value()
+    made.timestamp_value.FromMicroseconds(micros)
+    return made.timestamp_value
 
 
 def query(given: Query) -> Any:
@@ -173,10 +195,14 @@ def result(given: Query, expected: Result) -> tuple[bytes, int, int | None, int 
             made.properties[name].meaning = PROJECTED
         return raw(made), 0, None, None
     found = raw(entity(stored.key, stored.properties))
+    if given.kind in metadata.KINDS:
+        return found, 0, None, None
     return found, stored.version, stored.created, stored.version
 
 
-def result_from(message: Any) -> tuple[bytes, int, int | None, int | None]:
+def result_from(given: Query, message: Any) -> tuple[bytes, int, int | None, int | None]:
+    if given.kind in metadata.KINDS:
+        return raw(message.entity), 0, None, None
     times = (_micros(message, "create_time"), _micros(message, "update_time"))
     return raw(message.entity), message.version, *times
 
