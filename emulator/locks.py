@@ -172,11 +172,14 @@ class Locks:
                             return True
                         self._note(party, awaited)
                     left = end - self._timer()
-                    if left <= 0 or len(self._waiters) > MAX_WAITING:
+                    if left <= 0 or self._is_full(party):
                         return False
                     self._sleep(party.name, awaited, left)
             finally:
                 self._stop_waiting(party)
+
+    def _is_full(self, party: Party) -> bool:
+        return party.name not in self._waiters and len(self._waiters) >= MAX_WAITING
 
     def _note(self, party: Party, awaited: set[str]) -> None:
         """Say whom a party waits for, and see that a ring is broken."""
@@ -203,12 +206,13 @@ class Locks:
             waiter.condition.wait(min(left, nap))
 
     def _stop_waiting(self, party: Party) -> None:
-        if self._waiters.pop(party.name, None) is None:
-            return
+        self._waiters.pop(party.name, None)
         if self._watching == party.name:
             self._watching = None
             self._wake(self._waiters)
-        self._end(party.name, ["wait", party.name, []])
+        own = self._peers.table.holders.get(party.name)
+        if own is not None and own.awaited:
+            self._end(party.name, ["wait", party.name, []])
 
     def _wake(self, names: Iterable[str]) -> None:
         for name in names:

@@ -1,5 +1,6 @@
 """What waits for what in pessimistic mode, how waiting ends, and who gives up."""
 
+import os
 import threading
 from concurrent import futures
 
@@ -149,3 +150,315 @@ def test_a_pool_of_one_thread_serves_those_whom_others_wait_for():
     threads.shutdown()
     with pytest.raises(RuntimeError):
         threads.submit(wait)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_waiting_change_keeps_new_readers_away(service, key, engine, threads):
+    holder, reader = service.begin(), service.begin()
+    service.get(key, transaction=holder)
+    put = threads.submit(service.put, key, a=2)
+    until_waiting(engine, 1)
+    found = threads.submit(service.get, key, transaction=reader)
+    until_waiting(engine, 2)
+    service.rollback(holder)
+    put.result(30)
+    # The reader's snapshot was older than what it waited for: it has read again.
+    assert found.result(30) == {"a": 2}
+    service.commit(upsert(service, key, a=3), transaction=reader)
+
+
+def test_a_reader_passes_a_change_that_waits_for_too_long(
+    service, key, engine, threads, patient, monkeypatch
+):
+    monkeypatch.setattr(locks, "READ_WAIT", 0.0)
+    holder, reader = service.begin(), service.begin()
+    service.get(key, transaction=holder)
+    put = threads.submit(service.put, key, a=2)
+    until_waiting(engine, 1)
+    assert service.get(key, transaction=reader) == {"a": 1}
+    service.rollback(holder)
+    assert not put.done()
+    service.rollback(reader)
+    put.result(30)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_change_that_waits_for_a_reader_does_not_keep_that_reader_away(
+    service, key, engine, threads
+):
+    other = service.key("T", 2)
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    put = threads.submit(service.commit, upsert(service, key, a=2), upsert(service, other, a=2))
+    until_waiting(engine, 1)
+    assert service.get(other, transaction=transaction) is None
+    service.commit(upsert(service, other, a=3), transaction=transaction)
+    put.result(30)
+
+
+def test_a_read_of_what_is_newer_than_the_snapshot_aborts_at_once(service, key, refused):
+    other = service.key("T", 2)
+    transaction = service.begin()
+    service.get(other, transaction=transaction)
+    service.put(key, a=2)
+    with refused("ABORTED"):
+        service.get(key, transaction=transaction)
+    with refused("INVALID_ARGUMENT", "aborted"):
+        service.commit(transaction=transaction)
+    service.rollback(transaction)
+    service.put(other, a=1)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_ring_of_reads_and_changes_resolves(service, engine, threads, refused):
+    w, x, y, z = (service.key("T", name) for name in "wxyz")
+    first, second, third, fourth = (service.begin() for _ in range(4))
+    service.get(x, transaction=first)
+    service.get(y, transaction=second)
+    change = upsert(service, x), upsert(service, w)
+    awaits_first = threads.submit(service.commit, *change, transaction=third)
+    until_waiting(engine, 1)
+    awaits_third = threads.submit(service.get, w, transaction=second)
+    until_waiting(engine, 2)
+    change = upsert(service, y), upsert(service, z)
+    awaits_second = threads.submit(service.commit, *change, transaction=fourth)
+    until_waiting(engine, 3)
+    assert service.get(z, transaction=first) is None
+    with refused("ABORTED"):
+        awaits_second.result(30)
+    service.commit(upsert(service, z, a=1), transaction=first)
+    awaits_first.result(30)
+    # It has waited for something newer than its snapshot.
+    with refused("ABORTED"):
+        awaits_third.result(30)
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback", "empty commit", "abort"])
+def test_locks_end_with_the_transaction(service, key, impatient, end):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    if end == "commit":
+        service.commit(upsert(service, service.key("T", 2)), transaction=transaction)
+    elif end == "rollback":
+        service.rollback(transaction)
+    elif end == "empty commit":
+        service.commit(transaction=transaction)
+    else:
+        other = service.key("T", 2)
+        service.put(other)
+        with conftest.refused("ABORTED"):
+            service.get(other, transaction=transaction)
+    service.put(key, a=2)
+
+
+def test_a_refused_commit_keeps_the_locks_and_announces_nothing(service, key, impatient, refused):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    with refused("ALREADY_EXISTS"):
+        service.commit({"insert": service.entity(key)}, transaction=transaction)
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    reader = service.begin()
+    service.get(key, transaction=reader)
+    service.rollback(reader)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_a_read_that_begins_a_transaction_locks_too(service, key, impatient, refused):
+    asked = {"new_transaction": {"read_write": {}}}
+    transaction = service.lookup(key, **asked).transaction
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+    queried = service.call("RunQuery", query=service.query(), read_options=asked)
+    with refused("ABORTED"):
+        service.put(service.key("T", "new"))
+    service.rollback(queried.transaction)
+
+
+@pytest.mark.parametrize("options", [{}, {"read_only": {}}])
+def test_reads_outside_and_read_only_transactions_lock_nothing(service, key, impatient, options):
+    transaction = service.begin(**options) if options else None
+    read = {"transaction": transaction} if transaction else {}
+    assert service.get(key, **read) == {"a": 1}
+    service.put(key, a=2)
+
+
+@pytest.mark.parametrize(("uses", "seconds"), [(0, 61), (5, 50)])
+@pytest.mark.usefixtures("patient")
+def test_a_change_does_not_wait_for_the_expired(service, key, engine, clock, uses, seconds):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    for _ in range(uses):
+        clock.ahead += seconds
+        service.get(key, transaction=transaction)
+    put = threading.Thread(target=service.put, args=(key,))
+    put.start()
+    until_waiting(engine, 1)
+    clock.ahead += seconds
+    put.join(30)
+    with conftest.refused("INVALID_ARGUMENT", "expired"):
+        service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_every_request_keeps_a_transaction_and_its_locks_alive(
+    service, key, clock, impatient, refused
+):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    for _ in range(4):
+        clock.ahead += 50
+        assert service.names("Other", transaction=transaction) == []
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_several_requests_of_one_transaction_may_run_at_once(service, key, threads):
+    keys = [key, *(service.key("T", number) for number in range(2, 18))]
+    transaction = service.begin()
+    found = list(threads.map(lambda each: service.get(each, transaction=transaction), keys))
+    assert found == [{"a": 1}] + [None] * 16
+    service.commit(upsert(service, key, a=2), transaction=transaction)
+
+
+def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
+    key = service.key("T", "counter")
+    service.put(key, n=0)
+
+    def increment():
+        while True:
+            transaction = service.begin()
+            try:
+                number = service.get(key, transaction=transaction)["n"]
+                service.commit(upsert(service, key, n=number + 1), transaction=transaction)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.ABORTED:
+                    raise
+            else:
+                return
+
+    threads = [threading.Thread(target=increment) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert service.get(key) == {"n": 64}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_previous_attempt_lends_its_age(service, key, engine, threads, refused):
+    previous = service.begin()
+    older = service.begin()
+    service.rollback(previous)
+    again = service.begin(read_write={"previous_transaction": previous})
+    for transaction in (older, again):
+        service.get(key, transaction=transaction)
+    commit = threads.submit(service.commit, upsert(service, key, a=2), transaction=older)
+    until_waiting(engine, 1)
+    service.commit(upsert(service, key, a=3), transaction=again)
+    with refused("ABORTED"):
+        commit.result(30)
+
+
+def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(service, refused):
+    with refused("INVALID_ARGUMENT", "read-only"):
+        service.begin(read_write={"previous_transaction": service.begin(read_only={})})
+    service.commit(transaction=service.begin(read_write={"previous_transaction": b"unknown"}))
+
+
+def test_closing_the_engine_ends_all_waiting(near, engine, threads, patient, refused):
+    key = near.key("T", 1)
+    holder = near.begin()
+    near.get(key, transaction=holder)
+    put = threads.submit(near.put, key, a=2)
+    until_waiting(engine, 1)
+    engine.close()
+    with refused("UNAVAILABLE"):
+        put.result(30)
+
+
+def test_only_so_many_requests_wait(near, engine, threads, patient, refused, monkeypatch):
+    monkeypatch.setattr(locks, "MAX_WAITING", 1)
+    key = near.key("T", 1)
+    holder = near.begin()
+    near.get(key, transaction=holder)
+    put = threads.submit(near.put, key, a=2)
+    until_waiting(engine, 1)
+    with refused("ABORTED"):
+        near.put(key, a=3)
+    near.rollback(holder)
+    put.result(30)
+
+
+def test_without_a_lock_the_commit_is_still_validated(near, refused, monkeypatch):
+    monkeypatch.setattr(locks.Locks, "share", lambda *_: None)
+    key = near.key("T", 1)
+    transaction = near.begin()
+    near.get(key, transaction=transaction)
+    near.put(key, a=1)
+    with refused("ABORTED"):
+        near.commit(upsert(near, key, a=2), transaction=transaction)
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A data file with an engine here and a server on it: the file, the client, the program."""
+    data = tmp_path / "data"
+    arguments = ("--data", data, "--concurrency", "pessimistic")
+    with (
+        inprocess.open_engine(data, concurrency="pessimistic") as engine,
+        conftest.serving(*arguments) as (address, program),
+        grpc.insecure_channel(address) as channel,
+    ):
+        yield engine, conftest.Service(channel), program.process
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_locks_of_a_killed_process_fall_at_once(shared, threads):
+    engine, far, process = shared
+    near = conftest.Service(inprocess.Channel(engine))
+    key = near.key("T", 1)
+    far.get(key, transaction=far.begin())
+    put = threads.submit(near.put, key, a=2)
+    until_waiting(engine, 1)
+    process.kill()
+    put.result(30)
+    assert near.get(key) == {"a": 2}
+    # What it has left is removed, so the next writer does not even ask.
+    assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_ring_over_two_processes_is_resolved(shared, threads, refused):
+    engine, far, _ = shared
+    near = conftest.Service(inprocess.Channel(engine))
+    one, two = near.key("T", 1), near.key("T", 2)
+    older, younger = far.begin(), near.begin()
+    far.get(one, transaction=older)
+    near.get(two, transaction=younger)
+    commit = threads.submit(near.commit, upsert(near, one), transaction=younger)
+    until_waiting(engine, 1)
+    far.commit(upsert(far, two), transaction=older)
+    with refused("ABORTED"):
+        commit.result(30)
+
+
+def test_a_forked_child_has_locks_of_its_own(tmp_path, impatient, refused):
+    with inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as engine:
+        near = conftest.Service(inprocess.Channel(engine))
+        key = near.key("T", 1)
+        transaction = near.begin()
+        near.get(key, transaction=transaction)
+        child = os.fork()
+        if not child:
+            try:
+                with refused("ABORTED"):
+                    near.put(key, a=2)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        with refused("ABORTED"):
+            near.put(key, a=2)
+        near.commit(upsert(near, key, a=3), transaction=transaction)
