@@ -9,6 +9,9 @@ mode, so a lock that came too late or fell too early costs an ABORTED and never 
 Nobody waits for ever: not for the dead, not for the expired, not in a ring (`holders`), and not
 longer than the bounds below. A waiting change keeps new readers away, or a stream of them could
 make it wait for ever; but only so long, for it may be waiting for somebody who takes his time.
+
+Shared locks alone make the many who read and change one entity abort one another: each holds what
+the others want to change. So where that has happened of late, readers queue.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from emulator import errors, holders, peers, pool, readsets
 READ_WAIT = 1.0  # seconds that a read stands back behind a change; then it goes on
 COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
 WRITE_WAIT = 5.0  # the same for a commit outside of a transaction, which nothing waits for
+_BUSY = 1.0  # seconds for which readers queue where transactions have met
+_MAX_BUSY = 1000
 MAX_WAITING = 2000  # requests of this process that may wait at once
 _NAP = 0.25  # seconds until a waiter looks for the expired of its own accord
 _NAPS_ABROAD = (0.002, 0.02)  # the same, shortest and longest, for changes in other processes
@@ -68,6 +73,7 @@ class Locks:
         self._lock = threading.RLock()
         self._waiters: dict[str, _Waiter] = {}
         self._watching: str | None = None
+        self._busy: dict[str, float] = {}
         self._is_closed = False
 
     def forget(self) -> None:
@@ -86,25 +92,28 @@ class Locks:
             self._peers.leave()
 
     def share(self, party: Party, reads: readsets.ReadSet) -> None:
-        """Lock what a request has read. Waits for changes that are about to touch it.
+        """Lock what a request has read.
 
-        Raises:
-            errors.Aborted: the party waits in a ring, and is the youngest there.
+        It waits for changes that are about to touch that, and where transactions that read and
+        change have met of late, for those that have read it before. Neither wait is needed, so it
+        is given up where it would be long or part of a ring.
         """
         footprint = holders.footprint(reads)
 
         def stand() -> set[str]:
+            busy = self._busy_among(party, footprint)
             return {
                 name
                 for name, other in self._others(party)
                 # A change that waits for this very reader would make a ring of the two.
-                if party.name not in other.awaited and other.is_to_change(footprint)
+                if (party.name not in other.awaited and other.is_to_change(footprint))
+                or not busy.isdisjoint(other.places)
             }
 
         def hold() -> None:
             self._tell(party, ["read", party.name, party.until, footprint.places, footprint.ranges])
 
-        if not self._wait(party, stand, hold, self.time_after(READ_WAIT)):
+        if not self._wait(party, stand, hold, self.time_after(READ_WAIT), may_pass=True):
             with self._turn():
                 hold()
 
@@ -118,6 +127,7 @@ class Locks:
         with self._turn():
             self._tell(party, ["want", party.name, party.until, wanted])
             if self._against(party):
+                self._note_busy(self._peers.table.holders[party.name])
                 raise Blocked
 
     def time_after(self, seconds: float) -> float:
@@ -158,8 +168,14 @@ class Locks:
         stand: Callable[[], set[str]],
         go_on: Callable[[], None],
         end: float,
+        *,
+        may_pass: bool = False,
     ) -> bool:
-        """Wait until nobody stands in the way, then go on in the same turn. False: too long."""
+        """Wait until nobody stands in the way, then go on in the same turn.
+
+        Returns whether it came to that. Otherwise the wait was too long, or part of a ring and the
+        party may pass.
+        """
         with self._lock:
             try:
                 while True:
@@ -171,6 +187,8 @@ class Locks:
                             go_on()
                             return True
                         self._note(party, awaited)
+                        if self._is_broken(party, may_pass=may_pass):
+                            return False
                     left = end - self._timer()
                     if left <= 0 or self._is_full(party):
                         return False
@@ -182,16 +200,42 @@ class Locks:
         return party.name not in self._waiters and len(self._waiters) >= MAX_WAITING
 
     def _note(self, party: Party, awaited: set[str]) -> None:
-        """Say whom a party waits for, and see that a ring is broken."""
+        """Say whom a party waits for, and wake those who may have to give up for it."""
         own = self._peers.table.holders.get(party.name)
-        is_new = own is None or own.awaited != awaited
-        if is_new:
-            self._tell(party, ["wait", party.name, sorted(awaited)])
+        if own is not None and own.awaited == awaited:
+            return
+        self._tell(party, ["wait", party.name, sorted(awaited)])
+        if holders.is_in_ring(self._peers.all(), party.name):
+            self._wake(self._waiters)
+
+    def _is_broken(self, party: Party, *, may_pass: bool) -> bool:
+        """Tell whether a ring ends with this party's passing; raise if with its giving up."""
         everybody = self._peers.all()
+        if may_pass:
+            return holders.is_in_ring(everybody, party.name)
         if holders.is_victim(everybody, party.name):
             raise errors.Aborted(CONTENTION)
-        if is_new and holders.is_in_ring(everybody, party.name):
-            self._wake(self._waiters)
+        return False
+
+    def _note_busy(self, changing: holders.Holder) -> None:
+        """Note where transactions meet that read something and change it."""
+        now = self._timer()
+        if len(self._busy) > _MAX_BUSY:
+            self._busy = {place: end for place, end in self._busy.items() if end > now}
+        for place in changing.places.intersection(changing.wanted):
+            self._busy[place] = now + _BUSY
+
+    def _busy_among(self, party: Party, footprint: holders.Footprint) -> set[str]:
+        """Return the busy places a party has read now and not before."""
+        if not self._busy:
+            return set()
+        now = self._timer()
+        own = self._peers.table.holders.get(party.name)
+        return {
+            place
+            for place in self._busy.keys() & footprint.places
+            if self._busy[place] > now and (own is None or place not in own.places)
+        }
 
     def _sleep(self, name: str, awaited: set[str], left: float) -> None:
         waiter = self._waiters.setdefault(name, _Waiter(self._lock))

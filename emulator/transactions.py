@@ -198,8 +198,8 @@ class Transactions:
         """Hold a transaction's snapshot for one request, and what notes its reads.
 
         Raises:
-            errors.Aborted: something that was read has changed since the snapshot, or it was locked
-                by another transaction in a ring. The transaction has ended.
+            errors.Aborted: something that was read has changed since the snapshot. The transaction
+                has ended.
             ReadAgain: the same, but it was the first read. The snapshot is a new one.
         """
         if self._locks is None or transaction.is_read_only:
@@ -210,11 +210,7 @@ class Transactions:
         snapshot = self.snapshot_of(transaction)
         reads = readsets.ReadSet()
         yield snapshot, reads
-        try:
-            self._locks.share(transaction.party, reads)
-        except errors.Aborted:
-            self.end(transaction, Outcome.ABORTED)
-            raise
+        self._locks.share(transaction.party, reads)
         with self._storage.read() as current:
             is_current = _is_unchanged(reads, snapshot.version, current)
         if is_current:
