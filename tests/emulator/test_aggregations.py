@@ -313,6 +313,7 @@ def test_groups_of_distinct_results_count_once(service):
     query = service.query(order=["a", "b"])
     query.distinct_on.add(name="a")
     assert one(service, query, {"count": {}}, over("b")) == [3, 3]
+    assert one(service, query, {"count": {}}) == [3]
     query.offset = 1
     assert one(service, query, {"count": {}}, over("b")) == [2, 3]
 
@@ -337,6 +338,19 @@ def test_counts_of_an_earlier_moment(service):
         assert one(service, query, {"count": {}}) == [now]
     up_to = {"count": {"up_to": {"value": 2}}}
     assert one(service, service.query(None), up_to, read_time=before) == [2]
+
+
+def test_counts_of_cut_and_of_skipping_walks(near):
+    put_all(near, *({"a": n % 5, "b": n % 4, "c": n % 2} for n in range(40)))
+    count = {"count": {}}
+    other = near.query("T", ("a", "!=", 2))
+    assert one(near, other, count) == [32]
+    other.limit.value, other.offset = 17, 3
+    assert one(near, other, count) == [17]
+    both = near.query("T", ("a", ">=", 3), ("b", "<", 2), order=["a", "b"])
+    assert one(near, both, count) == [8]
+    only = near.query("T", ("__key__", "=", near.key("T", 7)), ("a", ">=", 0), order=["a"])
+    assert one(near, only, count) == [1]
 
 
 def test_kinds_are_counted_and_not_summed(service, refused):
