@@ -68,6 +68,11 @@ class Admin:
         except errors.DatastoreError as error:
             raise httpdoor.BadRequest(f"{error.status}: {error.message}") from error
 
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths that are answered, besides the API's and the pages'."""
+        return frozenset(self._routes())
+
     def _look(self, request: httpdoor.Request) -> httpdoor.Response:
         from emulator import pages  # noqa: PLC0415 - only who looks pays
 

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     is_verb = bool(given) and not given[0].startswith("-")
-    options = (_verb_parser() if is_verb else _parser()).parse_args(given)
+    options = (verb_parser() if is_verb else server_parser()).parse_args(given)
     try:
         return _do(options) if is_verb else _serve(options)
     except _WrongFlag as wrong:
@@ -115,7 +115,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def server_parser() -> argparse.ArgumentParser:
+    """Return the flags of the server."""
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
         description="A Datastore on one machine.",
@@ -160,7 +161,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _verb_parser() -> argparse.ArgumentParser:
+def verb_parser() -> argparse.ArgumentParser:
+    """Return the verbs and their flags."""
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
         description="Does one thing to a data file. Without a verb: serves (--help).",

@@ -60,6 +60,8 @@ def answer(engine: engines.Engine, request: httpdoor.Request) -> httpdoor.Respon
 
 def _call(request: httpdoor.Request) -> tuple[str, Any]:
     named = _PATH.fullmatch(request.path)
+    if named is not None and named[2] in ("import", "export"):
+        raise errors.Unimplemented("Google's managed export format")
     if request.method != "POST" or named is None or named[2] not in _METHODS:
         raise errors.NotFound(f"There is no {request.method} {request.path}.")
     method = _METHODS[named[2]]

@@ -1,0 +1,277 @@
+"""Claims about the guide: its table of RPCs is what the engine does, item by item, and it runs.
+
+An item that has no probe here fails: write one, and the table stays true.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import emulator
+from emulator import admin, cli, httpdoor, messages, verbs
+
+README = (Path(emulator.__file__).parent / "README.md").read_text()
+
+
+def rows_of_the_table():
+    """Return the supported and the not supported items of each RPC."""
+    table = README.partition("| RPC | supported | not supported yet |\n")[2].partition("\n\n")[0]
+    found = {}
+    for line in table.splitlines()[1:]:
+        names, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        for name in names.split(", "):
+            found[name] = [[item for item in cell.split(", ") if item] for cell in cells]
+    return found
+
+
+ROWS = rows_of_the_table()
+
+
+def filtered(operator, given, found):
+    return lambda s: s.names("T", ("a", operator, given)) == found
+
+
+def distinct(s):
+    query = s.query("T")
+    query.distinct_on.add(name="a")
+    return len(s.results(query)) == 2
+
+
+def totals(s, *operators, **fields):
+    results = aggregate(s, *operators, **fields).batch.aggregation_results[0]
+    found = [s.python(value) for _, value in sorted(results.aggregate_properties.items())]
+    return found[0] if len(found) == 1 else found
+
+
+def either(s):
+    one, two = (
+        {"property_filter": {"property": {"name": "a"}, "op": 5, "value": s.value(given)}}
+        for given in (1, 2)
+    )
+    query = s.query("T")
+    query.filter.composite_filter.op = 2
+    for each in (one, two):
+        query.filter.composite_filter.filters.add(**each)
+    return len(s.results(query)) == 2
+
+
+def explained(s):
+    request = {"query": s.query("T"), "explain_options": {"analyze": True}}
+    return s.call("RunQuery", **request).HasField("explain_metrics")
+
+
+def aggregate(s, *operators, query=None, **fields):
+    aggregations = [{name: options} for name, options in operators]
+    given = {"nested_query": query or s.query("T"), "aggregations": aggregations}
+    return s.call("RunAggregationQuery", aggregation_query=given, **fields)
+
+
+def deferred(s):
+    big = s.message_of("x" * 1_000_000)
+    for number in range(4):
+        s.put(s.key("Big", number + 1), text=big)
+    return s.lookup(*(s.key("Big", number + 1) for number in range(4))).deferred
+
+
+def at(s):
+    """Return read options for this moment."""
+    return {"read_time": s.lookup(s.key("T", 1)).read_time}
+
+
+def pages(s):
+    query = s.query("T", limit=1)
+    query.start_cursor = s.batch(query).end_cursor
+    return [each.entity.key.path[0].id for each in s.batch(query).entity_results] == [2]
+
+
+def sum_with_cursor(s):
+    query = s.query("T", order=["b"], limit=1)
+    query.start_cursor = s.batch(query).end_cursor
+    return aggregate(s, ("sum", {"property": {"name": "a"}}), query=query)
+
+
+def commit(s, **mutation):
+    return s.commit({"upsert": s.entity(s.key("T", 1), a=5, b=5)} | mutation)
+
+
+def in_transaction(s):
+    return s.commit({"delete": s.key("T", 1)}, transaction=s.begin()) and not s.get(s.key("T", 1))
+
+
+def single_use(s):
+    mutation = messages.Mutation(delete=s.key("T", 1))
+    return s.call(
+        "Commit", mode=1, mutations=[mutation], single_use_transaction={"read_write": {}}
+    ) and not s.get(s.key("T", 1))
+
+
+AVG = ("avg", {"property": {"name": "a"}})
+SUM = ("sum", {"property": {"name": "a"}})
+COUNT = ("count", {})
+A = {"property": "a"}
+SUPPORTED = {
+    "Lookup": {
+        "up to 1,000 keys": lambda s: s.lookup(*(s.key("T", n + 1) for n in range(1000))).missing,
+        "transactions": lambda s: s.get(s.key("T", 1), transaction=s.begin()),
+        "`new_transaction`": lambda s: s.lookup(s.key("T", 1), new_transaction={}).transaction,
+        "`deferred` beyond 3 MB": deferred,
+        "`property_mask`": lambda s: s.plain(
+            s.call("Lookup", keys=[s.key("T", 1)], property_mask={"paths": ["a"]}).found[0].entity
+        ) == {"a": 1},
+        "`read_time`": lambda s: s.get(s.key("T", 1), **at(s)),
+    },
+    "RunQuery": {
+        "`=`": filtered("=", 1, [1]), "`<`": filtered("<", 2, [1]), "`<=`": filtered("<=", 1, [1]),
+        "`>`": filtered(">", 1, [2]), "`>=`": filtered(">=", 1, [1, 2]),
+        "`!=`": filtered("!=", 1, [2]),
+        "IN": filtered("in", [1, 9], [1]), "NOT_IN": filtered("not in", [1, 9], [2]),
+        "AND": lambda s: s.names("T", ("a", "=", 1), ("b", "=", 2)) == [1], "OR": either,
+        "HAS_ANCESTOR": lambda s: s.names("T", ("__key__", "under", s.key("T", 1))),
+        "up to 10 inequality properties": lambda s: s.names(
+            "T", ("a", ">", 0), ("b", ">", 0)
+        ) == [1, 2],
+        "`__key__` filters": lambda s: s.names("T", ("__key__", ">", s.key("T", 1))) == [2],
+        "transactions": lambda s: s.names("T", transaction=s.begin()),
+        "`new_transaction`": lambda s: s.call(
+            "RunQuery", query=s.query("T"), read_options={"new_transaction": {}}
+        ).transaction,
+        "orders": lambda s: s.names("T", order=["-a"]) == [2, 1],
+        "keys-only": lambda s: s.names("T", keys_only=True),
+        "projection": lambda s: s.names("T", projection=["a"]),
+        "`distinct_on`": distinct,
+        "limit": lambda s: s.names("T", limit=1) == [1],
+        "offset": lambda s: s.names("T", offset=1) == [2],
+        "cursors": pages,
+        "kindless": lambda s: len(s.names(None)) == 2,
+        "metadata kinds": lambda s: s.names("__kind__") == ["T"],
+        "`property_mask`": lambda s: s.call(
+            "RunQuery", query=s.query("T"), property_mask={"paths": ["a"]}
+        ).batch.entity_results,
+        "`read_time`": lambda s: s.batch(s.query("T"), **at(s)).entity_results,
+        "`explain_options`": explained,
+    },
+    "RunAggregationQuery": {
+        "COUNT": lambda s: totals(s, COUNT) == 2, "SUM": lambda s: totals(s, SUM) == 3,
+        "AVG": lambda s: totals(s, AVG) == 1.5,
+        "up to 5 in a request": lambda s: totals(s, COUNT, SUM, AVG, COUNT, SUM)
+        == [2, 3, 1.5, 2, 3],
+        "transactions": lambda s: totals(s, COUNT, read_options={"transaction": s.begin()}) == 2,
+        "`read_time`": lambda s: totals(s, COUNT, read_options=at(s)) == 2,
+        "`explain_options`": lambda s: aggregate(
+            s, COUNT, explain_options={"analyze": True}
+        ).HasField("explain_metrics"),
+    },
+    "BeginTransaction": {
+        "`read_write`": lambda s: s.begin(read_write={}),
+        "`read_only`": lambda s: s.begin(read_only={}),
+        "`read_only.read_time`": lambda s: s.begin(read_only=at(s)),
+    },
+    "Commit": {
+        "insert": lambda s: s.commit({"insert": s.entity(s.key("T", 9), a=1)}),
+        "update": lambda s: s.commit({"update": s.entity(s.key("T", 1), a=1)}),
+        "upsert": lambda s: s.put(s.key("T", 1), a=9) and s.get(s.key("T", 1)) == {"a": 9},
+        "delete": lambda s: s.delete(s.key("T", 1)) and not s.get(s.key("T", 1)),
+        "transactions": in_transaction,
+        "`single_use_transaction`": single_use,
+        "`base_version`": lambda s: commit(s, base_version=1).mutation_results[0].conflict_detected,
+        "`update_time`": lambda s: commit(
+            s, update_time={"seconds": 1}
+        ).mutation_results[0].conflict_detected,
+        "`conflict_resolution_strategy`": lambda s: commit(
+            s, base_version=1, conflict_resolution_strategy=1
+        ).mutation_results[0].conflict_detected,
+        "`property_mask`": lambda s: commit(s, property_mask={"paths": ["a"]})
+        and s.get(s.key("T", 1)) == {"a": 5, "b": 2},
+        "`property_transforms`": lambda s: commit(
+            s, property_transforms=[A | {"increment": {"integer_value": 3}}]
+        ) and s.get(s.key("T", 1))["a"] == 8,
+    },
+    "Rollback": {"all": lambda s: s.rollback(s.begin()) is None},
+    "AllocateIds": {"all": lambda s: s.call("AllocateIds", keys=[s.key("T")]).keys},
+    "ReserveIds": {"all": lambda s: s.call("ReserveIds", keys=[s.key("T", 77)]) is not None},
+}  # fmt: skip
+NEAREST = {
+    "vector_property": {"name": "a"},
+    "query_vector": {"array_value": {"values": [{"double_value": 1.0}]}},
+    "distance_measure": 1, "limit": {"value": 1},
+}  # fmt: skip
+GQL = {"query_string": "SELECT * FROM T"}
+REFUSED = {
+    "RunQuery": {
+        "a projection of a property behind an order by `__key__`": lambda s: s.names(
+            "T", order=["__key__", "a"], projection=["a"]
+        ),
+        "`find_nearest`": lambda s: s.batch(message_of_query(s, find_nearest=NEAREST)),
+        "`gql_query`": lambda s: s.call("RunQuery", gql_query=GQL),
+    },
+    "RunAggregationQuery": {
+        "`gql_query`": lambda s: s.call("RunAggregationQuery", gql_query=GQL),
+        "cursors with a SUM or AVG over a property that the query does not order by":
+            sum_with_cursor,
+    },
+}  # fmt: skip
+
+
+def message_of_query(s, **fields):
+    query = s.query("T")
+    query.MergeFrom(type(query)(**fields))
+    return query
+
+
+@pytest.fixture
+def filled(near, unindexed):
+    near.message_of = unindexed
+    near.put(near.key("T", 1), a=1, b=2)
+    near.put(near.key("T", 2), a=2, b=3)
+    return near
+
+
+def test_the_table_lists_every_rpc_once():
+    assert set(ROWS) == set(messages.REQUESTS)
+
+
+def cases(place):
+    return [(rpc, item) for rpc, cells in ROWS.items() for item in cells[place]]
+
+
+@pytest.mark.parametrize(("rpc", "item"), cases(0))
+def test_what_the_table_calls_supported_is(filled, rpc, item):
+    assert SUPPORTED[rpc][item](filled)
+
+
+@pytest.mark.parametrize(("rpc", "item"), cases(1))
+def test_what_the_table_calls_not_supported_is_refused_by_name(filled, refused, rpc, item):
+    with refused("UNIMPLEMENTED", "is not implemented by this emulator"):
+        REFUSED[rpc][item](filled)
+
+
+def test_every_probe_is_an_item_of_the_table():
+    for place, probes in enumerate((SUPPORTED, REFUSED)):
+        probed = {(rpc, item) for rpc, by_item in probes.items() for item in by_item}
+        assert probed == set(cases(place))
+
+
+def test_every_command_of_the_guide_is_one():
+    named = re.findall(r"^    python -m emulator (.*)$", README, flags=re.MULTILINE)
+    assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(verbs.VERBS)
+    for line in named:
+        words = line.split()
+        parser = cli.verb_parser() if words[0] in verbs.VERBS else cli.server_parser()
+        assert parser.parse_args(words)
+
+
+def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help():
+    flags = re.findall(r"`(--[a-z-]+)", README)
+    helped = cli.server_parser().format_help() + cli.verb_parser().format_help()
+    assert {flag for flag in flags if flag not in helped} <= {"--batch", "--replace"}
+
+
+def test_every_path_of_the_admin_door_is_in_the_guide(engine):
+    door = admin.Admin(engine, lambda: None)
+    table = README.partition("| path | what it does |")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"(?:GET|POST|PUT|DELETE) (/\S*?)`", table))
+    for path in listed - {"/ui", "/v1/projects/{project}:{method}"}:
+        with pytest.raises(httpdoor.BadRequest, match="answers"):
+            door.answer(httpdoor.Request("PATCH", path, {}, "", None))
+    assert {*door.paths, "/ui", "/v1/projects/{project}:{method}"} == listed
