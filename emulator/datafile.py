@@ -160,6 +160,9 @@ _REFUSALS = {
 
 def refusal(fault: BaseException) -> errors.DatastoreError | None:
     """Return what a fault of the file or the machine is to a caller, None if it is neither."""
+    if isinstance(fault, UnicodeDecodeError):
+        # What is stored is UTF-8. SQLite quotes it in its messages, which then cannot be read.
+        return errors.Damaged(f"The data file is damaged: {fault}.")
     code = getattr(fault, "sqlite_errorcode", None)
     if code is None:
         return None
@@ -175,7 +178,7 @@ def translated() -> Iterator[None]:
     """Raise SQLite's errors as what they are to a caller."""
     try:
         yield
-    except sqlite3.Error as fault:
+    except (sqlite3.Error, UnicodeDecodeError) as fault:
         known = refusal(fault)
         if known is None:
             raise
@@ -187,7 +190,7 @@ def translated_at_opening(path: str) -> Iterator[None]:
     """Name the file, and say FAILED_PRECONDITION where trying again cannot help."""
     try:
         yield
-    except sqlite3.Error as fault:
+    except (sqlite3.Error, UnicodeDecodeError) as fault:
         known = refusal(fault)
         code = getattr(fault, "sqlite_errorcode", 0) & 0xFF
         if known is None or _REFUSALS.get(code) is _CLOSED:

@@ -94,11 +94,14 @@ class _Inspection:
         }
 
     def run(self) -> None:
-        for entity_id, key, proto, version, crc in self._entities():
+        for stored, key, crc in self._entities():
             self._report.entities += 1
+            entity_id, version, proto = stored.entity_id, stored.version, stored.proto
             where = f"entity {entity_id}"
-            if crc is not None and crc != zlib.crc32(proto):
+            if crc not in (None, zlib.crc32(proto)):
                 self._report.note(f"{where} has another checksum than when it was written")
+            if stored.meta != rows.meta(version, stored.created):
+                self._report.note(f"{where} is answered with other times than its own")
             if version > self._reader.version:
                 self._report.note(f"{where} is newer than the last commit")
             try:
@@ -108,14 +111,16 @@ class _Inspection:
         self._check_counts()
         self._check_history()
 
-    def _entities(self) -> Iterator[tuple[int, bytes, bytes, int, int | None]]:
+    def _entities(self) -> Iterator[tuple[rows.Stored, bytes, int | None]]:
         after = -1
         while page := self._connection.execute(
-            "SELECT id, key, proto, version, crc FROM entities WHERE id > ? ORDER BY id LIMIT ?",
+            "SELECT key, crc, id, proto, version, created, meta FROM entities WHERE id > ? "
+            "ORDER BY id LIMIT ?",
             (after, _PAGE),
         ).fetchall():
-            yield from page
-            after = page[-1][0]
+            for key, crc, *stored in page:
+                yield rows.Stored(*stored), key, crc
+            after = page[-1][2]
 
     def _check_entity(self, entity_id: int, key: bytes, proto: bytes) -> None:
         entity = rows.parse(proto)

@@ -77,11 +77,19 @@ def varint(number):
 
 
 _ONE_BYTE = tuple(bytes((number,)) for number in range(_MORE))
+_LOW_BYTE = tuple(bytes((number | _MORE,)) for number in range(_MORE))
+_TAGS = tuple(varint(number << 3 | 2) for number in range(64))  # length-delimited fields
 
 
 def field(number, content):
     """Encode a length-delimited field: a message, string or bytes."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
+    size = len(content)
+    # Written out: a query's result is four fields, nearly all of them of one or two bytes' size.
+    if size < _MORE:
+        return _TAGS[number] + _ONE_BYTE[size] + content
+    if size < _MORE * _MORE:
+        return _TAGS[number] + _LOW_BYTE[size & 0x7F] + _ONE_BYTE[size >> 7] + content
+    return _TAGS[number] + varint(size) + content
 
 
 def number_field(number, value):

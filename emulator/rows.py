@@ -34,7 +34,8 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from google.protobuf import message
@@ -143,18 +144,18 @@ class Reader:
     def entity(self, key: bytes) -> Stored | None:
         """Return the entity of an encoded key."""
         row = self._connection.execute(
-            "SELECT id, proto, version, created, meta FROM entities WHERE key = ?", (key,)
+            "SELECT id, proto, version, created, meta, crc FROM entities WHERE key = ?", (key,)
         ).fetchone()
-        return None if row is None else Stored(*row)
+        return None if row is None else _sound(row)
 
     def entity_by_id(self, entity_id: int) -> Stored:
         """Return the entity that an index entry names."""
         row = self._connection.execute(
-            "SELECT id, proto, version, created, meta FROM entities WHERE id = ?", (entity_id,)
+            "SELECT id, proto, version, created, meta, crc FROM entities WHERE id = ?", (entity_id,)
         ).fetchone()
         if row is None:
             raise errors.Damaged(f"An index entry names the entity {entity_id}, which is missing.")
-        return Stored(*row)
+        return _sound(row)
 
     def entity_version(self, key: bytes) -> int:
         """Return the version of an entity, 0 if it is missing."""
@@ -194,20 +195,30 @@ class Reader:
         The iterator is lazy: a scan costs the rows that are taken from it.
         """
         if name[1] is None:
-            return self._connection.execute(
-                "SELECT key, id, 0, proto, meta, version FROM entities WHERE key >= ? AND key < ? "
-                "ORDER BY key",
-                (low, high),
+            if not with_entities:
+                return self._connection.execute(
+                    "SELECT key, id, 0, NULL, NULL, version FROM entities "
+                    "WHERE key >= ? AND key < ? ORDER BY key",
+                    (low, high),
+                )
+            return _sound_rows(
+                self._connection.execute(
+                    "SELECT key, id, 0, proto, meta, version, crc FROM entities "
+                    "WHERE key >= ? AND key < ? ORDER BY key",
+                    (low, high),
+                )
             )
         index_id = self.index_id(name)
         if index_id is None:
             return iter(())
         if with_entities:
-            return self._connection.execute(
-                "SELECT entry, entity_id, is_multiple, proto, meta, entities.version "
-                "FROM index_entries CROSS JOIN entities ON entities.id = entity_id "
-                "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
-                (index_id, low, high),
+            return _sound_rows(
+                self._connection.execute(
+                    "SELECT entry, entity_id, is_multiple, proto, meta, entities.version, crc "
+                    "FROM index_entries CROSS JOIN entities ON entities.id = entity_id "
+                    "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
+                    (index_id, low, high),
+                )
             )
         return self._connection.execute(
             "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
@@ -281,6 +292,28 @@ class Reader:
         """Return all partitions that ever held an entity, in order."""
         found = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
         return [keys.decode(encoded)[0] for (encoded,) in found]
+
+
+def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> Stored:
+    """Return an entity if it is as it was written."""
+    entity_id, proto, version, created, meta, crc = row
+    if crc not in (None, zlib.crc32(proto)):
+        raise _damaged(entity_id)
+    return Stored(entity_id, proto, version, created, meta)
+
+
+def _sound_rows(
+    found: Iterable[tuple[bytes, int, int, bytes, bytes, int, int | None]],
+) -> Iterator[Row]:
+    crc32 = zlib.crc32
+    for entry, entity_id, is_multiple, proto, meta, version, crc in found:
+        if crc32(proto) != crc and crc is not None:
+            raise _damaged(entity_id)
+        yield entry, entity_id, is_multiple, proto, meta, version
+
+
+def _damaged(entity_id: int) -> errors.Damaged:
+    return errors.Damaged(f"The stored entity {entity_id} is not as it was written.")
 
 
 DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]

@@ -302,6 +302,7 @@ def test_a_sound_file_has_no_problems_while_it_is_written_to(filled, make_servic
     ("damage", "problem"),
     [
         ("UPDATE entities SET crc = crc + 1 WHERE id = 3", "entity 3 has another checksum"),
+        ("UPDATE entities SET meta = X'00' WHERE id = 3", "other times than its own"),
         ("UPDATE entities SET key = X'00010001000110' WHERE id = 3", "entity 3 "),
         ("UPDATE entities SET proto = X'ff' WHERE id = 3", "entity 3 cannot be read"),
         ("UPDATE entities SET version = version * 2 WHERE id = 3", "newer than the last commit"),
