@@ -150,6 +150,8 @@ def test_keys_are_compared_beside_orders_and_inequalities(grid, refused):
     key = grid.key
     assert grid.names("T", ("__key__", "=", key("T", 32)), order=["-a"]) == [32]
     assert grid.names("T", ("__key__", "=", key("T", 32)), ("a", ">", 3)) == []
+    grid.put(key("U", 1), a=1)
+    assert grid.names("T", ("__key__", "=", key("U", 1)), order=["a"]) == []
     some = ("__key__", "in", [key("T", 12), key("T", 51), key("T", 24), key("T", 99), key("U", 1)])
     assert grid.names("T", some, order=["-a"]) == [51, 24, 12]
     assert grid.names("T", some, ("a", ">", 1), order=["a", "b"], keys_only=True) == [24, 51]
@@ -219,3 +221,12 @@ def test_a_filter_value_is_never_excluded_from_indexes(near, unindexed, refused)
     ):
         with refused("INVALID_ARGUMENT", "excluded from indexes"):
             near.names("T", ("a", operator, value))
+
+
+def test_an_array_sorts_by_the_first_of_several_equal_values_and_projects_all(near):
+    put_all(near, (1, {"a": [1, 4, 7]}), (2, {"a": 2}), (3, {"a": [1, 7]}))
+    either = ("or", ("and", ("a", "in", [1]), ("a", "in", [4])), ("a", "in", [2]))
+    assert near.names("T", either, order=["a"]) == [1, 2]
+    assert near.names("T", either, order=["-a"]) == [1, 2]
+    projected = near.results(near.query("T", either, order=["a"], projection=["a"]))
+    assert [near.plain(each.entity)["a"] for each in projected] == [1, 2, 4]
