@@ -178,7 +178,7 @@ def results(world, asked, batch):
     return [(world.path(each.entity.key), {}) for each in batch.entity_results]
 
 
-@settings(max_examples=settings.default.max_examples * 4)
+@settings(max_examples=settings.default.max_examples * 3)
 @given(entities=ENTITIES, asked=QUERIES, data=st.data())
 def test_every_query_finds_what_looking_at_every_entity_finds(make_world, entities, asked, data):
     world = make_world(entities)
@@ -265,3 +265,46 @@ def test_a_change_of_what_a_query_would_answer_aborts_its_transaction(
     with pytest.raises(grpc.RpcError) as caught:
         service.commit(unread, transaction=transaction)
     assert caught.value.code() is grpc.StatusCode.ABORTED
+
+
+KEYS = st.one_of(PATHS, st.sampled_from([("A", 1), ("A", 2), ("Z", "z"), ("A", 1, "B", 5)]))
+KEY_LEAVES = st.one_of(
+    st.tuples(st.just(KEY), COMPARISONS, KEYS),
+    st.tuples(st.just(KEY), st.just("in"), st.lists(KEYS, min_size=1, max_size=3)),
+)
+KEY_TREES = st.one_of(
+    KEY_LEAVES,
+    st.tuples(st.sampled_from(["and", "or"]), KEY_LEAVES, KEY_LEAVES),
+    st.builds(lambda tree, path: ("and", tree, (KEY, "under", path)), KEY_LEAVES, UNDER),
+)
+
+
+@given(paths=st.sets(KEYS, min_size=1), where=KEY_TREES, limit=st.integers(1, 9))
+def test_a_kindless_query_finds_what_looking_at_every_key_finds(
+    shared, make_service, paths, where, limit
+):
+    service = make_service(inprocess.Channel(shared))
+    namespace = f"n{next(numbers)}"
+
+    def key(path):
+        return service.key(*path, namespace=namespace)
+
+    def keyed(tree):
+        if tree[0] in ("and", "or"):
+            return (tree[0], *map(keyed, tree[1:]))
+        return (*tree[:2], list(map(key, tree[2])) if tree[1] == "in" else key(tree[2]))
+
+    service.commit(*({"upsert": service.entity(key(path))} for path in paths))
+    query = service.query(None, keyed(where), limit=limit)
+    try:
+        wanted = bruteforce.answer([(path, {}) for path in paths], bruteforce.Asked(where))
+    except bruteforce.Refused:
+        with pytest.raises(grpc.RpcError) as caught:
+            service.batch(query, namespace)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        return
+    found = []
+    while batch := service.batch(query, namespace).entity_results:
+        found += [each.entity.key for each in batch]
+        query.start_cursor = batch[-1].cursor
+    assert found == [key(path) for path, _ in wanted]
