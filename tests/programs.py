@@ -125,3 +125,22 @@ def fetch(
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read()
+
+
+def unshare() -> list[str]:
+    """Return the command that gives a program mounts of its own."""
+    as_root = ["unshare", "--mount"]
+    return as_root if os.geteuid() == 0 else [*as_root, "--map-root-user"]
+
+
+def can_mount() -> bool:
+    """Tell whether `unshare` works here."""
+    try:
+        tried = subprocess.run(
+            [*unshare(), "mount", "-t", "tmpfs", "tmpfs", "/tmp"],  # noqa: S108
+            check=False,
+            capture_output=True,
+        )
+    except FileNotFoundError:
+        return False
+    return tried.returncode == 0

@@ -45,24 +45,6 @@ exec sh -c "exec $ENTRYPOINT"
 """
 
 
-def unshare() -> list[str]:
-    """The command that gives a program mounts of its own."""
-    as_root = ["unshare", "--mount"]
-    return as_root if os.geteuid() == 0 else [*as_root, "--map-root-user"]
-
-
-def can_confine() -> bool:
-    try:
-        tried = subprocess.run(
-            [*unshare(), "mount", "-t", "tmpfs", "tmpfs", "/tmp"],  # noqa: S108
-            check=False,
-            capture_output=True,
-        )
-    except FileNotFoundError:
-        return False
-    return tried.returncode == 0
-
-
 def peak_memory(process: int) -> int:
     """Bytes a process and those below it held at most; pages they share count several times."""
     own = Path(f"/proc/{process}")
@@ -91,7 +73,7 @@ def emulator():
 @pytest.fixture
 def service(workspace, emulator):
     """The entrypoint of app.yaml, and where it answers."""
-    if not can_confine():
+    if not programs.can_mount():
         reason = "needs mounts of its own: root, or user namespaces"
         assert os.environ.get("CI") != "true", reason
         pytest.skip(reason)
@@ -115,7 +97,7 @@ def service(workspace, emulator):
         **described["env_variables"],
     )
     environ["PATH"] = f"{programs.BIN}:{environ['PATH']}"
-    confined = [*unshare(), "sh", "-c", CONFINED]
+    confined = [*programs.unshare(), "sh", "-c", CONFINED]
     with programs.running(confined, environ=environ) as program:
         port = program.wait_for(r"Listening at: http://[^:]+:(\d+)")[1]
         yield program, f"http://127.0.0.1:{port}"

@@ -170,8 +170,13 @@ def key(kind: str, name: str = "") -> Any:
 def open_engine(path: Path) -> inprocess.Engine:
     """Open a data file with the indexes that the check asks for."""
     index_yaml = path.with_name("index.yaml")
-    index_yaml.write_text(INDEXES)
+    if not index_yaml.exists():
+        index_yaml.write_text(INDEXES)
     return inprocess.open_engine(path, indexes=index_yaml)
+
+
+def worker(engine: inprocess.Engine, name: str) -> Worker:
+    return Worker(inprocess.Channel(engine), name)
 
 
 def check_file(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:

@@ -32,3 +32,15 @@ def test_every_operation_on_the_disk_may_fail(tmp_path, result):
     openings, commits = map(int, ended.stdout.split())
     assert openings > 20
     assert commits > 20
+
+
+def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(tmp_path):
+    if not programs.can_mount():
+        reason = "needs mounts of its own: root, or user namespaces"
+        assert os.environ.get("CI") != "true", reason
+        pytest.skip(reason)
+    ended = subprocess.run(
+        [*programs.unshare(), sys.executable, "-m", "tests.emulator.smalldisk", tmp_path],
+        cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=programs.PATIENCE,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
