@@ -201,3 +201,6 @@ def translated_at_opening(path: str) -> Iterator[None]:
         if path in known.message:
             raise
         raise type(known)(f"{path}: {known.message}") from known
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
+        # Rows that no engine has written: SQLite has no checksums.
+        raise errors.Damaged(f"{path}: The data file is damaged: {fault!r}.") from fault

@@ -94,11 +94,12 @@ class Storage:
         self._forgotten: list[_Connections] = []
         self._is_closed = False
         datafile.prepare(self.path, self._durability, now)
-        with datafile.translated_at_opening(self.path), self.read():
-            pass
-        if composites is not None:
-            with self.write() as writer:
-                writer.define(composites)
+        with datafile.translated_at_opening(self.path):
+            with self.read():
+                pass
+            if composites is not None:
+                with self.write() as writer:
+                    writer.define(composites)
 
     def forget_connections(self) -> None:
         """Start afresh in a forked child. The parent's connections stay open and untouched."""

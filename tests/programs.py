@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -144,3 +144,13 @@ def can_mount() -> bool:
     except FileNotFoundError:
         return False
     return tried.returncode == 0
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for a condition; fail when it does not come about."""
+    pause = threading.Event()
+    for _ in range(PATIENCE * 200):
+        if is_so():
+            return
+        pause.wait(0.005)
+    raise TimeoutError(is_so)

@@ -94,18 +94,18 @@ class Worker:
         return answer.found[0].entity.properties["n"].integer_value if answer.found else 0
 
     def _mutations(self, number: int) -> Iterator[Any]:
-        yield {"upsert": self._entity(key("Counter", self.name), number)}
+        yield {"upsert": self.entity(key("Counter", self.name), number)}
         for ring in ("Left", "Right"):
-            yield {"insert": self._entity(self._numbered(ring, number), number)}
+            yield {"insert": self.entity(self._numbered(ring, number), number)}
             if number > RING:
                 yield {"delete": self._numbered(ring, number - RING)}
-        yield {"upsert": self._entity(self._numbered("Slot", number % SLOTS), number)}
-        yield {"insert": self._entity(key("Log"), number)}
+        yield {"upsert": self.entity(self._numbered("Slot", number % SLOTS), number)}
+        yield {"insert": self.entity(key("Log"), number)}
 
     def _numbered(self, kind: str, number: int) -> Any:
         return key(kind, f"{self.name}{number:06}")
 
-    def _entity(self, of: Any, number: int) -> Any:
+    def entity(self, of: Any, number: int) -> Any:
         entity = messages.Entity(key=of)
         entity.properties["n"].integer_value = number
         entity.properties["worker"].string_value = self.name
@@ -148,7 +148,7 @@ class Worker:
             entities = self.found(kind)
             assert sorted(map(number_of, entities)) == numbers, (self.name, count, kind)
             for entity in entities:
-                assert entity == self._entity(entity.key, number_of(entity)), entity.key
+                assert entity == self.entity(entity.key, number_of(entity)), entity.key
         ordered = [number_of(each) for each in self.found("Left", order="n")]
         assert ordered == self.expected(count)["Left"][::-1]
         return count

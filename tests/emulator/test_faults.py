@@ -21,8 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import errors, faultrules, faults, inprocess, testing
+from tests import programs
 
-PATIENCE = 60
+PATIENCE = programs.PATIENCE
 RANDOM = {
     "seed": 7,
     "rules": [
@@ -133,7 +134,7 @@ def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(engin
         assert "fault plan" not in caught.value.details()  # the socket's end, not an answer
     # gRPC may send one more call down the dead connection before it notices.
     again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - asked until it answers
-    wait_until(lambda: outcome(again) == "OK")
+    programs.wait_until(lambda: outcome(again) == "OK")
     assert len(again().found) == 1
 
 
@@ -231,7 +232,7 @@ def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(engine, servi
     while not engine.fault_plan.log:
         late = outcome(lambda: service.call("Commit", patience=0.5, **request))
         assert late == "DEADLINE_EXCEEDED"
-    wait_until(lambda: not engine.fault_plan._waiting)
+    programs.wait_until(lambda: not engine.fault_plan._waiting)
     engine.install_faults(None)
     assert service.get(service.key("T", 1)) is None
 
@@ -245,19 +246,10 @@ def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(engine, n
             args=(answers,),
         )
         thread.start()
-        wait_until(lambda: engine.fault_plan.log)
+        programs.wait_until(lambda: engine.fault_plan.log)
         release()
         thread.join(PATIENCE)
         assert answers == ["UNAVAILABLE" if status == "CLOSED" else "OK"]
-
-
-def wait_until(is_true):
-    end = threading.Event()
-    for _ in range(PATIENCE * 100):
-        if is_true():
-            return
-        end.wait(0.01)
-    raise TimeoutError(is_true)
 
 
 def test_a_hanging_thread_does_not_keep_a_process_from_ending():
