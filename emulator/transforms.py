@@ -140,12 +140,13 @@ def _extreme(
     operand: messages.Value,
     is_further: Callable[[float, float], bool],
 ) -> messages.Value:
-    """Return the one further out; the current one if they are equal. NaN beats all."""
+    """Return the one further out; the current one if they are equal. NaN beats all.
+
+    A comparison with NaN is false, so NaN also stays once it is there.
+    """
     left, right = _number(current), _number(operand)
     if current is None or left is None or right is None:
         return operand
-    if math.isnan(left):
-        return current
     return operand if math.isnan(right) or is_further(left, right) else current
 
 

@@ -127,6 +127,8 @@ def test_an_entity_has_up_to_20000_indexed_values(near, unindexed, refused):
     near.put(near.key("U", 3), v=[unindexed(n) for n in range(20_001)])
     with refused("INVALID_ARGUMENT", "20000 index entries"):
         near.put(near.key("U", 4), v=list(range(20_000)), w=1)
+    with refused("INVALID_ARGUMENT", "20000 index entries"):
+        near.put(near.key("U", 1), v=list(range(20_000)), w=1)
 
 
 def test_composite_entries_count_and_weigh(near, refused):

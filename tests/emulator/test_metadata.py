@@ -131,6 +131,15 @@ def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(filled):
     assert filled.names("__property__", ("__key__", "under", none)) == []
 
 
+def test_metadata_takes_every_operator_on_keys(filled):
+    keys = [filled.key("__kind__", name) for name in ("A", "B", "C")]
+    assert filled.names("__kind__", ("__key__", "!=", keys[0])) == ["B"]
+    assert filled.names("__kind__", ("__key__", "not in", keys[1:])) == ["A"]
+    assert filled.names("__kind__", ("__key__", "in", keys)) == ["A", "B"]
+    assert filled.names("__kind__", ("__key__", "in", keys), keys_only=True) == ["A", "B"]
+    assert filled.count(filled.query("__kind__", ("__key__", "!=", keys[0])), None) == [1]
+
+
 def test_a_property_that_no_entity_holds_any_more_is_gone(filled):
     filled.put(filled.key("B", 1), n=1)
     assert [each[:2] for each in properties(filled)] == [("A", "m"), ("A", "n"), ("B", "n")]
@@ -193,6 +202,10 @@ def test_metadata_is_asked_by_key_only(near, kind, refused):
                 "aggregations": [{"sum": {"property": {"name": "a"}}}],
             },
         )
+    query = near.query(kind)
+    query.distinct_on.add(name="a")
+    with refused("INVALID_ARGUMENT"):
+        near.results(query)
     assert near.names(kind, order=["__key__"]) == []
 
 
@@ -216,6 +229,10 @@ def test_other_reserved_kinds_are_empty(service):
 def test_statistics_are_empty(service, kind):
     assert service.names(kind) == []
     assert service.names(kind, ("a", "=", 1), order=["-b", "c"]) == []
+    assert service.names(kind, ("a", "!=", 1), order=["a"]) == []
+    query = service.query(kind)
+    query.distinct_on.add(name="a")
+    assert service.results(query) == []
     assert service.count(service.query(kind), None) == [0]
 
 
