@@ -336,7 +336,10 @@ class Engine:
     ) -> bytes:
         if not request.mutations:
             # Nothing is written, so what was read is consistent: it is one snapshot.
-            return b""
+            if transaction is None:
+                return b""
+            seen = self._transactions.snapshot_of(transaction).version
+            return messages.field(8, messages.timestamp(seen))
 
         def check() -> list[writes.Write]:
             checked = writes.check(request.mutations, default)

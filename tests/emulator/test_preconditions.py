@@ -193,6 +193,16 @@ def test_a_failed_single_use_transaction_applies_nothing_and_leaves_none_open(
     assert not engine._transactions._open
 
 
+def test_a_commit_of_nothing_is_of_the_time_that_was_read(service):
+    service.put(service.key("T", 2))
+    for options in ({"read_write": {}}, {"read_only": {}}):
+        transaction = service.begin(**options)
+        found = service.lookup(service.key("T", 2), transaction=transaction)
+        committed = service.commit(transaction=transaction)
+        assert committed.commit_time == found.read_time
+    assert not service.call("Commit", mode=2).HasField("commit_time")
+
+
 def test_a_single_use_transaction_writes_and_is_transactional(service, key, refused):
     mutation = {"upsert": service.entity(key)}
     with refused("INVALID_ARGUMENT"):
@@ -200,4 +210,4 @@ def test_a_single_use_transaction_writes_and_is_transactional(service, key, refu
     with refused("INVALID_ARGUMENT"):
         single_use(service, mutation, read_write={}, mode=2)
     assert service.get(key) is None
-    single_use(service, read_write={})
+    assert single_use(service, read_write={}).HasField("commit_time")
