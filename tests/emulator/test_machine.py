@@ -1,14 +1,13 @@
-"""The engine against the oracle, through both doors, over any history."""
+"""The engine against the oracle, through both doors, over any history.
 
-import contextlib
+`python -m tests.oracle.deep --minutes 30` runs the same for longer.
+"""
 
-import grpc
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from emulator import testing
-from tests.oracle import machine
+from tests.oracle import deep, doors, machine
 
 CI = settings(settings.get_profile("ci"), suppress_health_check=list(HealthCheck))
 
@@ -22,13 +21,18 @@ def test_any_history_gives_what_the_oracle_gives():
 
 @pytest.mark.slow
 def test_any_history_through_a_socket_gives_what_the_oracle_gives():
-    class Remote(machine.Machine):
-        @staticmethod
-        @contextlib.contextmanager
-        def open_door(engine):
-            with testing.running_server(engine) as address, grpc.insecure_channel(address) as door:
-                yield door
-
     run_state_machine_as_test(
-        Remote, settings=settings(CI, max_examples=10, stateful_step_count=20)
+        doors.Remote, settings=settings(CI, max_examples=10, stateful_step_count=20)
     )
+
+
+def test_a_deep_run_tells_its_seeds_and_what_it_did(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "sys.argv", ["deep", "--minutes", "0.0001", "--seed", "7", "--examples", "1"]
+    )
+    deep.main()
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].endswith("first seed 7")
+    assert told[1].startswith("seed 7, ")
+    assert " steps" in told[1]
+    assert told[-1] == "no difference with seeds 7 to 7"

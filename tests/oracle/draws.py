@@ -72,7 +72,8 @@ EXOTIC = (
 )
 
 small = st.sampled_from((0, 1, 2))
-contents = st.one_of(small, small, st.sampled_from(EXOTIC))
+doubles = st.sampled_from((math.nan, 0.0, -0.0, 1.0, -math.inf))
+contents = st.one_of(small, small, small, doubles, st.sampled_from(EXOTIC))
 places = st.sampled_from(PLACES)
 own_places = st.sampled_from((("", ""), ("", ""), ("", "space")))
 databases = st.sampled_from(("", "", "", "", "", "other"))
@@ -208,25 +209,25 @@ def key_filters(draw, place):
 @st.composite
 def filter_parts(draw, place, name):
     """One property's filters, or an OR of such, all inequalities on one property."""
-    kind = draw(st.integers(0, 9))
-    if kind < 4:
+    shape = draw(st.sampled_from(("=", "=", "=", "in", "!=", "or", "or", "key", "<", "<")))
+    if shape == "=":
         return draw(equalities())
-    if kind == 4:
+    if shape == "in":
         return draw(choices())
-    if kind == 5:
+    if shape == "!=":
         return draw(exclusions(name))
-    if kind == 6:
+    if shape == "or":
         parts = st.one_of(equalities(), equalities(), inequalities(name), choices())
         return Or(tuple(draw(st.lists(parts, min_size=1, max_size=3))))
-    if kind == 7:
+    if shape == "key":
         return draw(key_filters(place))
     return draw(inequalities(name))
 
 
 @st.composite
-def filters(draw, place):
+def filters(draw, place, most=3):
     name = draw(names)
-    parts = draw(st.lists(filter_parts(place, name), max_size=3))
+    parts = draw(st.lists(filter_parts(place, name), max_size=most))
     if draw(st.integers(0, 9)) == 0:
         parts.append(draw(inequalities(draw(names))))
     if draw(st.integers(0, 4)) == 0:
@@ -253,9 +254,9 @@ def orders(draw, ranged):
 
 
 @st.composite
-def plain_queries(draw, place):
+def plain_queries(draw, place, most=3):
     database, namespace = place
-    made = Query("K", draw(filters(place)), namespace=namespace, database=database)
+    made = Query("K", draw(filters(place, most)), namespace=namespace, database=database)
     made = Query(
         draw(st.sampled_from(KINDS)),
         made.filter,
@@ -319,9 +320,15 @@ def metadata_queries(draw, place):
 
 
 @st.composite
-def all_queries(draw, where=places):
+def all_queries(draw):
     kinds = (*6 * (plain_queries,), kindless_queries, kindless_queries, metadata_queries)
-    return draw(draw(st.sampled_from(kinds))(draw(where)))
+    return draw(draw(st.sampled_from(kinds))(draw(places)))
+
+
+@st.composite
+def wide_queries(draw):
+    """Queries of the default database that find much: for transactions to meet at."""
+    return draw(plain_queries(draw(own_places), most=1))
 
 
 offsets = st.sampled_from((0, 0, 0, 1, 2))

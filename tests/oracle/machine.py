@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
     initialize,
+    invariant,
     multiple,
     precondition,
     rule,
@@ -116,6 +117,11 @@ class Machine(RuleBasedStateMachine):
             with inprocess.open_engine(path, clock=self.clock) as again:
                 self.client = wire.Client(inprocess.Channel(again))
                 self.compare_everything()
+
+    @invariant()
+    def count(self) -> None:
+        """Count the step: a deep run tells how many it took."""
+        self.tally["steps"] += 1
 
     # Calls
 
@@ -481,7 +487,7 @@ class Machine(RuleBasedStateMachine):
 
     def compare_batch(self, query: Query, paging: Paging, state: results.State, batch: Any) -> Any:
         state = metadata.entities(query, state)
-        skipped, expected = results.page(results.run(query, state), paging)
+        skipped, expected = results.page(query, state, paging)
         found = [wire.result_from(query, each) for each in batch.entity_results]
         wanted = [wire.result(query, each) for each in expected]
         if queries.has_open_order(query):
@@ -521,7 +527,8 @@ class Machine(RuleBasedStateMachine):
     def turn_round(self, start: Cursor, limit: int | None) -> None:
         """Go back from a cursor: the reversed query may take it if the key is its last order."""
         query, cursor, gap = start
-        if query.orders and query.orders[-1].name == KEY:
+        is_total = query.orders and query.orders[-1].name == KEY
+        if is_total and not query.distinct:
             position = tuple(
                 each.rank if isinstance(each, values.Down) else values.Down(each)
                 for each in gap.position
@@ -531,9 +538,11 @@ class Machine(RuleBasedStateMachine):
             self.ask(query.reversed(), Paging(None, back, limit=limit), None, end=cursor)
 
     @rule(
-        query=draws.all_queries(draws.own_places),
+        query=draws.wide_queries(),
         limit=draws.limits,
         changed=draws.mutations(""),
+        turn=st.sampled_from(("anything", "a result", "a result", "a phantom", "a phantom")),
+        place=st.integers(0, 3),
         own=draws.mutations(""),
         reads_number=st.booleans(),
     )
@@ -542,18 +551,32 @@ class Machine(RuleBasedStateMachine):
         query: Query,
         limit: int | None,
         changed: datastore.Mutation,
+        turn: str,
+        place: int,
         own: datastore.Mutation,
         *,
         reads_number: bool,
     ) -> None:
-        """Read in a transaction, change something outside, and commit."""
+        """Read in a transaction, change something outside, often a result, and commit."""
         self.begin(0, is_read_only=False, database="")
         if reads_number:
             self.aggregate(query, [aggregations.Aggregation("count")], 0, 0, limit)
         elif not queries.has_open_order(query):
             self.ask(query, Paging(limit=limit), 0)
+        found = results.run(query, self.oracle.state)
+        if found and turn != "anything":
+            changed = self.aimed(changed, found[place % len(found)].stored, turn)
         self.commit_to("", [changed])
         self.commit_transaction(0, ("", (own,)))
+
+    @staticmethod
+    def aimed(changed: datastore.Mutation, result: results.Stored, turn: str) -> datastore.Mutation:
+        """Let a mutation hit a result of a query, or make another one like it."""
+        if turn == "a result":
+            operation = datastore.DELETE if changed.operation == datastore.DELETE else "upsert"
+            return replace(changed, operation=operation, key=result.key)
+        key = replace(changed.key, namespace=result.key.namespace)
+        return datastore.Mutation(datastore.UPSERT, key, result.properties)
 
     @rule(slot=slots, query=draws.all_queries(), is_read_only=st.booleans())
     def begin_later(self, slot: int, query: Query, *, is_read_only: bool) -> None:

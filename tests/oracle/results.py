@@ -79,16 +79,24 @@ def run(query: Query, state: State) -> list[Result]:
     return list(first.values())
 
 
-def page(found: list[Result], paging: Paging) -> tuple[list[Result], list[Result]]:
+def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list[Result]]:
     """Return what an offset skips and what is left within the limit."""
     between = [
         result
-        for result in found
-        if not (paging.start and paging.start.is_behind(result.position))
+        for result in run(query, state)
+        if not (paging.start and _is_passed(query, paging.start, result.position))
         and (paging.end is None or paging.end.is_behind(result.position))
     ]
     end = None if paging.limit is None else paging.offset + paging.limit
     return between[: paging.offset], between[paging.offset : end]
+
+
+def _is_passed(query: Query, start: Gap, position: Position) -> bool:
+    """Tell whether a start cursor lies behind a position, or in its group of distinct results."""
+    if start.is_behind(position) or not query.distinct:
+        return start.is_behind(position)
+    given = picked(query, start.position, query.distinct)
+    return picked(query, position, query.distinct) == given
 
 
 def matches(branch: Branch, stored: Stored) -> bool:

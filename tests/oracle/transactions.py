@@ -40,7 +40,7 @@ def read_of_query(query: Query, paging: results.Paging) -> Read:
     """Return the read of a query; whole entities are read with their versions."""
 
     def answer(state: State) -> Any:
-        found = results.page(results.run(query, state), paging)
+        found = results.page(query, state, paging)
         is_full = not query.projection
         return [
             [(each.position, is_full and each.stored.version) for each in part] for part in found

@@ -1,0 +1,67 @@
+"""The deep run: the state machine for as long as asked, a new seed each round.
+
+    python -m tests.oracle.deep --minutes 30 --seed 1
+
+Owns the loop and its report. A round that fails prints the shrunk history and ends the run; the
+same seed gives the same round again. Every tenth round goes through a socket.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+from collections.abc import Callable
+
+import hypothesis
+from hypothesis import HealthCheck, settings, stateful
+
+from tests import conftest  # noqa: F401 - registers the profiles
+from tests.oracle import doors, machine
+
+EXAMPLES = 400
+REMOTE_EXAMPLES = 40
+STEPS = 50
+REMOTE_EVERY = 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--examples", type=int, default=EXAMPLES, help="in each round")
+    options = parser.parse_args()
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    say(f"commit {commit.stdout.strip()}, first seed {options.seed}")
+    began = time.monotonic()
+    seed = options.seed
+    while time.monotonic() - began < options.minutes * 60:
+        is_remote = seed % REMOTE_EVERY == 0
+        run(doors.Remote if is_remote else machine.Machine, seed, options.examples)
+        told = ", ".join(f"{number} {what}" for what, number in machine.Machine.tally.items())
+        say(f"seed {seed}, {(time.monotonic() - began) / 60:.1f} minutes: {told}")
+        seed += 1
+    say(f"no difference with seeds {options.seed} to {seed - 1}")
+
+
+def run(made: Callable[[], machine.Machine], seed: int, examples: int) -> None:
+    """Run one round with the profile `deep`."""
+    deep = settings(
+        settings.get_profile("deep"),
+        max_examples=REMOTE_EXAMPLES if made is doors.Remote else examples,
+        stateful_step_count=STEPS,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    factory = type("Round", (made,), {})
+    stateful.run_state_machine_as_test(hypothesis.seed(seed)(factory), settings=deep)
+
+
+def say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - a program
+
+
+if __name__ == "__main__":
+    main()
