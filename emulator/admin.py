@@ -110,7 +110,7 @@ class Admin:
         return httpdoor.Response(b"Shutting down...\n", after=self.shut_down)
 
     def _export(self, request: httpdoor.Request) -> httpdoor.Response:
-        from emulator import dumps  # noqa: PLC0415 - JSON of protobuf takes a while to load
+        from emulator import dumps  # noqa: PLC0415 - only who moves data pays
 
         selection = dumps.Selection(**_part(request, "project", "database", "namespace", "kind"))
         return httpdoor.Response(
@@ -118,7 +118,7 @@ class Admin:
         )
 
     def _import(self, request: httpdoor.Request) -> httpdoor.Response:
-        from emulator import dumps  # noqa: PLC0415 - as above
+        from emulator import dumps  # noqa: PLC0415 - same
 
         batch = _part(request, "batch").get("batch", "")
         if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):

@@ -6,22 +6,19 @@ time to a server's first answer counts.
 """
 
 import argparse
+import contextlib
 import functools
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from emulator import admin, autoindex, clock, errors, faults, httpdoor, inprocess, server
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _MAX_PORT = 65_535
-
-
-class _WrongFlag(Exception):
-    """A flag that cannot be followed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,9 +28,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = (verb_parser() if is_verb else server_parser()).parse_args(given)
     try:
         return _do(options) if is_verb else _serve(options)
-    except _WrongFlag as wrong:
-        print(f"python -m emulator: {wrong}", file=sys.stderr)
-        return 2
     except errors.DatastoreError as error:
         print(f"python -m emulator: {error}", file=sys.stderr)
     except OSError as error:
@@ -61,25 +55,37 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     movable = clock.Clock(time.time()) if options.clock == "manual" else None
-    plan = None if options.faults is None else faults.Plan.parse(options.faults.read_bytes())
-    with _open(options, movable or time.time) as engine:
+    plan = None if options.faults is None else _plan(options.faults)
+    with contextlib.ExitStack() as running, _open(options, movable or time.time) as engine:
         engine.install_faults(plan)
-        running = server.start(engine, options.host, options.port)
-        try:
-            stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
-            door = _admin_door(options, running.port, admin.Admin(engine, stop, movable))
-        except OSError:
-            running.stop()
-            raise
-        print(f"export DATASTORE_EMULATOR_HOST={options.host}:{running.port}")
+        with _named("--host, --port"):
+            api = server.start(engine, options.host, options.port)
+        running.callback(api.stop)
+        stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
+        door = _admin_door(options, api.port, admin.Admin(engine, stop, movable))
+        print(f"export DATASTORE_EMULATOR_HOST={options.host}:{api.port}")
         print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
         if door is not None:
+            running.callback(door.stop)
             print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{door.port}", flush=True)
         signal.sigwait(_STOP)
-        if door is not None:
-            door.stop()
-        running.stop()
+        running.close()
     return 0
+
+
+@contextlib.contextmanager
+def _named(flag: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"{flag}: {error}") from error
+
+
+def _plan(path: Path) -> faults.Plan:
+    try:
+        return faults.Plan.parse(path.read_bytes())
+    except errors.InvalidArgument as error:
+        raise errors.InvalidArgument(f"--faults: {path}: {error.message}") from error
 
 
 def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.Engine:
@@ -101,12 +107,12 @@ def _admin_door(
     if options.no_admin:
         return None
     if options.admin_port is not None:
-        return httpdoor.start(answers.answer, options.admin_port)
-    try:
+        with _named("--admin-port"):
+            return httpdoor.start(answers.answer, options.admin_port)
+    # Nobody asked for the next port; what is printed says which one it is.
+    with contextlib.suppress(OSError):
         return httpdoor.start(answers.answer, port + 1 if options.port else 0)
-    except OSError:
-        # Nobody asked for the next port; what is printed says which one it is.
-        return httpdoor.start(answers.answer, 0)
+    return httpdoor.start(answers.answer, 0)
 
 
 def _port(text: str) -> int:

@@ -98,7 +98,8 @@ def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Index, ...]:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise errors.InvalidArgument(f"{path} is not YAML: {error}") from error
+        text = " ".join(str(error).split())
+        raise errors.InvalidArgument(f"{path} is not YAML: {text}") from error
     try:
         named = [_from_yaml(entry) for entry in (document or {}).get("indexes") or ()]
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -11,6 +11,9 @@ import json
 import re
 from typing import Any
 
+from google.protobuf import json_format
+from google.protobuf import message as protobuf
+
 from emulator import engine as engines
 from emulator import errors, httpdoor, messages
 
@@ -82,8 +85,6 @@ def _call(request: httpdoor.Request) -> tuple[str, Any]:
 
 
 def _parse_protobuf(body: bytes, message: Any) -> None:
-    from google.protobuf import message as protobuf  # noqa: PLC0415 - only who comes by HTTP pays
-
     try:
         message.MergeFromString(body)
     except protobuf.DecodeError as error:
@@ -91,8 +92,6 @@ def _parse_protobuf(body: bytes, message: Any) -> None:
 
 
 def _parse_json(body: bytes, message: Any) -> None:
-    from google.protobuf import json_format  # noqa: PLC0415 - only who comes by HTTP pays
-
     try:
         json_format.Parse(body or b"{}", message)
     except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
@@ -100,8 +99,6 @@ def _parse_json(body: bytes, message: Any) -> None:
 
 
 def _json(message: Any) -> bytes:
-    from google.protobuf import json_format  # noqa: PLC0415 - only who comes by HTTP pays
-
     return json_format.MessageToJson(message).encode() + b"\n"
 
 
