@@ -66,7 +66,8 @@ class Admin:
         try:
             return answer(request)
         except errors.DatastoreError as error:
-            raise httpdoor.BadRequest(f"{error.status}: {error.message}") from error
+            status = restapi.http_status(error)
+            raise httpdoor.BadRequest(f"{error.status}: {error.message}", status) from error
 
     @property
     def paths(self) -> frozenset[str]:

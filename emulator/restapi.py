@@ -61,6 +61,11 @@ def answer(engine: engines.Engine, request: httpdoor.Request) -> httpdoor.Respon
     return httpdoor.Response(_json(response), content_type=JSON)
 
 
+def http_status(error: errors.DatastoreError) -> int:
+    """Return the HTTP status of a refusal."""
+    return _CODES[error.status][1]
+
+
 def _call(request: httpdoor.Request) -> tuple[str, Any]:
     named = _PATH.fullmatch(request.path)
     if named is not None and named[2] in ("import", "export"):

@@ -120,6 +120,8 @@ def test_filling_an_index_aborts_no_transaction(service):
 def test_what_stands_above_stays_byte_for_byte(yaml):
     yaml.write_bytes(BY_HAND)
     yaml.chmod(0o640)
+    autoindex.add(yaml, [ABOVE])
+    assert yaml.read_bytes() == BY_HAND
     autoindex.add(yaml, [AB, ABOVE])
     autoindex.add(yaml, [indexes.Index("U", (("x", False), ("y", False)))])
     written = yaml.read_bytes()

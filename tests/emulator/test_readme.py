@@ -207,7 +207,10 @@ REFUSED = {
     },
     "RunAggregationQuery": {
         "`gql_query`": lambda s: s.call("RunAggregationQuery", gql_query=GQL),
-        "cursors with a SUM or AVG over a property that the query does not order by":
+        "SUM or AVG over a property with two equality filters": lambda s: aggregate(
+            s, SUM, query=s.query("T", ("a", "=", 1), ("a", "=", 2))
+        ),
+        "SUM or AVG with a cursor over a property that the query does not order by":
             sum_with_cursor,
     },
 }  # fmt: skip
