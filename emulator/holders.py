@@ -21,6 +21,7 @@ from __future__ import annotations
 import bisect
 import functools
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,27 +117,30 @@ def places(touched: Iterable[tuple[readsets.IndexName, bytes]]) -> list[str]:
     return sorted(_place(name, entry) for name, entry in touched)
 
 
-def is_in_ring(holders: Mapping[str, Holder], name: str) -> bool:
-    """Tell whether a holder waits, through others, for itself."""
-    return _waits_for_itself(holders, name, set(holders))
+def leads_to(holders: Mapping[str, Holder], names: Iterable[str], name: str) -> bool:
+    """Tell whether one of some holders is, or waits through others for, the one of a name."""
+    return _leads_to(holders, names, name, through=holders.keys())
 
 
 def is_victim(holders: Mapping[str, Holder], name: str) -> bool:
     """Tell whether a holder is the youngest in a ring of holders that wait for each other."""
     age = holders[name].age, name
     older = {other for other, holder in holders.items() if (holder.age, other) < age}
-    return _waits_for_itself(holders, name, older)
+    return _leads_to(holders, holders[name].awaited, name, through=older)
 
 
-def _waits_for_itself(holders: Mapping[str, Holder], name: str, through: set[str]) -> bool:
-    todo = [name]
+def _leads_to(
+    holders: Mapping[str, Holder], names: Iterable[str], name: str, *, through: AbstractSet[str]
+) -> bool:
+    todo, seen = list(names), set(names)
     while todo:
-        awaited = holders[todo.pop()].awaited
-        if name in awaited:
+        each = todo.pop()
+        if each == name:
             return True
-        met = awaited & through
-        todo += met
-        through = through - met
+        if each in through:
+            new = holders[each].awaited - seen
+            todo += new
+            seen |= new
     return False
 
 

@@ -105,9 +105,7 @@ class Locks:
             return {
                 name
                 for name, other in self._others(party)
-                # A change that waits for this very reader would make a ring of the two.
-                if (party.name not in other.awaited and other.is_to_change(footprint))
-                or not busy.isdisjoint(other.places)
+                if other.is_to_change(footprint) or not busy.isdisjoint(other.places)
             }
 
         def hold() -> None:
@@ -186,9 +184,11 @@ class Locks:
                         if not awaited:
                             go_on()
                             return True
-                        self._note(party, awaited)
-                        if self._is_broken(party, may_pass=may_pass):
+                        if may_pass and self._would_wait_for_itself(party, awaited):
                             return False
+                        self._note(party, awaited)
+                        if not may_pass and holders.is_victim(self._peers.all(), party.name):
+                            raise errors.Aborted(CONTENTION)
                     left = end - self._timer()
                     if left <= 0 or self._is_full(party):
                         return False
@@ -205,17 +205,11 @@ class Locks:
         if own is not None and own.awaited == awaited:
             return
         self._tell(party, ["wait", party.name, sorted(awaited)])
-        if holders.is_in_ring(self._peers.all(), party.name):
+        if self._would_wait_for_itself(party, awaited):
             self._wake(self._waiters)
 
-    def _is_broken(self, party: Party, *, may_pass: bool) -> bool:
-        """Tell whether a ring ends with this party's passing; raise if with its giving up."""
-        everybody = self._peers.all()
-        if may_pass:
-            return holders.is_in_ring(everybody, party.name)
-        if holders.is_victim(everybody, party.name):
-            raise errors.Aborted(CONTENTION)
-        return False
+    def _would_wait_for_itself(self, party: Party, awaited: set[str]) -> bool:
+        return holders.leads_to(self._peers.all(), awaited, party.name)
 
     def _note_busy(self, changing: holders.Holder) -> None:
         """Note where transactions meet that read something and change it."""

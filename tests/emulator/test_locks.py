@@ -251,16 +251,30 @@ def test_locks_end_with_the_transaction(service, key, impatient, end):
     service.put(key, a=2)
 
 
-def test_a_refused_commit_keeps_the_locks_and_announces_nothing(service, key, impatient, refused):
+@pytest.mark.usefixtures("patient")
+def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
+    service, key, engine, threads, refused
+):
+    other = service.key("T", 2)
+    holder, waiter, reader = service.begin(), service.begin(), service.begin()
+    service.get(key, transaction=holder)
+    change = upsert(service, key, a=2), {"insert": service.entity(other)}
+    commit = threads.submit(service.commit, *change, transaction=waiter)
+    until_waiting(engine, 1)
+    service.commit(upsert(service, other), transaction=holder)
+    with refused("ALREADY_EXISTS"):
+        commit.result(30)
+    assert service.get(key, transaction=reader) == {"a": 1}
+    service.rollback(waiter)
+
+
+def test_a_refused_commit_keeps_the_locks(service, key, impatient, refused):
     transaction = service.begin()
     service.get(key, transaction=transaction)
     with refused("ALREADY_EXISTS"):
         service.commit({"insert": service.entity(key)}, transaction=transaction)
     with refused("ABORTED"):
         service.put(key, a=2)
-    reader = service.begin()
-    service.get(key, transaction=reader)
-    service.rollback(reader)
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
@@ -455,7 +469,7 @@ def test_a_forked_child_has_locks_of_its_own(tmp_path, impatient, refused):
             try:
                 with refused("ABORTED"):
                     near.put(key, a=2)
-                os._exit(0)
+                os._exit(len(list((tmp_path / "data-locks").iterdir())) - 3)
             finally:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
