@@ -96,6 +96,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
         auto_indexes=None if options.strict_indexes else autoindex.Autoindex(given),
         clock=now,
         durability="fast" if options.fast else "durable",
+        history=options.history,
         concurrency=options.concurrency,
     )
 
@@ -139,6 +140,13 @@ def server_parser() -> argparse.ArgumentParser:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
     where.add_argument("--in-memory", action="store_true", help="keep nothing")
+    parser.add_argument(
+        "--history",
+        type=int,
+        default=3600,
+        metavar="SECONDS",
+        help="how far back a read_time may look; 0 keeps nothing",
+    )
     parser.add_argument(
         "--fast",
         action="store_true",

@@ -6,14 +6,16 @@ entries of the latter are computed from the entities, so a query of the past may
 today, and finds with it what was in the file then.
 
 What must stay true: a read of the past costs what the same read of today costs, and what was
-changed since, once, in the kinds it asks for. An entity is in one state at one moment: the current
-one if its version is not newer, else the one revision that began before the moment and ended after.
+changed since in the kinds it asks for; the batches of one query share the latter. An entity is in
+one state at one moment: the current one if its version is not newer, else the one revision that
+began before the moment and ended after.
 """
 
 from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
 import operator
 from collections.abc import Iterable, Iterator
 
@@ -53,18 +55,29 @@ def check(moment: int, state: rows.State, now: int, history: int) -> None:
         raise errors.InvalidArgument("read_time is older than the history of this data file.")
 
 
+class Gone:
+    """What was computed for one moment, shared by its readers: what is gone stays gone.
+
+    `entries` has the rows that an index had for what has changed since, and the version up to which
+    that is known; `keys` those of the entities in these rows.
+    """
+
+    def __init__(self, moment: int) -> None:
+        self.moment = moment
+        self.entries: dict[readsets.IndexName, tuple[list[rows.Row], int]] = {}
+        self.keys: dict[int, bytes] = {}
+
+
 class PastReader(rows.Reader):
-    """Reads the state of an earlier moment. Set `moment` before the first read."""
+    """Reads the state of an earlier moment. Call `look_back` before the first read."""
 
     moment: int
-    _gone: dict[readsets.IndexName, list[rows.Row]]
-    _gone_keys: dict[int, bytes]
+    _gone: Gone
 
-    def look_back(self, moment: int) -> None:
+    def look_back(self, gone: Gone) -> None:
         """Fix the moment."""
-        self.moment = moment
-        self._gone = {}
-        self._gone_keys = {}
+        self.moment = gone.moment
+        self._gone = gone
 
     @property
     def version(self) -> int:
@@ -88,7 +101,7 @@ class PastReader(rows.Reader):
 
     def entity_by_id(self, entity_id: int) -> rows.Stored:
         """Return the entity that an index entry named."""
-        key = self._gone_keys.get(entity_id)
+        key = self._gone.keys.get(entity_id)
         if key is None:
             row = self._connection.execute(
                 "SELECT key FROM entities WHERE id = ?", (entity_id,)
@@ -152,32 +165,33 @@ class PastReader(rows.Reader):
     def _gone_entries(self, partition: bytes, code: bytes) -> list[rows.Row]:
         """Return the rows in an index of all entities that have changed since, sorted."""
         name = (partition, code)
-        known = self._gone.get(name)
-        if known is None:
-            known = sorted(self._compute_gone(partition, indexes.decode(code)))
-            self._gone[name] = known
-        return known
+        entries, known = self._gone.entries.get(name, ([], self.moment))
+        if self.state.version > known:
+            entries = sorted(itertools.chain(entries, self._compute_gone(name, known)))
+            self._gone.entries[name] = entries, self.state.version
+        return entries
 
-    def _compute_gone(self, partition: bytes, index: indexes.Index) -> Iterator[rows.Row]:
+    def _compute_gone(self, name: tuple[bytes, bytes], known: int) -> Iterator[rows.Row]:
+        """Yield the rows of entities that were there and were changed after a version."""
+        index = indexes.decode(name[1])
         found = self._connection.execute(
             "SELECT entity_id, key, proto FROM history WHERE key >= ? AND key < ? "
             "AND kind_id = ? AND until > ? AND version <= ?",
             (
-                *keys.partition_range(partition),
-                self.index_id((partition, indexes.builtin(index.kind).code)),
-                self.moment,
+                *keys.partition_range(name[0]),
+                self.index_id((name[0], indexes.builtin(index.kind).code)),
+                known,
                 self.moment,
             ),
         )
         for entity_id, key, proto in found:
-            decoded, path = keys.decode(key)
-            indexed = indexes.indexed_values(rows.parse(proto), decoded)
+            partition, path = keys.decode(key)
+            indexed = indexes.indexed_values(rows.parse(proto), partition)
             entries = indexes.entries(index, path, indexed)
             if entries:
-                self._gone_keys[entity_id] = key
-            is_multiple = int(indexes.are_several(index.code, entries))
+                self._gone.keys[entity_id] = key
             for entry in entries:
-                yield entry, entity_id, is_multiple, None, None, 0
+                yield entry, entity_id, int(len(entries) > 1), None, None, 0
 
 
 def _merged(current: Iterable[rows.Row], gone: Iterable[rows.Row]) -> Iterator[rows.Row]:

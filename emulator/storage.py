@@ -15,6 +15,7 @@ memory databases have no snapshots.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sqlite3
@@ -29,6 +30,7 @@ from emulator import changes, datafile, errors, faults, history, indexes, rows
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
+_MOMENTS = 4  # of the past of which is remembered what is gone
 _WRITER_CACHE_KIB = 65_536  # filled only by loads: each batch touches pages of every index
 
 
@@ -82,6 +84,7 @@ class Storage:
         self._now = now
         self._history = history_seconds * 1_000_000
         self._read_up_to = 0  # the latest moment beyond the last commit that was read
+        self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.Gone)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
         if path is None:
@@ -140,7 +143,7 @@ class Storage:
             self.end_snapshot(snapshot)
             self._settle(moment)
             snapshot = self._begin(PastSnapshot)
-        snapshot.look_back(moment)
+        snapshot.look_back(self._gone(moment))
         return snapshot
 
     def _settle(self, moment: int) -> None:

@@ -117,6 +117,22 @@ def test_an_upgrade_that_is_killed_leaves_the_old_file(old, make_service):
         assert service.get(service.key("T", "two")) == {"a": [1, 2], "b": None}
 
 
+def test_processes_that_open_an_old_file_at_once_upgrade_it_once(old, make_service):
+    program = "import sys; from emulator import inprocess; inprocess.open_engine(sys.argv[1])"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(old)],
+            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        )
+        for _ in range(3)
+    ]
+    assert [child.wait(60) for child in children] == [0, 0, 0]
+    assert tables(old) == FORMAT_2
+    engine, service = opened(old, make_service)
+    with engine:
+        assert service.names(order=["a"]) == ["two", 1]
+
+
 def test_an_engine_of_format_1_cannot_write_on_after_an_upgrade(old):
     inprocess.open_engine(old).close()
     with pytest.raises(sqlite3.OperationalError, match="no such table: state"):

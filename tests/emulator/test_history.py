@@ -197,6 +197,24 @@ def test_a_commit_under_way_is_waited_for(tmp_path, make_service):
         assert service.get(key, **at(began)) == {"a": 1}
 
 
+def test_a_moment_is_read_the_same_while_more_and_more_of_it_goes(opened):
+    service = opened()
+    for n in range(1, 9):
+        moment = put(service, service.key("T", n), a=n % 3, tag=["x", "y"])
+    queries = [
+        service.query("T", order=["a"]),
+        service.query("T", ("tag", "=", "x"), keys_only=True),
+    ]
+    before = [service.results(query, **at(moment)) for query in queries]
+    transaction = service.begin(read_only=at(moment))
+    for n in range(1, 9):
+        service.delete(service.key("T", n))
+        service.put(service.key("T", n + 100), a=0)
+        for query, wanted in zip(queries, before, strict=True):
+            assert service.results(query, **at(moment)) == wanted
+            assert service.results(query, transaction=transaction) == wanted
+
+
 def test_history_is_forgotten_after_its_time_in_small_steps(opened, still):
     service = opened(history=100)
     store = service.channel._engine._storage
@@ -238,13 +256,17 @@ def test_an_entity_changed_twice_in_one_commit_leaves_one_revision(opened):
 
 def test_an_index_that_is_new_reads_the_past_too(opened, index_yaml):
     early = opened()
+    early.put(early.key("T", 3), c=1, a=0)
     moment = put(early, early.key("T", 1), c=1, a=1)
     early.put(early.key("T", 1), c=1, a=5)
     early.put(early.key("T", 2), c=1, a=2)
     late = opened(indexes=index_yaml)
     query = late.query("T", ("c", "=", 1), order=["a"])
     found = late.results(query, **at(moment))
-    assert [late.plain(each.entity) for each in found] == [{"a": 1, "c": 1}]
+    assert [late.plain(each.entity) for each in found] == [
+        {"a": 0, "c": 1},
+        {"a": 1, "c": 1},
+    ]
 
 
 VALUES = st.one_of(
@@ -272,12 +294,18 @@ def everything(service, **options):
         service.query("T", ("__key__", "under", service.key("T", 1)), order=["a"]),
         service.query("T", projection=["a"]),
         service.query("T", ("b", ">=", 0), keys_only=True),
+        service.query("T", ("a", "!=", 1)),
     ]
     found = [
         [(each.entity.SerializeToString(deterministic=True), each.version) for each in results]
         for results in (service.results(query, **options) for query in asked)
     ]
-    return found, service.count(asked[5], None, 2, **options)
+    kinds = [
+        service.results(service.query(kind), **options) for kind in ("__kind__", "__property__")
+    ]
+    named = [[each.entity for each in results] for results in kinds]
+    counts = [service.count(query, None, 2, **options) for query in (asked[0], asked[5], asked[6])]
+    return found, named, counts
 
 
 @settings(max_examples=40)
