@@ -12,7 +12,6 @@ being the worker, the number of the commit and the ids that were given out:
 """
 
 import functools
-import json
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from typing import Any
 
 import grpc
 
-from emulator import indexes, inprocess, keys, messages, rows
+from emulator import faults, indexes, inprocess, keys, messages, rows
 
 say = functools.partial(print, flush=True)
 
@@ -232,13 +231,11 @@ def main() -> None:
     path, name, *plan = sys.argv[1:]
     engine = inprocess.open_engine(path)
     if plan:
-        from emulator import faults  # noqa: PLC0415 - only with a plan
-
-        engine.install_faults(faults.Plan.parse(json.loads(plan[0])))
-    worker = Worker(inprocess.Channel(engine), name)
+        engine.install_faults(faults.Plan.parse(plan[0]))
+    own = worker(engine, name)
     say("opened")
     while True:
-        say(worker.step())
+        say(own.step())
 
 
 if __name__ == "__main__":

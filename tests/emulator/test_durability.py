@@ -19,7 +19,7 @@ import pytest
 
 from emulator import faultrules
 from tests import programs
-from tests.emulator import ledger
+from tests.emulator import ledger, vfs
 
 ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 PATIENCE = programs.PATIENCE
@@ -29,7 +29,7 @@ PATIENCE = programs.PATIENCE
 def process(*arguments):
     """Start a program of this project; it is dead when the block ends."""
     with subprocess.Popen(
-        [sys.executable, "-m", *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         cwd=programs.ROOT, stdout=subprocess.PIPE, text=True,
     ) as child:  # fmt: skip
         try:
@@ -48,7 +48,7 @@ def note(acknowledged, lines):
 def write_until_killed(path, acknowledged, *, lines, pause=0.0, plan=None):
     """Run a writer, read so many lines, kill it if it has not died; return how it ended."""
     plans = [] if plan is None else [json.dumps(plan)]
-    with process("tests.emulator.ledger", path, "w", *plans) as child:
+    with process("-m", "tests.emulator.ledger", path, "w", *plans) as child:
         note(acknowledged, (child.stdout.readline() for _ in range(lines)))
         if plan is None:
             threading.Event().wait(pause)  # the moment of the kill: any moment is right
@@ -80,6 +80,46 @@ def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(tmp_path, 
         assert ended == -signal.SIGKILL
         counts = ledger.check_file(tmp_path / "data", {"w": acknowledged})
         assert before < counts["w"] <= acknowledged.commits + (point == "commit.after")
+        acknowledged.commits = counts["w"]
+
+
+# A writer that kills itself before the n-th operation of a kind on a file, with a log that is often
+# written back.
+KILLED_BELOW = """
+import os, signal, sys
+from tests.emulator import ledger, vfs
+
+wanted, left = tuple(sys.argv[3:5]), int(sys.argv[5])
+del sys.argv[3:]
+
+def watch(operation):
+    global left
+    left -= (operation.kind, operation.name) == wanted
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+shim = vfs.Shim(watch)
+vfs.use_small_logs()
+ledger.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["data", "data-wal"])
+@pytest.mark.parametrize("kind", ["write", "sync"])
+def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(tmp_path, kind, name):
+    if not vfs.is_possible():
+        reason = "Python's SQLite is not a library that can be reached"
+        assert os.environ.get("CI") != "true", reason
+        pytest.skip(reason)
+    acknowledged = ledger.Acknowledged()
+    for number in range(max(1, ROUNDS // 6)):
+        nth = (13 if kind == "write" else 5) + 3 * number
+        with process("-c", KILLED_BELOW, tmp_path / "data", "w", kind, name, nth) as child:
+            note(acknowledged, child.stdout)
+        assert child.returncode == -signal.SIGKILL
+        counts = ledger.check_file(tmp_path / "data", {"w": acknowledged})
+        assert counts["w"] <= acknowledged.commits + 1
         acknowledged.commits = counts["w"]
 
 
@@ -118,7 +158,7 @@ def test_a_server_killed_under_four_clients_loses_nothing(tmp_path):
     acknowledged = {name: ledger.Acknowledged() for name in "abcd"}
     for number in range(max(2, ROUNDS // 2)):
         progress = queue.Queue()
-        with process("emulator", "--port", 0, "--data", tmp_path / "data") as server:
+        with process("-m", "emulator", "--port", 0, "--data", tmp_path / "data") as server:
             address = server.stdout.readline().strip().partition("=")[2]
             clients = [Client(address, each, acknowledged[each], progress) for each in acknowledged]
             for client in clients:

@@ -20,7 +20,7 @@ from google.cloud.ndb import _retry
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import errors, faultrules, faults, inprocess, testing
+from emulator import errors, faultrules, faults, inprocess, server, testing
 from tests import programs
 
 PATIENCE = programs.PATIENCE
@@ -250,6 +250,24 @@ def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(engine, n
         release()
         thread.join(PATIENCE)
         assert answers == ["UNAVAILABLE" if status == "CLOSED" else "OK"]
+
+
+def test_a_hanging_call_does_not_keep_a_server_from_stopping(engine, make_service, monkeypatch):
+    monkeypatch.setattr(server, "_GRACE", 0.1)
+    engine.install_faults(plan({"rpc": "Lookup", "hang": True}))
+    running = server.start(engine, "localhost", 0)
+    with grpc.insecure_channel(f"localhost:{running.port}") as channel:
+        service = make_service(channel)
+        statuses = []
+        caller = threading.Thread(
+            target=lambda: statuses.append(outcome(lambda: service.get(service.key("T", 1))))
+        )
+        caller.start()
+        programs.wait_until(lambda: engine.fault_plan.log)
+        running.stop()
+        caller.join(PATIENCE)
+    programs.wait_until(lambda: not engine.fault_plan._waiting)
+    assert len(statuses) == 1
 
 
 def test_a_hanging_thread_does_not_keep_a_process_from_ending():
