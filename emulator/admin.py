@@ -124,12 +124,13 @@ class Admin:
         batch = _part(request, "batch").get("batch", "")
         if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):
             raise httpdoor.BadRequest("batch is not a positive number.")
-        stored = dumps.load(
-            self.engine.storage,
-            dumps.read_lines(request.body),
-            source="the body",
-            batch=int(batch) if batch else None,
-        )
+        with dumps.spooled(request.body) as body:
+            stored = dumps.load(
+                self.engine.storage,
+                dumps.read_lines(body),
+                source="the body",
+                batch=int(batch) if batch else None,
+            )
         return _json({"entities": stored})
 
     def _faults(self, _request: httpdoor.Request) -> httpdoor.Response:

@@ -18,8 +18,11 @@ Google's managed exports are not read: they are LevelDB logs of the retired serv
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +34,7 @@ from emulator import changes, entities, errors, keys, loading, messages, rows, s
 MAX_LINE = 32 * 1024 * 1024  # bytes; an entity of 1 MiB of zero bytes is six times as long in JSON
 _PAGE = 2000  # entities that are held at a time, of not more than:
 _PAGE_BYTES = 8 * 1024 * 1024
+_SPOOLED = 16 * 1024 * 1024  # bytes held in memory
 _PART = 64 * 1024  # bytes of a piece of an export
 
 
@@ -179,6 +183,18 @@ def read_lines(source: Any) -> Iterator[bytes]:
     """Yield the lines of a binary file; one that has no end is cut, and refused as too long."""
     while line := source.readline(MAX_LINE + 1):
         yield line
+
+
+@contextlib.contextmanager
+def spooled(source: Any) -> Iterator[Any]:
+    """Hold all that a slow source brings, on disk if it is much, before anybody waits for it.
+
+    An import holds the writer; it must not hold it for as long as a client takes to send.
+    """
+    with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
+        shutil.copyfileobj(source, file)
+        file.seek(0)
+        yield file
 
 
 def name_of(path: str | os.PathLike[str]) -> str:

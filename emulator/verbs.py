@@ -119,7 +119,10 @@ def _output(path: str) -> Iterator[Any]:
 @contextlib.contextmanager
 def _input(path: str) -> Iterator[Any]:
     if path == "-":
-        yield sys.stdin.buffer
+        from emulator import dumps
+
+        with dumps.spooled(sys.stdin.buffer) as file:
+            yield file
         return
     with Path(path).open("rb") as file:
         yield file

@@ -298,3 +298,18 @@ def test_a_dropped_answer_ends_the_http_connection_too(ask):
     ask("PUT", "/faults", '{"rules": [{"rpc": "Lookup", "drop": true}]}')
     with pytest.raises(http.client.RemoteDisconnected):
         ask("POST", "/v1/projects/test:lookup", "{}", Content_Type="application/json")
+
+
+@pytest.mark.parametrize("announced", ["Content-Length: {}", "Transfer-Encoding: chunked"])
+def test_an_upload_that_breaks_off_stores_nothing_and_keeps_nobody_waiting(
+    door, service, announced
+):
+    line = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
+    head = f"POST /import HTTP/1.1\r\nHost: localhost\r\n{announced.format(len(line) + 9)}\r\n\r\n"
+    body = f"{len(line) + 1:x}\r\n{line}\n\r\n" if "chunked" in announced else f"{line}\n"
+    with socket.create_connection(("127.0.0.1", door.port), timeout=20) as connection:
+        connection.sendall((head + body).encode())
+        service.put(service.key("T", 2), a=2)  # while the rest is awaited
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 400")
+    assert service.names() == [2]

@@ -103,6 +103,27 @@ def test_the_admin_door_is_beside_the_port_or_where_there_is_room(serve):
             assert ask("GET", "/") == (200, "Ok\n")
 
 
+def test_lines_go_from_one_program_into_another(tmp_path):
+    program = [sys.executable, "-m", "emulator"]
+    line = '{"key": {"partitionId": {"projectId": "p"}, "path": [{"kind": "T", "id": "%d"}]}}\n'
+    lines = "".join(line % (number + 1) for number in range(50))
+
+    def bring(name, given):
+        ran = subprocess.run(
+            [*program, "import", "--data", tmp_path / name],
+            input=given, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        assert ran.stdout == f"{tmp_path / name}: 50 entities written\n"
+
+    bring("one", lines)
+    exported = subprocess.run(
+        [*program, "export", "--data", tmp_path / "one"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert exported.count("\n") == 50
+    bring("two", exported)
+
+
 def test_an_export_of_a_served_file_and_an_import_into_it(serve, tmp_path, capfdbinary):
     data = tmp_path / "data"
     with serve("--port", 0, "--data", data) as (_, service, _ask):
