@@ -16,6 +16,7 @@ unreadable.
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass, field
 
@@ -150,6 +151,7 @@ def key_bytes(partition: Partition, path: bytes) -> bytes:
     return b"".join(parts)
 
 
+@functools.lru_cache(maxsize=256)
 def partition_bytes(partition: Partition) -> bytes:
     """Write the serialised PartitionId message."""
     texts = ((2, partition.project), (3, partition.database), (4, partition.namespace))

@@ -14,7 +14,7 @@ next suffix can lie that meets all, and the walk seeks that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from emulator import cursors, errors, filters, indexes, keys, queries, values
 
@@ -79,17 +79,18 @@ class Plan:
     """How to walk the results of a query in order.
 
     `columns` are the names and directions of the position's values; its key follows them.
+    `directions` tell for each value whether it is complemented.
     """
 
     query: queries.Query
     branches: tuple[Branch, ...]
     columns: tuple[tuple[str, bool], ...]
     is_key_descending: bool
+    directions: tuple[bool, ...] = field(init=False, repr=False)
 
-    @property
-    def directions(self) -> tuple[bool, ...]:
-        """Tell for each value of a position whether it is complemented."""
-        return tuple(is_descending for _, is_descending in self.columns)
+    def __post_init__(self) -> None:
+        directions = tuple(is_descending for _, is_descending in self.columns)
+        object.__setattr__(self, "directions", directions)
 
     def position(self, branch: Branch, suffix: bytes) -> bytes:
         """Put a branch's constants into a suffix."""

@@ -202,13 +202,19 @@ class Walk:
             return self._scanned(number, segments)
         return self._joined(number, segments)
 
+    @property
+    def _is_every_row_wanted(self) -> bool:
+        """Tell whether it pays to read the entity together with each row of a scan."""
+        is_plain = len(self._plan.branches) == 1 and self._plan.query.distinct is None
+        return is_plain and not self.paging.offset
+
     def _scanned(self, number: int, segments: plans.Spans) -> Iterator[Hit]:
         """Walk all rows of one scan."""
         plan = self._plan
         branch = plan.branches[number]
         scan = branch.scans[0]
         cut = len(scan.prefix)
-        is_full = self._is_full and len(plan.branches) == 1 and plan.query.distinct is None
+        is_full = self._is_full and self._is_every_row_wanted
         for low, high in segments:
             for entry, entity_id, is_multiple, proto, meta, version in self.rows(
                 scan, low, high, with_entities=is_full

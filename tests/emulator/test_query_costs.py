@@ -117,6 +117,13 @@ def test_an_ancestor_is_no_reason_to_look_at_its_descendants(near, cost):
     assert near.names("T", ("__key__", "under", near.key("A", 1, "B", 1)), order=["-a"])[0] == 8
 
 
+def test_an_offset_passes_over_rows_and_not_over_entities(near, cost):
+    fill(near, 40)
+    cost.reset()
+    assert len(near.names("T", ("a", ">=", 0), offset=300, limit=5)) == 5
+    assert (cost.rows, cost.entities) == (305, 5)
+
+
 def test_a_group_is_left_by_a_seek(near, cost):
     fill(near, 200)
     cost.reset()
