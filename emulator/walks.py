@@ -1,8 +1,8 @@
 """Walks: the results of one plan in one snapshot, in order.
 
-Owns the way over index rows: merge joins within a branch, the merge of branches, and which rows
-are results. An entity that an index holds more than once is met at all its rows, and only the first
-one that qualifies is a result. That is decided from the entity itself and not from what was met
+Owns the way over index rows, apart from `joins`: the merge of branches, and which rows are results.
+An entity that an index holds more than once is met at all its rows, and only the first one that
+qualifies is a result. That is decided from the entity itself and not from what was met
 before, so it also holds across batches, which come in separate requests. Of distinct results only
 the first of each group is one; the walk seeks the next group, and a cursor of one group's result
 resumes behind the group.
@@ -22,9 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from emulator import cursors, indexes, keys, plans, readsets, rows, values
+from emulator import cursors, indexes, joins, keys, plans, readsets, rows, values
 
-_MAX_STEPS = 4  # a walk steps over so many rows before it seeks
 _MAX_JUDGED = 1000  # entities with several rows that a walk remembers
 
 
@@ -163,7 +162,7 @@ class Walk:
         while (hit := next(hits, None)) is not None:
             if hit.position < behind:
                 steps += 1
-                if steps == _MAX_STEPS:
+                if steps == joins.MAX_STEPS:
                     hits = self._merged(cursors.Position(behind))
                 continue
             if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
@@ -185,13 +184,17 @@ class Walk:
         code = None if scan.index is None else scan.index.code
         return self._plan.query.partition.encoded, code
 
-    def rows(
-        self, scan: plans.Scan, low: bytes, high: bytes, *, with_entities: bool = False
+    def _rows(
+        self, scan: plans.Scan, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[rows.Row]:
-        """Yield the rows of a scan with low <= suffix < high. The caller counts what it takes."""
         return self._snapshot.scan(
             self._name(scan), scan.prefix + low, scan.prefix + high, with_entities=with_entities
         )
+
+    def _counted(self, scan: plans.Scan, low: bytes, high: bytes) -> Iterator[rows.Row]:
+        for row in self._rows(scan, low, high, with_entities=False):
+            self.entries += 1
+            yield row
 
     def _branch(self, number: int, start: cursors.Position) -> Iterator[Hit]:
         branch = self._plan.branches[number]
@@ -216,7 +219,7 @@ class Walk:
         cut = len(scan.prefix)
         is_full = self._is_full and self._is_every_row_wanted
         for low, high in segments:
-            for entry, entity_id, is_multiple, proto, meta, version in self.rows(
+            for entry, entity_id, is_multiple, proto, meta, version in self._rows(
                 scan, low, high, with_entities=is_full
             ):
                 self.entries += 1
@@ -230,7 +233,7 @@ class Walk:
         """Walk scans to the suffixes that all of them have and whose values lie in their spans."""
         branch = self._plan.branches[number]
         for low, high in segments:
-            for suffix, entity_id, is_multiple in _Join(self, branch, low, high):
+            for suffix, entity_id, is_multiple in joins.Join(self._counted, branch, low, high):
                 position = self._plan.position(branch, suffix)
                 yield Hit(position, entity_id, is_multiple, None, None, 0, number, suffix)
 
@@ -283,64 +286,6 @@ class Walk:
         judged = _Judged(frozenset(firsts.values()), plan.query.partition.encoded + path, version)
         self._judged[hit.entity_id] = judged
         return judged
-
-
-class _Join:
-    """The suffixes that all scans of a branch have, in order."""
-
-    def __init__(self, walk: Walk, branch: plans.Branch, low: bytes, high: bytes) -> None:
-        self._branch = branch
-        self._low = low
-        self._seekers = [_Seeker(walk, scan, high) for scan in branch.scans]
-
-    def __iter__(self) -> Iterator[tuple[bytes, int, int]]:
-        seekers = self._seekers
-        target = self._low
-        is_multiple = 0
-        agreed = 0
-        turn = 0
-        while True:
-            found = seekers[turn].seek(target)
-            if found is None:
-                return
-            suffix, entity_id, multiple = found
-            if suffix == target and agreed:
-                agreed += 1
-                is_multiple |= multiple
-            else:
-                target, agreed, is_multiple = self._branch.sought(suffix), 1, multiple
-                if target != suffix:
-                    agreed = 0
-                    continue
-            if agreed == len(seekers):
-                yield target, entity_id, is_multiple
-                target, agreed = target + b"\x00", 0
-            turn = (turn + 1) % len(seekers)
-
-
-class _Seeker:
-    """One scan of a join: finds the first suffix at or past another one."""
-
-    def __init__(self, walk: Walk, scan: plans.Scan, high: bytes) -> None:
-        self._walk = walk
-        self._scan = scan
-        self._high = high
-        self._rows: Iterator[rows.Row] | None = None
-        self._row: tuple[bytes, int, int] | None = None
-
-    def seek(self, target: bytes) -> tuple[bytes, int, int] | None:
-        steps = 0
-        while self._row is None or self._row[0] < target:
-            if self._rows is None or steps == _MAX_STEPS:
-                self._rows = self._walk.rows(self._scan, target, self._high)
-                steps = 0
-            row = next(self._rows, None)
-            if row is None:
-                return None
-            self._walk.entries += 1
-            self._row = (row[0][len(self._scan.prefix) :], row[1], row[2])
-            steps += 1
-        return self._row
 
 
 def _suffixes(branch: plans.Branch, path: bytes, indexed: dict[str, list[bytes]]) -> set[bytes]:
