@@ -284,3 +284,10 @@ def test_a_value_counts_as_one_entry_though_it_is_indexed_both_ways():
     composite = indexes.Index("T", (("a", False), ("b", True))).code
     with pytest.raises(errors.InvalidArgument, match="more than 20000"):
         indexes.check_limits(found | {composite: [b"one"]})
+
+
+def test_loaded_entities_have_the_same_limits(near, engine):
+    entity = near.entity(near.key("U", 1), v=list(range(20_000)), w=1)
+    with pytest.raises(errors.InvalidArgument, match="20000 index entries"):
+        engine.load([entity], "test")
+    assert near.names("U") == []

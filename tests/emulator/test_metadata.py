@@ -131,6 +131,11 @@ def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(filled):
     assert filled.names("__property__", ("__key__", "under", none)) == []
 
 
+def test_composite_indexes_name_no_properties(service):
+    service.put(service.key("T", 1), a=1, b=2, c=3)
+    assert [each[:2] for each in properties(service)] == [("T", "a"), ("T", "b"), ("T", "c")]
+
+
 def test_metadata_takes_every_operator_on_keys(filled):
     keys = [filled.key("__kind__", name) for name in ("A", "B", "C")]
     assert filled.names("__kind__", ("__key__", "!=", keys[0])) == ["B"]
@@ -185,6 +190,7 @@ def test_metadata_is_asked_by_key_only(near, kind, refused):
         ([("a", "=", 1)], {}),
         ([("a", ">", 1)], {}),
         ([("a", "in", [1, 2])], {}),
+        ([("a", "=", 1), ("b", ">", 2)], {"order": ["b", "c"]}),
         ([], {"order": ["a"]}),
         ([], {"order": ["-__key__"]}),
         ([], {"projection": ["property_representation"]}),
