@@ -132,13 +132,11 @@ class PastReader(rows.Reader):
                 self._ended(low, high),
                 key=_entry_of,
             )
-        index_id = self.index_id(name)
-        if index_id is None:
-            return iter(())
+        # An index that nothing is in now, and perhaps never was since it was defined, has no id.
         current = self._connection.execute(
             "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
             "WHERE index_id = ? AND entry >= ? AND entry < ? AND version <= ? ORDER BY entry",
-            (index_id, low, high, self.moment),
+            (self.index_id(name), low, high, self.moment),
         )
         gone = self._gone_entries(name[0], name[1])
         first = bisect.bisect_left(gone, low, key=_entry_of)

@@ -269,6 +269,15 @@ def test_an_index_that_is_new_reads_the_past_too(opened, index_yaml):
     ]
 
 
+def test_an_index_that_holds_nothing_now_reads_the_past_too(opened, index_yaml):
+    early = opened()
+    moment = put(early, early.key("T", 1), c=1, a=1)
+    early.delete(early.key("T", 1))
+    late = opened(indexes=index_yaml)
+    found = late.results(late.query("T", ("c", "=", 1), order=["a"]), **at(moment))
+    assert [late.plain(each.entity) for each in found] == [{"a": 1, "c": 1}]
+
+
 VALUES = st.one_of(
     st.none(), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=3), st.just("x")
 )
