@@ -5,7 +5,7 @@ In one run, on the same stored rows:
     bare     SELECT of the serialised rows in order from a plain SQLite table, and parsing them
              into the same protobuf messages: the least any reader of these rows pays
     query    the one ordered query through the embedded engine's channel, raw protobuf path
-    records  the same, made into the records that the backend hands on (`reading.thread`)
+    records  the same, made into the records that the backend hands on (`floor.thread`)
     ndb      the same query by NDB's fetch()
 
 The bar is query <= 3 x bare. Usage:
@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks import shapes
-from comments import config, datastore, models, reading, records, tree
+from comments import config, datastore, floor, models, records, tree
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,7 +142,7 @@ def main() -> None:
         ways: dict[str, Callable[[], int]] = {
             "bare": lambda: read_bare(table),
             "query": lambda: sum(1 for _ in datastore.fetch(query())),
-            "records": lambda: len(reading.thread(NAME)),
+            "records": lambda: len(floor.thread(NAME)),
             "ndb": read_ndb,
         }
         medians = measure(ways, chosen.rounds, chosen.size)

@@ -42,7 +42,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Which module may write a kind. Every kind that is not here is written by whoever owns its module.
-OWNERS = {"Comment": "tree", "Vote": "votes"}
+OWNERS = {
+    "Comment": "tree",
+    "Vote": "votes",
+    "Bucket": "folding",
+    "BucketDirectory": "folding",
+}
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.
 TRANSIENT = (
@@ -60,6 +65,9 @@ _LONGEST_PAUSE = 0.5
 Query = queries.Query
 Entity = entity_types.Entity.pb()
 _Partition = entity_types.PartitionId.pb()
+_Key = entity_types.Key.pb()
+_LookupRequest = rpc_types.LookupRequest.pb()
+_MOST_KEYS = 1000  # of one lookup (the service's limit)
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 _NOT_FINISHED = query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED
@@ -132,6 +140,11 @@ class Store:
             request_serializer=_RunQueryRequest.SerializeToString,
             response_deserializer=rpc_types.RunQueryResponse.pb().FromString,
         )
+        self._lookup = channel.unary_unary(
+            f"{ndbclient.SERVICE}Lookup",
+            request_serializer=_LookupRequest.SerializeToString,
+            response_deserializer=rpc_types.LookupResponse.pb().FromString,
+        )
         self._aggregate = channel.unary_unary(
             f"{ndbclient.SERVICE}RunAggregationQuery",
             request_serializer=_AggregationRequest.SerializeToString,
@@ -164,6 +177,16 @@ class Store:
     def run_query(self, request: Any) -> Any:
         """One RunQuery call with time-out and retries."""
         return _patiently(lambda: self._run_query(request, timeout=_timeout(self)), self)
+
+    def key(self, kind: str, name: str) -> Any:
+        """The key of a root entity with a name."""
+        key = _Key(partition_id=self.partition())
+        key.path.add(kind=kind, name=name)
+        return key
+
+    def lookup(self, request: Any) -> Any:
+        """One Lookup call with time-out and retries."""
+        return _patiently(lambda: self._lookup(request, timeout=_timeout(self)), self)
 
     def aggregate(self, request: Any) -> Any:
         """One RunAggregationQuery call with time-out and retries."""
@@ -256,6 +279,19 @@ def fetch(query: Query) -> Iterator[Any]:
         request.query.start_cursor = batch.end_cursor
         if query.limit is not None:
             request.query.limit.value -= len(batch.entity_results)
+
+
+def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
+    """Yield the entities of a kind that have these names, as protobuf messages, in any order."""
+    store = _current()
+    left = [store.key(kind, name) for name in names]
+    while left:
+        request = _LookupRequest(**store.request_fields(), keys=left[:_MOST_KEYS])
+        _join_transaction(request)
+        answer = store.lookup(request)
+        for result in answer.found:
+            yield result.entity
+        left = [*answer.deferred, *left[_MOST_KEYS:]]
 
 
 def count(query: Query) -> int:

@@ -6,6 +6,8 @@ Only what a query filters or orders by is indexed, because each indexed property
 
     Site      key: site id
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
+    BucketDirectory, Bucket
+              keys: "current", and attempt and number, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
               would make NDB's retry a second comment
 """
@@ -69,8 +71,10 @@ class Comment(ndb.Model):
     renderer = ndb.TextProperty(default="")
     status = ndb.StringProperty(required=True)
     listed = ndb.BooleanProperty(required=True)
-    revision = ndb.IntegerProperty(default=1, indexed=False)
-    unfolded = ndb.BooleanProperty(default=True)
+    revision = ndb.IntegerProperty(default=1)
+    unfolded = ndb.BooleanProperty(default=False)
+    shelved = ndb.BooleanProperty(indexed=False, default=False)
+    rewrites = ndb.BooleanProperty(indexed=False, default=False)
     created = ndb.DateTimeProperty(required=True, tzinfo=UTC)
     edited = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     score = ndb.IntegerProperty(default=0, indexed=False)
@@ -78,6 +82,34 @@ class Comment(ndb.Model):
     down = ndb.IntegerProperty(default=0, indexed=False)
     fingerprint = ndb.BlobProperty(indexed=False)
     source = ndb.TextProperty()
+
+
+class BucketDirectory(ndb.Model):
+    """The directory of a thread's buckets. Written by `folding` only, drawn in `buckets`.
+
+    `version` is the token of the attempt that wrote it. A directory too large for one entity goes
+    on in Bucket entities, `parts`.
+    """
+
+    version = ndb.TextProperty(required=True)
+    content = ndb.BlobProperty(indexed=False)
+    parts = ndb.TextProperty(repeated=True)
+
+
+class Bucket(ndb.Model):
+    """A run of a thread as readers get it, written once. Drawn in `buckets`."""
+
+    content = ndb.BlobProperty(indexed=False)
+
+
+def directory_key(name: records.ThreadName) -> ndb.Key:
+    """The key of a thread's directory."""
+    return ndb.Key(BucketDirectory, "current", parent=thread_key(name))
+
+
+def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
+    """The key of a bucket; `key` is its attempt and number."""
+    return ndb.Key(Bucket, key, parent=thread_key(name))
 
 
 def site_key(site: str) -> ndb.Key:

@@ -12,6 +12,7 @@ from google.cloud.datastore_v1.types import query as query_types
 
 _Query = query_types.Query.pb()
 _Filter = query_types.PropertyFilter.pb()
+_HAS_ANCESTOR = query_types.PropertyFilter.Operator.HAS_ANCESTOR
 _OPERATORS = {
     "=": query_types.PropertyFilter.Operator.EQUAL,
     "<": query_types.PropertyFilter.Operator.LESS_THAN,
@@ -25,7 +26,7 @@ _OPERATORS = {
 class Query:
     """One query of a kind: filters `(property, operator, value)`, orders (`-name` descends).
 
-    `__key__` filters take the key's name.
+    `__key__` filters take the key's name. `ancestor` is an NDB key.
     """
 
     kind: str
@@ -33,6 +34,8 @@ class Query:
     order: Sequence[str] = ()
     limit: int | None = None
     keys_only: bool = False
+    projection: Sequence[str] = ()
+    ancestor: Any = None
 
 
 def message(query: Query, partition: Any) -> Any:
@@ -40,6 +43,8 @@ def message(query: Query, partition: Any) -> Any:
     built = _Query()
     built.kind.add(name=query.kind)
     filters = [_filter(partition, query.kind, *condition) for condition in query.where]
+    if query.ancestor is not None:
+        filters.append(_below(partition, query.ancestor))
     if len(filters) == 1:
         built.filter.property_filter.CopyFrom(filters[0])
     elif filters:
@@ -54,9 +59,17 @@ def message(query: Query, partition: Any) -> Any:
         )
     if query.limit is not None:
         built.limit.value = query.limit
-    if query.keys_only:
-        built.projection.add(property={"name": "__key__"})
+    for name in ("__key__",) if query.keys_only else query.projection:
+        built.projection.add(property={"name": name})
     return built
+
+
+def _below(partition: Any, ancestor: Any) -> Any:
+    message = _Filter(property={"name": "__key__"}, op=_HAS_ANCESTOR)
+    message.value.key_value.partition_id.CopyFrom(partition)
+    for kind, name in ancestor.pairs():
+        message.value.key_value.path.add(kind=kind, name=name)
+    return message
 
 
 def _filter(partition: Any, kind: str, name: str, operator: str, value: object) -> Any:

@@ -1,302 +1,214 @@
-"""What readers ask for: pages, subtrees, one comment, counts.
+"""What readers ask for: pages of a thread, of its replies, around one comment.
 
-Everything here is the *floor*: one ordered query over the listed comments of a thread, or a range
-of it. Nothing is written, whatever is asked for, and a thread nobody wrote in is an empty page.
+Owns the orders and what a page of each is. Threaded pages are cut from the materialised thread
+(`materialized`): a page costs its directory, the buckets it shows and one probe, at any size.
+Where too much is not folded yet, and for the orders flat by time and one level at a time, the rows
+come from the `floor`, the ordered query that every answer here equals. Nothing is written.
 
-Cursors are positions, not counts: a page continues strictly after the last comment of the page
-before, so comments that come, go or change meanwhile are neither skipped nor repeated. A cursor
-is signed and names its listing; one of another thread, order or parent is refused.
+    thread   discussions, oldest first
+    recent   discussions, newest first
+    oldest, newest   flat by time
+
+Replies below a comment are oldest first in every order but the flat ones. Cursors are positions:
+a page continues strictly after the last comment of the page before, so comments that come, go or
+change meanwhile are neither skipped nor repeated.
 """
 
 import dataclasses
 import enum
-from collections.abc import Sequence
-from datetime import UTC, datetime
+import itertools
+from collections.abc import Iterator, Sequence
 
-from itsdangerous import BadSignature, URLSafeSerializer
-
-from comments import datastore, errors, models, records, sorthash
-
-MAX_LIMIT = 200
-ROOTS = "root"
+from comments import (
+    buckets,
+    cursors,
+    errors,
+    floor,
+    materialized,
+    models,
+    public,
+    records,
+    sorthash,
+    views,
+)
 
 
 class Order(enum.StrEnum):
-    """How a listing runs: the discussion, or flat by time."""
+    """How a listing runs."""
 
     THREAD = "thread"
+    RECENT = "recent"
     OLDEST = "oldest"
     NEWEST = "newest"
 
 
-_BY = {
-    Order.THREAD: ("sort_hash",),
-    Order.OLDEST: ("created", "sort_hash"),
-    Order.NEWEST: ("-created", "-sort_hash"),
-}
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Listing:
-    """Which rows, in which order. `low` and `high` bound the hash; `level` is None for all."""
+class Asked:
+    """How much is wanted and from where; `secret` signs cursors.
 
-    name: records.ThreadName
-    order: Order = Order.THREAD
-    parent: str = ""
-    low: str = ""
-    high: str = sorthash.ABOVE
-    level: int | None = None
+    Raises:
+        errors.BadInput: the limit is outside 1 .. `floor.MAX_LIMIT`.
+    """
 
-    @property
-    def label(self) -> str:
-        """What a cursor of this listing is bound to."""
-        return "\0".join((models.thread_key_name(self.name), self.order, self.parent))
+    limit: int
+    cursor: str | None
+    secret: str
+
+    def __post_init__(self) -> None:
+        """Check the limit."""
+        floor.check_limit(self.limit)
 
 
 def page(
+    scheme: sorthash.Scheme,
     name: records.ThreadName,
+    asked: Asked,
     *,
-    order: Order,
-    parent: str | None,
-    limit: int,
-    cursor: str | None,
-    secret: str,
-) -> records.Page:
-    """A page of a thread. `parent` narrows it to the roots (`ROOTS`) or one comment's children.
+    order: Order = Order.THREAD,
+    parent: str | None = None,
+) -> public.Page:
+    """A page of a thread. `parent` narrows it to the roots (`floor.ROOTS`) or to one's children.
 
     Raises:
-        errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, or a parent with a flat order.
+        errors.BadInput: a parent with another order.
         errors.BadCursor: a cursor of another listing, or none of ours.
         errors.NotFound: the parent is not a listed comment of this thread.
     """
     if parent is not None and order is not Order.THREAD:
         raise errors.BadInput("parent", "goes with order=thread only")
-    listing = _Listing(name, order)
-    if parent == ROOTS:
-        listing = _Listing(name, parent=ROOTS, level=0)
-    elif parent is not None:
-        row = _listed_in(name, parent)
-        low, high = sorthash.subtree_range(row.sort_hash)
-        listing = _Listing(name, parent=parent, low=low, high=high, level=row.level + 1)
-    return _page(listing, limit=limit, cursor=cursor, secret=secret)
+    if order is Order.RECENT:
+        return _recent(scheme, name, asked)
+    if order is Order.THREAD and parent is None:
+        return _whole(name, asked)
+    found = floor.page(
+        name,
+        order=floor.Order(order),
+        parent=parent,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        secret=asked.secret,
+    )
+    return public.page(found)
 
 
-def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.Page:
+def replies(comment_id: str, asked: Asked) -> public.Page:
     """A page of everything below one comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.
-        errors.BadInput, errors.BadCursor: see `page`.
+        errors.BadCursor: see `page`.
     """
-    row = _listed(comment_id)
-    low, high = sorthash.subtree_range(row.sort_hash)
+    row = floor.listed(comment_id)
     name = records.ThreadName(row.site, row.thread)
-    listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
-    return _page(listing, limit=limit, cursor=cursor, secret=secret, after=(row.sort_hash,))
+    run = _Run(name, asked, parent=f"below {comment_id}", above=row.sort_hash)
+    try:
+        return materialized.using(name, run.page)
+    except materialized.NotMaterialized:
+        return public.page(
+            floor.replies(comment_id, limit=asked.limit, cursor=asked.cursor, secret=asked.secret)
+        )
 
 
-def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str) -> records.Page:
+def around(
+    scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
+) -> public.Page:
     """The page of the thread that starts with the root a comment stands under.
 
-    If the comment is further down than `limit`, the page starts with the comment itself.
+    If the comment is further down than the limit, the page starts with the comment itself.
 
     Raises:
         errors.NotFound: the comment is not a listed one of this thread.
     """
-    _check_limit(limit)
-    row = _listed_in(name, comment_id)
-    root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
-    listing = _Listing(name)
-    before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
-    start = root if before < limit else row.sort_hash
-    rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
-    return _cut(listing, rows, limit, secret)
+    row = floor.listed_in(name, comment_id)
+    root = buckets.root_of(scheme, row.sort_hash)
 
+    def answer(view: views.View) -> public.Page:
+        is_near = view.position(row.sort_hash) - view.position(root) < asked.limit
+        return _Run(name, asked, start=root if is_near else row.sort_hash).page(view)
 
-def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
-    """A listed comment and its ancestors, root first.
-
-    Raises:
-        errors.NotFound: there is no such listed comment.
-    """
-    row = _listed(comment_id)
-    above: list[records.Comment] = []
-    parent = row.parent
-    while parent is not None:
-        found = datastore.get(models.comment_key(parent))
-        if found is None:
-            break
-        above.append(models.comment_record(found))
-        parent = found.parent
-    return row, tuple(reversed(above))
-
-
-def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
-    """The whole discussion by one ordered query: the floor, and the oracle of every other way."""
-    return tuple(_rows(_Listing(name), None))
-
-
-def totals(site: str, thread_ids: Sequence[str]) -> list[int]:
-    """How many comments readers see in each thread."""
-    return [_count(_Listing(records.ThreadName(site, thread_id))) for thread_id in thread_ids]
-
-
-def _page(
-    listing: _Listing,
-    *,
-    limit: int,
-    cursor: str | None,
-    secret: str,
-    after: tuple[object, ...] | None = None,
-) -> records.Page:
-    _check_limit(limit)
-    position = after if cursor is None else _opened(cursor, listing, secret)
-    rows = _rows(listing, limit + 1, after=position)
-    return _cut(listing, rows, limit, secret)
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_LIMIT:
-        raise errors.BadInput("limit", f"is from 1 to {MAX_LIMIT}")
-
-
-def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> records.Page:
-    """A page of the first `limit` rows, with a cursor if there are more."""
-    shown, more = rows[:limit], len(rows) > limit
-    return records.Page(
-        comments=tuple(shown),
-        replies=_replies(listing, shown, rows[limit:]),
-        cursor=_sealed(shown[-1], listing, secret) if more else None,
-        total=_count(_Listing(listing.name)),
-    )
-
-
-def _rows(
-    listing: _Listing, limit: int | None, *, after: tuple[object, ...] | None = None
-) -> list[records.Comment]:
-    """The rows of a listing strictly after a position.
-
-    Two orders need two ranges (Datastore has no row comparison): the rest of the same moment,
-    then everything beyond it.
-    """
-    if listing.order is Order.THREAD:
-        low = listing.low if after is None else str(after[0])
-        start = (("sort_hash", ">=" if after is None else ">", low),)
-        rows = _fetch(listing, (*start, ("sort_hash", "<", listing.high)), limit)
-        return list(records.visible(rows))
-    beyond = ">" if listing.order is Order.OLDEST else "<"
-    if after is None:
-        return list(records.visible(_fetch(listing, (), limit)))
-    moment, sort_hash = after
-    same = (("created", "=", moment), ("sort_hash", beyond, sort_hash))
-    rows = list(records.visible(_fetch(listing, same, limit)))
-    left = None if limit is None else limit - len(rows)
-    if left != 0:
-        rows += records.visible(_fetch(listing, (("created", beyond, moment),), left))
-    return rows
-
-
-def _fetch(
-    listing: _Listing, where: tuple[tuple[str, str, object], ...], limit: int | None
-) -> list[records.Comment]:
-    equal = {name for name, operator, _ in where if operator == "="}
-    order = tuple(name for name in _BY[listing.order] if name.lstrip("-") not in equal)
-    query = datastore.Query("Comment", where=(*_base(listing), *where), order=order, limit=limit)
-    return [models.comment_from_message(entity) for entity in datastore.fetch(query)]
-
-
-def _base(listing: _Listing) -> tuple[tuple[str, str, object], ...]:
-    base: tuple[tuple[str, str, object], ...] = (
-        ("thread", "=", models.thread_key_name(listing.name)),
-        ("listed", "=", True),
-    )
-    return base if listing.level is None else (*base, ("level", "=", listing.level))
-
-
-def _count(listing: _Listing) -> int:
-    where = (
-        *_base(listing),
-        ("sort_hash", ">=", listing.low),
-        ("sort_hash", "<", listing.high),
-    )
-    return datastore.count(datastore.Query("Comment", where=where, order=("sort_hash",)))
-
-
-def _replies(
-    listing: _Listing, shown: list[records.Comment], beyond: list[records.Comment]
-) -> tuple[int, ...]:
-    """How many listed comments stand below each one shown.
-
-    A page in reading order holds whole subtrees except those that its end cuts: the last
-    comment's and its ancestors'. Only those are counted in the store.
-    """
-    if listing.order is Order.THREAD and listing.level is None:
-        cut = beyond[0].sort_hash if beyond else ""
-        within = _within(shown)
-        return tuple(
-            _below(listing.name, row) if cut.startswith(row.sort_hash) else within[row.id]
-            for row in shown
-        )
-    return tuple(_below(listing.name, row) if row.child_count else 0 for row in shown)
-
-
-def _within(rows: list[records.Comment]) -> dict[str, int]:
-    """Sizes of the subtrees in a run of reading order, by one walk with a stack of open ones."""
-    sizes: dict[str, int] = {}
-    open_: list[records.Comment] = []
-    for row in rows:
-        while open_ and not row.sort_hash.startswith(open_[-1].sort_hash):
-            open_.pop()
-        for above in open_:
-            sizes[above.id] += 1
-        sizes[row.id] = 0
-        open_.append(row)
-    return sizes
-
-
-def _below(name: records.ThreadName, row: records.Comment) -> int:
-    low, high = sorthash.subtree_range(row.sort_hash)
-    # The range starts with the row itself, which does not stand below itself.
-    return _count(_Listing(name, low=low, high=high)) - 1
-
-
-def _listed(comment_id: str) -> records.Comment:
-    row = datastore.get(models.comment_key(comment_id)) if comment_id else None
-    if row is None or not row.listed:
-        raise errors.NotFound("comment", comment_id)
-    return models.comment_record(row)
-
-
-def _listed_in(name: records.ThreadName, comment_id: str) -> records.Comment:
-    row = _listed(comment_id)
-    if (row.site, row.thread) != (name.site, name.id):
-        raise errors.NotFound("comment", comment_id)
-    return row
-
-
-def _scheme_of(name: records.ThreadName) -> sorthash.Scheme:
-    site = datastore.get(models.site_key(name.site))
-    if site is None:
-        raise errors.NotFound("site", name.site)
-    return sorthash.Scheme(site.digits, site.width)
-
-
-def _sealer(listing: _Listing, secret: str) -> URLSafeSerializer:
-    return URLSafeSerializer(secret, salt=f"cursor\0{listing.label}")
-
-
-def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
-    position = [row.sort_hash]
-    if listing.order is not Order.THREAD:
-        position = [row.created.isoformat(), row.sort_hash]
-    return str(_sealer(listing, secret).dumps(position))
-
-
-def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[object, ...]:
     try:
-        position = _sealer(listing, secret).loads(cursor)
-    except (BadSignature, UnicodeError) as error:
-        raise errors.BadCursor from error
-    if listing.order is Order.THREAD:
-        return (position[0],)
-    return datetime.fromisoformat(position[0]).astimezone(UTC), position[1]
+        return materialized.using(name, answer)
+    except materialized.NotMaterialized:
+        return public.page(floor.around(name, comment_id, limit=asked.limit, secret=asked.secret))
+
+
+def _whole(name: records.ThreadName, asked: Asked) -> public.Page:
+    try:
+        return materialized.using(name, _Run(name, asked).page)
+    except materialized.NotMaterialized:
+        found = floor.page(
+            name,
+            order=floor.Order.THREAD,
+            parent=None,
+            limit=asked.limit,
+            cursor=asked.cursor,
+            secret=asked.secret,
+        )
+        return public.page(found)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Run:
+    """A page in reading order: from `start` on, or below the comment at hash `above`."""
+
+    name: records.ThreadName
+    asked: Asked
+    parent: str = ""
+    above: str = ""
+    start: str = ""
+
+    def page(self, view: views.View) -> public.Page:
+        """Cut the page from a view."""
+        low, high = self.start, sorthash.ABOVE
+        if self.above:
+            low, high = _past(self.above), sorthash.subtree_range(self.above)[1]
+        label = cursors.label(models.thread_key_name(self.name), Order.THREAD, self.parent)
+        asked = self.asked
+        if asked.cursor is not None:
+            low = max(low, _past(cursors.unseal(asked.cursor, label, asked.secret)[0]))
+        rows = list(itertools.islice(view.rows(low, high, limit=asked.limit + 1), asked.limit + 1))
+        return _cut(view, rows, asked, label)
+
+
+def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked) -> public.Page:
+    """A page of discussions, newest first."""
+    label = cursors.label(models.thread_key_name(name), Order.RECENT, "")
+    after = "" if asked.cursor is None else cursors.unseal(asked.cursor, label, asked.secret)[0]
+
+    def answer(view: views.View) -> public.Page:
+        found = _newest_first(scheme, view, after, asked.limit + 1)
+        return _cut(view, list(itertools.islice(found, asked.limit + 1)), asked, label)
+
+    try:
+        return materialized.using(name, answer)
+    except materialized.NotMaterialized:
+        return answer(materialized.from_rows(floor.thread(name)))
+
+
+def _newest_first(
+    scheme: sorthash.Scheme, view: views.View, after: str, limit: int
+) -> Iterator[buckets.Entry]:
+    """Yield the rows behind a hash: the rest of its discussion, then the older ones."""
+    open_root = buckets.root_of(scheme, after)
+    if after:
+        yield from view.rows(_past(after), sorthash.subtree_range(open_root)[1], limit=limit)
+    for root in reversed(view.roots(scheme)):
+        if not after or root < open_root:
+            yield from view.rows(*sorthash.subtree_range(root), limit=limit)
+
+
+def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: str) -> public.Page:
+    """A page of the first rows, with a cursor if there are more."""
+    shown = rows[: asked.limit]
+    has_more = len(rows) > asked.limit
+    return public.Page(
+        comments=tuple(row.json for row in shown),
+        replies=tuple(view.below(row.sort_hash) for row in shown),
+        cursor=cursors.seal([shown[-1].sort_hash], label, asked.secret) if has_more else None,
+        total=view.total,
+    )
+
+
+def _past(sort_hash: str) -> str:
+    """The first string behind a hash."""
+    return sort_hash + "\0"

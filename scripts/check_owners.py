@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OWNERS = {"Comment": "tree", "Vote": "votes"}
+OWNERS = {"Comment": "tree", "Vote": "votes", "Bucket": "folding", "BucketDirectory": "folding"}
 DOOR = "datastore"
 WRITES = {
     "put", "put_async", "put_multi", "put_multi_async",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from comments import config, datastore, posting, reading, records, tree
+from comments import config, datastore, floor, posting, records, tree
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")
@@ -65,7 +65,7 @@ def texts(rows: Any) -> list[str]:
 
 def listed(site: records.Site, thread: str = "page") -> list[str]:
     """What a reader of the whole thread sees."""
-    return texts(reading.thread(name_of(site, thread)))
+    return texts(floor.thread(name_of(site, thread)))
 
 
 def walk(rows: Any) -> list[str]:

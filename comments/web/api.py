@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import flask
 import msgspec
 
-from comments import errors, posting, reading, records, sites, threadids
+from comments import errors, floor, posting, public, reading, records, sites, sorthash, threadids
 from comments.web import (
     answers,
     bodies,
@@ -52,8 +52,7 @@ def list_comments(site_id: str) -> flask.Response:
     """A page of a thread."""
     site = sites.get(site_id)
     thread, query = queries.read_thread(shapes.ListQuery, site)
-    listing = _listing(records.ThreadName(site.id, thread), query)
-    return answers.cacheable(msgspec.json.encode(shapes.page(listing)))
+    return answers.cacheable(_listing(site, thread, query).json())
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
@@ -85,8 +84,8 @@ def show_comment(comment_id: str) -> flask.Response:
     Its tag is its revision, for If-Match. Never 304 by it: those above change without it.
     """
     queries.read(shapes.NoQuery)
-    comment, ancestors = reading.comment(comment_id)
-    shown = shapes.OneComment(shapes.comment(comment), [shapes.comment(row) for row in ancestors])
+    comment, ancestors = floor.comment(comment_id)
+    shown = shapes.OneComment(public.comment(comment), [public.comment(row) for row in ancestors])
     return _at_revision(answers.fresh(shown), comment)
 
 
@@ -103,7 +102,7 @@ def edit_comment(comment_id: str) -> flask.Response:
         settings=context.settings(),
         now=datetime.now(UTC),
     )
-    return _at_revision(answers.fresh(shapes.ChangedComment(shapes.comment(comment))), comment)
+    return _at_revision(answers.fresh(shapes.ChangedComment(public.comment(comment))), comment)
 
 
 @blueprint.delete("/comments/<comment:comment_id>")
@@ -114,20 +113,15 @@ def retract_comment(comment_id: str) -> flask.Response:
     comment = posting.retract(
         comment_id, author_id=guest.id, revision=revision, now=datetime.now(UTC)
     )
-    return _at_revision(answers.fresh(shapes.ChangedComment(shapes.comment(comment))), comment)
+    return _at_revision(answers.fresh(shapes.ChangedComment(public.comment(comment))), comment)
 
 
 @blueprint.get("/comments/<comment:comment_id>/replies")
 def list_replies(comment_id: str) -> flask.Response:
     """A page of everything below a comment."""
     query = queries.read(shapes.RepliesQuery)
-    listing = reading.replies(
-        comment_id,
-        limit=query.limit,
-        cursor=query.cursor or None,
-        secret=context.settings().secret,
-    )
-    return answers.cacheable(msgspec.json.encode(shapes.page(listing)))
+    asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
+    return answers.cacheable(reading.replies(comment_id, asked).json())
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
@@ -143,21 +137,18 @@ def count_comments(site_id: str) -> flask.Response:
     """How many comments readers see in each of many threads."""
     queries.read(shapes.NoQuery)
     threads = [_canonical(raw) for raw in bodies.read(shapes.ThreadList).threads]
-    return answers.fresh(shapes.Counts(reading.totals(site_id, threads)))
+    return answers.fresh(shapes.Counts(floor.totals(site_id, threads)))
 
 
-def _listing(name: records.ThreadName, query: shapes.ListQuery) -> records.Page:
-    secret = context.settings().secret
+def _listing(site: records.Site, thread: str, query: shapes.ListQuery) -> public.Page:
+    scheme = sorthash.Scheme(site.digits, site.width)
+    name = records.ThreadName(site.id, thread)
+    asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
     if query.around:
         _refuse_beside_around(query)
-        return reading.around(name, query.around, limit=query.limit, secret=secret)
+        return reading.around(scheme, name, query.around, asked)
     return reading.page(
-        name,
-        order=reading.Order(query.order),
-        parent=query.parent or None,
-        limit=query.limit,
-        cursor=query.cursor or None,
-        secret=secret,
+        scheme, name, asked, order=reading.Order(query.order), parent=query.parent or None
     )
 
 
@@ -176,7 +167,7 @@ def _posted(posted: posting.Posted, now: datetime) -> flask.Response:
     comment, settings = posted.comment, context.settings()
     guest = session.Guest(comment.site, comment.author.id)
     shown = shapes.PostedComment(
-        comment=shapes.comment(comment, 0 if posted.created else msgspec.UNSET),
+        comment=public.comment(comment, 0 if posted.created else msgspec.UNSET),
         token=session.sign(guest, secret=settings.secret),
         expires=session.expiry(now, settings.guest_term),
     )
@@ -220,14 +211,14 @@ def _site_of(comment_id: str) -> records.Site:
     try:
         return sites.get(_guest().site)
     except web_errors.Unauthenticated:
-        comment, _ = reading.comment(comment_id)
+        comment, _ = floor.comment(comment_id)
         return sites.get(comment.site)
 
 
 def _site_asked_about(path: dict[str, str]) -> records.Site | None:
     try:
         if "comment_id" in path:
-            return sites.get(reading.comment(path["comment_id"])[0].site)
+            return sites.get(floor.comment(path["comment_id"])[0].site)
         return sites.get(path["site_id"]) if "site_id" in path else None
     except errors.NotFound:
         return None

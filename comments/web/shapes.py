@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from comments import records
+from comments import public
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -24,17 +24,11 @@ Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 
 
-class Shown(enum.StrEnum):
-    """What readers learn of a comment's state."""
-
-    APPROVED = "approved"
-    REMOVED = "removed"
-
-
 class Order(enum.StrEnum):
     """The orders a listing can be asked for."""
 
     THREAD = "thread"
+    RECENT = "recent"
     OLDEST = "oldest"
     NEWEST = "newest"
 
@@ -88,39 +82,10 @@ class ThreadList(_Request, frozen=True):
     threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)]
 
 
-class Author(msgspec.Struct, frozen=True):
-    """What the public learns of who wrote a comment."""
-
-    name: str
-    website: str
-
-
-class Comment(msgspec.Struct, frozen=True):
-    """A comment as the public sees it. `html` is sanitised; `replies` counts all below it.
-
-    A removed comment keeps its place only: no text, no author. `replies` is absent where it was
-    not counted.
-    """
-
-    id: str
-    slug: str
-    parent: str | None
-    reply_to: str | None
-    level: int
-    html: str
-    author: Author | None
-    created: datetime
-    edited: datetime | None
-    score: int
-    status: Shown
-    revision: int
-    replies: int | msgspec.UnsetType = msgspec.UNSET
-
-
 class CommentPage(msgspec.Struct, frozen=True):
     """A run of a listing. `cursor` continues it; `total` counts the listed comments of it all."""
 
-    comments: list[Comment]
+    comments: list[public.Comment]
     cursor: str | None
     total: int
 
@@ -128,7 +93,7 @@ class CommentPage(msgspec.Struct, frozen=True):
 class PostedComment(msgspec.Struct, frozen=True):
     """A comment just posted, and the token with which its guest may change it until `expires`."""
 
-    comment: Comment
+    comment: public.Comment
     token: str
     expires: datetime
 
@@ -136,14 +101,14 @@ class PostedComment(msgspec.Struct, frozen=True):
 class OneComment(msgspec.Struct, frozen=True):
     """A comment, and those it stands below, root first."""
 
-    comment: Comment
-    ancestors: list[Comment]
+    comment: public.Comment
+    ancestors: list[public.Comment]
 
 
 class ChangedComment(msgspec.Struct, frozen=True):
     """A comment after a change."""
 
-    comment: Comment
+    comment: public.Comment
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -166,33 +131,3 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str
     detail: str
     field: str = ""
-
-
-def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
-    """A comment as the public may see it: of a tombstone, its place and nothing of its content."""
-    gone = record.is_tombstone
-    return Comment(
-        id=record.id,
-        slug=record.slug,
-        parent=record.parent,
-        reply_to=record.reply_to,
-        level=record.level,
-        html="" if gone else record.html,
-        author=None if gone else Author(record.author.name, record.author.website),
-        created=record.created,
-        edited=record.edited if record.edited and not gone else None,
-        score=0 if gone else record.score,
-        status=Shown.REMOVED if gone else Shown.APPROVED,
-        revision=record.revision,
-        replies=replies,
-    )
-
-
-def page(listing: records.Page) -> CommentPage:
-    """A run of a listing as the public may see it."""
-    pairs = zip(listing.comments, listing.replies, strict=True)
-    return CommentPage(
-        comments=[comment(record, replies) for record, replies in pairs],
-        cursor=listing.cursor,
-        total=listing.total,
-    )

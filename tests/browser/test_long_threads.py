@@ -7,7 +7,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import datastore, reading, records, repair
+from comments import datastore, floor, records, repair
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.browser
@@ -24,7 +24,7 @@ def shown(page: playwright.Page) -> list[str]:
 
 def stored(store: datastore.Store) -> list[str]:
     with store.context():
-        return [row.id for row in reading.thread(records.ThreadName("demo", "demo"))]
+        return [row.id for row in floor.thread(records.ThreadName("demo", "demo"))]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_the_longest_thread_of_a_real_import_is_shown_whole(
     )
     assert imported.exit_code == 0, imported.output
     with open_store.context():
-        threads = {name.id: reading.thread(name) for name in repair.threads("demo")}
+        threads = {name.id: floor.thread(name) for name in repair.threads("demo")}
     longest = max(threads, key=lambda thread: len(threads[thread]))
     wanted = [row.id for row in threads[longest]]
     assert len(wanted) > 300

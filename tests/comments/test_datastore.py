@@ -10,7 +10,7 @@ import grpc
 import pytest
 from google.cloud import ndb
 
-from comments import datastore, errors, models, posting, reading, records, sites
+from comments import datastore, errors, floor, models, posting, records, sites
 from emulator import errors as engine_errors
 from emulator import inprocess
 from tests import trees
@@ -79,7 +79,7 @@ def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
     parent = trees.post(site, "parent")
     faults.plan[method, faults.calls[method] + 1] = (when, status)
     trees.post(site, "reply", parent.id)
-    rows = reading.thread(trees.name_of(site))
+    rows = floor.thread(trees.name_of(site))
     assert trees.texts(rows) == ["parent", "reply"]
     assert rows[0].child_count == 1
 
@@ -298,5 +298,5 @@ def test_a_commit_that_stored_nothing_leaves_nothing(
 
     with pytest.raises(errors.Conflict):
         datastore.transaction(body)
-    assert reading.thread(trees.name_of(site))[0].child_count == 0
+    assert floor.thread(trees.name_of(site))[0].child_count == 0
     assert parent.child_count == 0

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from benchmarks import shapes
-from comments import datastore, models, reading, records, repair
+from comments import datastore, floor, models, records, repair
 from tests import trees
 
 pytestmark = pytest.mark.slow
@@ -46,20 +46,20 @@ def test_a_chain_of_10000_answers_stays_within_the_levels(site: records.Site) ->
     name = trees.name_of(site)
     chain: shapes.Shape = [None, *range(9_999)]
     ids = _fill(name, chain)
-    rows = reading.thread(name)
+    rows = floor.thread(name)
     assert [row.id for row in rows] == ids
     assert max(row.level for row in rows) == SCHEME.levels - 1
     assert [row.reply_to for row in rows] == [None, *ids[:-1]]
     assert repair.find_problems(SCHEME, name) == []
-    page = reading.around(name, ids[7_000], limit=50, secret="x" * 20)
+    page = floor.around(name, ids[7_000], limit=50, secret="x" * 20)
     assert ids[7_000] in {row.id for row in page.comments}
-    assert len(reading.comment(ids[-1])[1]) == SCHEME.levels - 1
+    assert len(floor.comment(ids[-1])[1]) == SCHEME.levels - 1
 
 
 def test_a_long_thread_reads_as_a_walk_over_its_links(site: records.Site) -> None:
     name = trees.name_of(site)
     _fill(name, shapes.repeated(shapes.grown(1_000), 3_000))
-    rows = reading.thread(name)
+    rows = floor.thread(name)
     assert len(rows) == 3_000
     assert [row.id for row in rows] == trees.walk(rows)
     assert repair.find_problems(SCHEME, name) == []

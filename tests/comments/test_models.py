@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import datastore, models, reading, records
+from comments import datastore, floor, models, records
 from tests import trees
 
 
@@ -56,7 +56,7 @@ def test_both_ways_of_reading_a_row_give_one_record(
     )
     for row in (root, reply):
         by_key = models.comment_record(datastore.get(models.comment_key(row.id)))
-        by_query = next(r for r in reading.thread(trees.name_of(site)) if r.id == row.id)
+        by_query = next(r for r in floor.thread(trees.name_of(site)) if r.id == row.id)
         assert by_key == by_query
     assert by_key == reply
 
@@ -64,12 +64,12 @@ def test_both_ways_of_reading_a_row_give_one_record(
 def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
     indexed = {
         "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
-        "unfolded", "created",
+        "unfolded", "created", "revision",
     }  # fmt: skip
     stored = {
         "site", "thread_id", "number", "child_count", "reply_to", "author_name",
-        "author_website", "author_email", "body", "html", "renderer", "revision", "edited",
-        "score", "up", "down", "fingerprint", "source",
+        "author_website", "author_email", "body", "html", "renderer", "edited",
+        "score", "up", "down", "fingerprint", "source", "shelved", "rewrites",
     }  # fmt: skip
     properties = models.Comment._properties
     assert {name for name, kept in properties.items() if kept._indexed} == indexed

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, errors, models, posting, reading, records
+from comments import datastore, errors, floor, models, posting, records
 from tests import trees
 
 KEY = "0123456789abcdef"
@@ -137,7 +137,7 @@ def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
     posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
     with pytest.raises((errors.NotFound, errors.Forbidden)):
         _edit(row, "back again")
-    assert reading.thread(trees.name_of(site)) == ()
+    assert floor.thread(trees.name_of(site)) == ()
 
 
 def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Site) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from comments import datastore, errors, models, posting, reading, records, repair, sites
+from comments import datastore, errors, floor, models, posting, records, repair, sites
 from emulator import inprocess
 from tests import trees
 from tests.conftest import ROOT
@@ -23,7 +23,7 @@ WRITER = """
 import sys, json, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from comments import datastore, records
+from comments import datastore, floor, records
 from emulator import inprocess
 from tests import trees
 
@@ -87,7 +87,7 @@ def test_64_threads_of_two_processes_post_to_one_parent(
         name = trees.name_of(site)
         assert repair.find_problems(trees.SETTINGS.scheme, name) == []
         thread = datastore.get(models.thread_key(name))
-        counter = reading.thread(name)[0].child_count if parent else thread.child_count
+        counter = floor.thread(name)[0].child_count if parent else thread.child_count
         assert counter == 64
         assert sorted(row[2] for row in rows) == list(range(1, 65) if parent else range(64))
 
@@ -111,7 +111,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
     with open_store.context():
         name = trees.name_of(site)
         assert repair.find_problems(trees.SETTINGS.scheme, name) == []
-        assert acknowledged <= {row.id for row in reading.thread(name)}
+        assert acknowledged <= {row.id for row in floor.thread(name)}
 
 
 def test_retracting_the_last_two_replies_at_once_unlists_the_tombstone(
@@ -201,9 +201,9 @@ def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
     seen: list[records.Comment] = []
     cursor = None
     while True:
-        page = reading.page(
+        page = floor.page(
             trees.name_of(site),
-            order=reading.Order.THREAD,
+            order=floor.Order.THREAD,
             parent=None,
             limit=7,
             cursor=cursor,

@@ -1,209 +1,158 @@
-"""Claims about listings: pages join without a seam, counts are exact, cursors are bound."""
+"""Claims about listings: folded or not, every page is the floor's, and costs what it shows."""
 
 from collections.abc import Callable
 
 import pytest
 
-from comments import datastore, errors, posting, reading, records
-from comments.reading import Order
+from comments import datastore, errors, floor, folding, materialized, public, reading, records
+from emulator import inprocess, testing
 from tests import trees
 
 SECRET = trees.SETTINGS.secret
+SCHEME = trees.SETTINGS.scheme
 TREE = {
-    "1": {"1.1": {"1.1.1": {}, "1.1.2": {}}, "1.2": {}},
-    "2": {"2.1": {"2.1.1": {"2.1.1.1": {}}}},
-    "3": {},
+    f"{root}": {f"{root}.{n}": {f"{root}.{n}.1": {}} for n in range(1, 4)} for root in range(1, 6)
 }
-ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "2.1.1", "2.1.1.1", "3"]
-BELOW = {"1": 4, "1.1": 2, "2": 3, "2.1": 2, "2.1.1": 1}
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
-    """Every test here runs inside the store."""
+def _entered(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs inside the store, with buckets small enough for a short thread."""
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
 
 
-@pytest.fixture
-def grown(site: records.Site) -> dict[str, records.Comment]:
-    return trees.grow(site, TREE)
-
-
-def test_a_thread_nobody_wrote_in_is_an_empty_page(site: records.Site) -> None:
-    page = _page(site)
-    assert (page.comments, page.cursor, page.total) == ((), None, 0)
-
-
-@pytest.mark.parametrize("limit", range(1, 12))
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [
-        (Order.THREAD, ORDER),
-        (Order.OLDEST, ORDER),  # the tree was posted in reading order
-        (Order.NEWEST, ORDER[::-1]),
-    ],
-)
-def test_pages_of_any_size_join_to_the_whole(
-    site: records.Site,
-    grown: dict[str, records.Comment],
-    limit: int,
-    order: Order,
-    expected: list[str],
-) -> None:
-    pages = _pages(lambda cursor: _page(site, order=order, limit=limit, cursor=cursor))
-    assert [text for page in pages for text in trees.texts(page.comments)] == expected
-    assert all(len(page.comments) == limit for page in pages[:-1])
-    counts = [n for page in pages for n in page.replies]
-    assert counts == [BELOW.get(text, 0) for text in expected]
-    assert {page.total for page in pages} == {len(ORDER)}
-
-
-def test_comments_of_one_moment_are_paged_by_hash(site: records.Site) -> None:
-    for text in "abcdef":
-        trees.post(site, text)
-    for order, expected in ((Order.OLDEST, "abcdef"), (Order.NEWEST, "fedcba")):
-        pages = _pages(lambda cursor, order=order: _page(site, order=order, limit=2, cursor=cursor))
-        assert [t for page in pages for t in trees.texts(page.comments)] == list(expected)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 5])
-def test_one_level_is_paged_by_parent(
-    site: records.Site, grown: dict[str, records.Comment], limit: int
-) -> None:
-    def read(parent: str) -> list[str]:
-        pages = _pages(lambda cursor: _page(site, parent=parent, limit=limit, cursor=cursor))
-        counts = [n for page in pages for n in page.replies]
-        found = [text for page in pages for text in trees.texts(page.comments)]
-        assert counts == [BELOW.get(text, 0) for text in found]
-        return found
-
-    assert read(reading.ROOTS) == ["1", "2", "3"]
-    assert read(grown["1"].id) == ["1.1", "1.2"]
-    assert read(grown["3"].id) == []
-
-
-@pytest.mark.parametrize("limit", [1, 3, 200])
-def test_replies_are_everything_below_one_comment(
-    site: records.Site, grown: dict[str, records.Comment], limit: int
-) -> None:
-    def read(cursor: str | None) -> records.Page:
-        return reading.replies(grown["1"].id, limit=limit, cursor=cursor, secret=SECRET)
-
-    found = [text for page in _pages(read) for text in trees.texts(page.comments)]
-    assert found == ["1.1", "1.1.1", "1.1.2", "1.2"]
-
-
-def test_a_comment_comes_with_its_ancestors(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    row, above = reading.comment(grown["2.1.1.1"].id)
-    assert row.body == "2.1.1.1"
-    assert trees.texts(above) == ["2", "2.1", "2.1.1"]
-
-
-@pytest.mark.parametrize("limit", range(1, 12))
-@pytest.mark.parametrize("text", ORDER)
-def test_the_page_around_a_comment_holds_it_and_continues(
-    site: records.Site, grown: dict[str, records.Comment], limit: int, text: str
-) -> None:
+@pytest.fixture(params=["never folded", "folded", "folded and cleared", "changed since"])
+def grown(request: pytest.FixtureRequest, site: records.Site) -> records.ThreadName:
+    """A thread of 35 comments in each state that a thread can be in."""
+    rows = trees.grow(site, TREE)
     name = trees.name_of(site)
-    page = reading.around(name, grown[text].id, limit=limit, secret=SECRET)
-    shown = trees.texts(page.comments)
-    assert text in shown
-    start = ORDER.index(shown[0])
-    assert shown == ORDER[start : start + limit]
-    if page.cursor:
-        rest = _pages(lambda cursor: _page(site, limit=3, cursor=cursor or page.cursor))
-        assert [t for p in rest for t in trees.texts(p.comments)] == ORDER[start + limit :]
+    if request.param == "never folded":
+        return name
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    if request.param != "folded":
+        folding.clear(folded)
+    if request.param == "changed since":
+        trees.post(site, "new root")
+        trees.post(site, "new reply", rows["2.1"].id)
+    return name
 
 
-def test_what_comes_and_goes_while_paging_moves_nothing_else(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    first = _page(site, limit=4)
-    trees.post(site, "1.0 late", grown["1.1"].id)
-    gone = grown["1.1.2"]
-    posting.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
-    rest = _pages(lambda cursor: _page(site, limit=3, cursor=cursor or first.cursor))
-    shown = [*trees.texts(first.comments), *(t for p in rest for t in trees.texts(p.comments))]
-    assert shown == ["1", "1.1", "1.1.1", "1.1.2", "1.0 late", *ORDER[4:]]
-
-
-@pytest.mark.parametrize("limit", [0, -1, 201, 10**9])
-def test_a_limit_out_of_range_is_refused(site: records.Site, limit: int) -> None:
-    with pytest.raises(errors.BadInput, match="limit"):
-        _page(site, limit=limit)
-    with pytest.raises(errors.BadInput, match="limit"):
-        reading.around(trees.name_of(site), "a" * 26, limit=limit, secret=SECRET)
-
-
-def test_a_cursor_of_another_listing_is_refused(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    cursor = _page(site, limit=1).cursor
-    assert cursor
-    for damaged in ("", "x", cursor[:-1], "WyJBQiJd." + cursor.split(".")[1], "é", "\x00"):
-        with pytest.raises(errors.BadCursor):
-            _page(site, limit=1, cursor=damaged)
-    with pytest.raises(errors.BadCursor):
-        _page(site, limit=1, cursor=cursor, order=Order.NEWEST)
-    with pytest.raises(errors.BadCursor):
-        _page(site, limit=1, cursor=cursor, parent=reading.ROOTS)
-    with pytest.raises(errors.BadCursor):
-        _page(site, limit=1, cursor=cursor, thread="other")
-    with pytest.raises(errors.BadCursor):
-        reading.replies(grown["1"].id, limit=1, cursor=cursor, secret=SECRET)
-
-
-def test_a_parent_of_another_thread_is_not_found(site: records.Site) -> None:
-    foreign = trees.post(site, "elsewhere", thread="other")
-    with pytest.raises(errors.NotFound):
-        _page(site, parent=foreign.id)
-    with pytest.raises(errors.NotFound):
-        reading.around(trees.name_of(site), foreign.id, limit=5, secret=SECRET)
-
-
-def test_a_parent_goes_with_the_order_of_the_discussion_only(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    with pytest.raises(errors.BadInput, match="parent"):
-        _page(site, parent=grown["1"].id, order=Order.NEWEST)
-
-
-def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
-    row = trees.post(site, "gone")
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-    for ask in (
-        lambda: reading.comment(row.id),
-        lambda: reading.replies(row.id, limit=1, cursor=None, secret=SECRET),
-        lambda: reading.comment(""),
-    ):
-        with pytest.raises(errors.NotFound):
-            ask()
-
-
-def test_totals_count_what_readers_see(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    posting.retract(grown["3"].id, author_id="g:3", revision=None, now=trees.START)
-    assert reading.totals(site.id, ["page", "nobody was here"]) == [len(ORDER) - 1, 0]
-
-
-def test_threads_of_one_site_do_not_mix(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    trees.post(site, "elsewhere", thread="page2")
-    assert trees.listed(site) == ORDER
-    assert trees.listed(site, "page2") == ["elsewhere"]
-
-
-def _page(site: records.Site, *, thread: str = "page", **asked: object) -> records.Page:
-    values = {"order": Order.THREAD, "parent": None, "limit": 50, "cursor": None, "secret": SECRET}
-    return reading.page(trees.name_of(site, thread), **{**values, **asked})
-
-
-def _pages(read: Callable[[str | None], records.Page]) -> list[records.Page]:
+def _pages(read: Callable[[str | None], public.Page]) -> list[public.Page]:
     pages = [read(None)]
-    while pages[-1].cursor:
-        assert len(pages) < 100, "paging does not end"
+    while pages[-1].cursor is not None:
         pages.append(read(pages[-1].cursor))
     return pages
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 50])
+@pytest.mark.parametrize("order", list(floor.Order))
+def test_every_page_is_the_floors(
+    grown: records.ThreadName, order: floor.Order, limit: int
+) -> None:
+    cursor = None
+    while True:
+        asked = reading.Asked(limit, cursor, SECRET)
+        found = reading.page(SCHEME, grown, asked, order=reading.Order(order))
+        expected = floor.page(
+            grown, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
+        )
+        assert found == public.page(expected)
+        cursor = found.cursor
+        if cursor is None:
+            break
+
+
+@pytest.mark.parametrize("limit", [1, 4, 50])
+def test_recent_discussions_come_first_and_whole(grown: records.ThreadName, limit: int) -> None:
+    pages = _pages(
+        lambda cursor: reading.page(
+            SCHEME, grown, reading.Asked(limit, cursor, SECRET), order=reading.Order.RECENT
+        )
+    )
+    rows = floor.thread(grown)
+    roots = [row.sort_hash for row in rows if row.level == 0]
+    expected = [
+        public.fragment(row)
+        for root in reversed(roots)
+        for row in rows
+        if row.sort_hash.startswith(root)
+    ]
+    assert [each for page in pages for each in page.comments] == expected
+
+
+def test_replies_and_surroundings_are_the_floors(grown: records.ThreadName) -> None:
+    for row in floor.thread(grown):
+        for limit in (2, 50):
+            asked = reading.Asked(limit, None, SECRET)
+            below = floor.replies(row.id, limit=limit, cursor=None, secret=SECRET)
+            assert reading.replies(row.id, asked) == public.page(below)
+            near = floor.around(grown, row.id, limit=limit, secret=SECRET)
+            assert reading.around(SCHEME, grown, row.id, asked) == public.page(near)
+
+
+def test_a_cursor_of_another_order_is_refused(grown: records.ThreadName) -> None:
+    first = reading.page(SCHEME, grown, reading.Asked(2, None, SECRET))
+    with pytest.raises(errors.BadCursor):
+        reading.page(
+            SCHEME,
+            grown,
+            reading.Asked(2, first.cursor, SECRET),
+            order=reading.Order.RECENT,
+        )
+
+
+class TestCost:
+    """What a page costs is counted by the engine's meter, as the service would bill it."""
+
+    @pytest.fixture
+    def name(self, site: records.Site, monkeypatch: pytest.MonkeyPatch) -> records.ThreadName:
+        monkeypatch.setattr(folding, "BUCKET_ROWS", 60)
+        name = trees.name_of(site)
+        for number in range(150):
+            trees.post(site, f"c{number}")
+        folded = folding.fold(SCHEME, name)
+        assert folded is not None
+        folding.clear(folded)
+        return name
+
+    def first_page(self, name: records.ThreadName) -> public.Page:
+        return reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
+
+    def forget(self) -> None:
+        """Be a process that has just started."""
+        kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+        kept.cache = materialized.Holdings().cache
+
+    def test_a_settled_first_page_costs_two_reads_cold_and_nothing_warm(
+        self, name: records.ThreadName, engine: inprocess.Engine
+    ) -> None:
+        self.forget()
+        with testing.meter(engine) as cost:
+            self.first_page(name)
+        assert (cost.reads, cost.writes) == (2, 0)
+        with testing.meter(engine) as cost:
+            self.first_page(name)
+        assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
+
+    def test_a_change_costs_its_probe_and_its_row_once(
+        self, name: records.ThreadName, engine: inprocess.Engine, site: records.Site
+    ) -> None:
+        self.first_page(name)
+        trees.post(site, "new")
+        with testing.meter(engine) as cost:
+            self.first_page(name)
+        assert cost.reads == 2
+        with testing.meter(engine) as cost:
+            self.first_page(name)
+        assert cost.reads == 1
+
+    def test_the_whole_thread_costs_its_directory_and_buckets(
+        self, name: records.ThreadName, engine: inprocess.Engine
+    ) -> None:
+        self.forget()
+        with testing.meter(engine) as cost:
+            materialized.using(name, lambda view: list(view.rows()))
+        directory = materialized.load_directory(name)
+        assert cost.reads == 1 + len(directory.lines)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from comments import datastore, models, posting, reading, records, repair
+from comments import datastore, floor, models, posting, records, repair
 from tests import trees
 
 SCHEME = trees.SETTINGS.scheme
@@ -97,7 +97,7 @@ def test_comments_whose_parent_is_gone_become_roots(
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sorted(trees.listed(site)) == sorted(ORDER)
-    assert next(row for row in reading.thread(name) if row.body == "1.1").level == 0
+    assert next(row for row in floor.thread(name) if row.body == "1.1").level == 0
     trees.post(site, "4")
     assert trees.listed(site)[-1] == "4"
 
@@ -110,7 +110,7 @@ def test_links_that_run_in_a_circle_are_cut_at_the_oldest(
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sorted(trees.listed(site)) == sorted(ORDER)
-    assert next(row for row in reading.thread(name) if row.body == "1").level == 0
+    assert next(row for row in floor.thread(name) if row.body == "1").level == 0
 
 
 def test_every_hash_destroyed_is_every_hash_rebuilt(

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from comments import datastore, errors, models, reading, records, rendering, repair, sites, sorthash
+from comments import datastore, errors, floor, models, records, rendering, repair, sites, sorthash
 from comments.records import Status, ThreadState
 from comments.transfer import disqus, importing, planning, report, source, wordpress
 from emulator import inprocess
@@ -327,7 +327,7 @@ def test_an_import_stores_everything_in_order(garden: records.Site):
         assert source_ids([row for row in rows() if row.thread == ROSES.id], plan) == (
             ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
         )
-        listed = source_ids(list(reading.thread(ROSES)), plan)
+        listed = source_ids(list(floor.thread(ROSES)), plan)
     # 104 was retracted and stays for its reply; 106 is spam.
     assert listed == ["108", "101", "103", "104", "105", "102", "107", "109"]
     assert repair.find_problems(SCHEME, ROSES) == []
@@ -564,7 +564,7 @@ def test_a_real_export_is_stored_whole_and_in_order(
             assert ids == list(by_definition([items[each] for each in ids], levels))
             assert [row.id for row in found] == list(recursive_walk(found))
             listed = {row.id for row in found if row.listed}
-            assert [row.id for row in reading.thread(thread.name)] == [
+            assert [row.id for row in floor.thread(thread.name)] == [
                 row.id for row in found if row.id in listed
             ]
             assert repair.find_problems(scheme, thread.name) == []

@@ -12,9 +12,9 @@ from comments import (
     config,
     datastore,
     errors,
+    floor,
     models,
     posting,
-    reading,
     records,
     repair,
     sorthash,
@@ -54,7 +54,7 @@ def test_roots_are_numbered_from_zero_and_replies_from_one(site: records.Site) -
 
 def test_parents_carry_how_many_children_they_have(site: records.Site) -> None:
     trees.grow(site, trees.TREE)
-    rows = {row.body: row.child_count for row in reading.thread(trees.name_of(site))}
+    rows = {row.body: row.child_count for row in floor.thread(trees.name_of(site))}
     assert rows == {"1": 2, "1.1": 2, "1.1.1": 0, "1.1.2": 0, "1.2": 0, "2": 1, "2.1": 0, "3": 0}
     thread = datastore.get(models.thread_key(trees.name_of(site)))
     assert thread.child_count == 3
@@ -287,7 +287,7 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
         row = trees.post(site, str(step), parent and alive[parent].id, settings=settings)
         alive[str(step)] = row
     assert repair.find_problems(settings.scheme, name) == []
-    rows = reading.thread(name)
+    rows = floor.thread(name)
     everything = list(repair._stored(name).values())
     order = [id_ for id_ in trees.walk(everything) if id_ in {row.id for row in rows}]
     assert [row.id for row in rows] == order

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from comments import models, records
+from comments import models, public, records
 from comments.web import paths, shapes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -38,14 +38,14 @@ def row(status: records.Status) -> records.Comment:
 
 @pytest.mark.parametrize("status", [s for s in records.Status if s is not records.Status.APPROVED])
 def test_a_comment_that_is_not_approved_shows_its_place_only(status: records.Status) -> None:
-    shown = shapes.comment(row(status), 2)
+    shown = public.comment(row(status), 2)
     assert b"canary" not in msgspec.json.encode(shown)
     assert (shown.html, shown.author, shown.edited, shown.score) == ("", None, None, 0)
-    assert (shown.status, shown.replies) == (shapes.Shown.REMOVED, 2)
+    assert (shown.status, shown.replies) == (public.Shown.REMOVED, 2)
 
 
 def test_an_approved_comment_shows_what_is_public() -> None:
-    shown = msgspec.json.encode(shapes.comment(row(records.Status.APPROVED)))
+    shown = msgspec.json.encode(public.comment(row(records.Status.APPROVED)))
     assert b"<p>canary</p>" in shown
     assert b"2026-01-02T03:04:05.678901Z" in shown
     assert b"canary@x.example" not in shown

@@ -1,0 +1,237 @@
+"""The materialised thread: buckets, and the directory that names them (pure).
+
+Owns their stored forms and the arithmetic over them. A *bucket* is a run of the listed thread in
+reading order, each row as the bytes readers get; it is written once and never changed. The
+*directory* has a line for each bucket and a *tail*: rows that changed since, which stand beside the
+buckets until they are worth rewriting. Rows of the tail win over rows of buckets.
+
+    bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
+    directory  zlib(msgpack [lines, tail, clearing, dead, changed])
+    line       [key, first, last, count, heads, roots]
+    mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
+
+`heads` make subtree sizes exact without reading buckets: for each comment above the bucket's first
+row, how many rows of the bucket stand below it, as [length of its hash, rows]. They depend on the
+bucket alone, so a line changes only with its bucket. `roots` are the discussions that begin in the
+bucket, as [hash, place]. `held` says whether the buckets hold the row too, so sizes need not look.
+`clearing` are the rows that were taken in while their flag `unfolded` stands: [id, revision,
+listed]. `dead` are buckets of directories before this one, to be deleted.
+
+Stored bytes are for ever: golden tests hold these forms.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from comments import sorthash
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One listed row. `json` is its fragment (`public.fragment`)."""
+
+    sort_hash: str
+    id: str
+    revision: int
+    json: bytes
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One row that differs from the buckets. Without `json` readers no longer see it."""
+
+    sort_hash: str
+    id: str
+    revision: int
+    json: bytes
+    held: bool
+
+    @property
+    def entry(self) -> Entry:
+        """The row as it is listed."""
+        return Entry(self.sort_hash, self.id, self.revision, self.json)
+
+    @property
+    def weight(self) -> int:
+        """What the row adds to the number of rows in the buckets: -1, 0 or 1."""
+        return bool(self.json) - self.held
+
+
+class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the directory knows of one bucket."""
+
+    key: str
+    first: str
+    last: str
+    count: int
+    heads: tuple[tuple[int, int], ...]
+    roots: tuple[tuple[str, int], ...]
+
+
+class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A row that the directory holds at a revision while its flag still stands."""
+
+    id: str
+    revision: int
+    is_listed: bool
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True):
+    """What a directory says. `changed` is the newest change that it has taken in."""
+
+    lines: tuple[Line, ...] = ()
+    tail: tuple[Mark, ...] = ()
+    clearing: tuple[Clearing, ...] = ()
+    dead: tuple[str, ...] = ()
+    changed: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """A bucket that was read."""
+
+    entries: tuple[Entry, ...]
+
+    @functools.cached_property
+    def hashes(self) -> list[str]:
+        """The rows' hashes, in order."""
+        return [entry.sort_hash for entry in self.entries]
+
+    def count(self, low: str, high: str) -> int:
+        """How many rows lie in low <= hash < high."""
+        return bisect.bisect_left(self.hashes, high) - bisect.bisect_left(self.hashes, low)
+
+
+@dataclasses.dataclass(frozen=True)
+class Directory:
+    """A directory that was read, with what it adds up to. `version` is its attempt's token."""
+
+    version: str
+    content: Content = Content()  # noqa: RUF009 - a frozen value
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The buckets in reading order."""
+        return self.content.lines
+
+    @functools.cached_property
+    def firsts(self) -> list[str]:
+        """The first hash of each bucket."""
+        return [line.first for line in self.lines]
+
+    @functools.cached_property
+    def before(self) -> list[int]:
+        """How many rows of buckets come before each line, and at the end how many there are."""
+        return [0, *itertools.accumulate(line.count for line in self.lines)]
+
+    @functools.cached_property
+    def roots(self) -> dict[str, int]:
+        """The position of each discussion's first row among all rows of buckets, in order."""
+        return {
+            root: before + place
+            for line, before in zip(self.lines, self.before, strict=False)
+            for root, place in line.roots
+        }
+
+    @functools.cached_property
+    def _beyond(self) -> list[dict[str, int]]:
+        """For each line: the rows of all later buckets below each comment above the next line."""
+        beyond: list[dict[str, int]] = [{} for _ in self.lines]
+        for place in range(len(self.lines) - 2, -1, -1):
+            following = self.lines[place + 1]
+            for length, count in following.heads:
+                above = following.first[:length]
+                # Rows beyond the next bucket count if the next bucket ends below the same comment.
+                more = beyond[place + 1].get(above, 0) if following.last.startswith(above) else 0
+                beyond[place][above] = count + more
+        return beyond
+
+    def line_of(self, sort_hash: str) -> int:
+        """The place of the line in whose range a hash lies; -1 if there are no buckets."""
+        if not self.lines:
+            return -1
+        return max(0, bisect.bisect_right(self.firsts, sort_hash) - 1)
+
+    def below(self, sort_hash: str, bucket: Bucket | None) -> int:
+        """How many rows of buckets lie below a hash, itself left out.
+
+        `bucket` is that of `line_of`; None if there are no buckets.
+        """
+        if bucket is None:
+            return 0
+        low, high = sorthash.subtree_range(sort_hash)
+        within = bucket.count(low + "\0", high)
+        return within + self._beyond[self.line_of(sort_hash)].get(sort_hash, 0)
+
+    def position(self, sort_hash: str, bucket: Bucket | None) -> int:
+        """How many rows of buckets come before a hash. `bucket` is that of `line_of`."""
+        if bucket is None:
+            return 0
+        place = bisect.bisect_left(bucket.hashes, sort_hash)
+        return self.before[self.line_of(sort_hash)] + place
+
+
+def line(scheme: sorthash.Scheme, key: str, entries: Sequence[Entry], previous: str) -> Line:
+    """Describe a bucket. `previous` is the hash of the row before it, "" for none."""
+    first = entries[0].sort_hash
+    bucket = Bucket(tuple(entries))
+    heads = tuple(
+        (len(above), bucket.count(*sorthash.subtree_range(above)))
+        for above in sorthash.ancestors(scheme, first)
+    )
+    return Line(
+        key=key,
+        first=first,
+        last=entries[-1].sort_hash,
+        count=len(entries),
+        heads=heads,
+        roots=tuple(_roots(scheme, entries, previous)),
+    )
+
+
+def _roots(
+    scheme: sorthash.Scheme, entries: Iterable[Entry], previous: str
+) -> Iterator[tuple[str, int]]:
+    open_root = root_of(scheme, previous)
+    for place, entry in enumerate(entries):
+        # Most rows are replies: their root is open, and needs no parsing.
+        if open_root and entry.sort_hash.startswith(open_root):
+            continue
+        open_root = root_of(scheme, entry.sort_hash)
+        yield open_root, place
+
+
+def root_of(scheme: sorthash.Scheme, sort_hash: str) -> str:
+    """The hash of the discussion that a hash belongs to."""
+    return next(sorthash.segments(scheme, sort_hash), "")
+
+
+def encode_bucket(entries: Sequence[Entry]) -> bytes:
+    """Write a bucket."""
+    return zlib.compress(msgspec.msgpack.encode(entries))
+
+
+def decode_bucket(stored: bytes) -> Bucket:
+    """Read a bucket."""
+    return Bucket(_ENTRIES.decode(zlib.decompress(stored)))
+
+
+def encode_content(content: Content) -> bytes:
+    """Write what a directory says."""
+    return zlib.compress(msgspec.msgpack.encode(content))
+
+
+def decode_content(stored: bytes) -> Content:
+    """Read what a directory says."""
+    return _CONTENT.decode(zlib.decompress(stored))
+
+
+_ENTRIES = msgspec.msgpack.Decoder(tuple[Entry, ...])
+_CONTENT = msgspec.msgpack.Decoder(Content)

@@ -1,0 +1,288 @@
+"""Folding: taking changed rows into a thread's buckets, so that readers need not look at them.
+
+Owns Bucket and BucketDirectory, and the one place from which the flag `unfolded` is cleared (`tree`
+writes the rows). One folding of a thread, in steps that each leave it readable:
+
+1. **read** the directory, and by one query the rows whose flag stands;
+2. **write** new buckets under keys of this attempt, which nobody names yet;
+3. **switch** the directory to them, in a transaction that fails if somebody else switched since,
+   or if a bucket is gone that the new directory names;
+4. wait until no process can use a directory from before the switch (`GRACE`, by our own clock,
+   from the moment the switch was answered);
+5. **clear** the flag of each row that is still at the revision which was folded, and delete the
+   buckets that the directories before this one named.
+
+What must stay true: no step trusts another machine's clock; a bucket's key is never used twice;
+until step 5 a reader finds every folded row in the delta too, so old directories lose nothing. A
+crash in any step leaves rows flagged and buckets unnamed: the next folding finishes the one,
+`sweep` removes the other.
+
+A changed row goes to the directory's tail, and from a full tail to new buckets, the most changed
+ones first: a bucket that few changed rows belong to is not worth a write yet. What was retracted or
+edited leaves its bucket at once.
+"""
+
+import dataclasses
+import itertools
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+
+from comments import buckets, datastore, materialized, models, records, sorthash, tree
+
+BUCKET_ROWS = 128  # of a new bucket
+BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
+TAIL_ROWS = 256
+TAIL_BYTES = 128 * 1024
+GRACE = materialized.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
+_PART_BYTES = 900 * 1024  # of a directory in one entity
+_AT_ONCE = 100  # rows cleared in one transaction
+_OWNER = "folding"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Folded:
+    """A directory that was switched to. `clear` it after `GRACE`."""
+
+    name: records.ThreadName
+    directory: buckets.Directory
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prepared:
+    """New buckets that are written, and the directory that is to name them."""
+
+    name: records.ThreadName
+    base: buckets.Directory
+    content: buckets.Content
+    written: tuple[str, ...]
+    token: str
+
+    @property
+    def is_change(self) -> bool:
+        """Whether there is anything to switch to."""
+        return self.content != self.base.content
+
+
+def fold(scheme: sorthash.Scheme, name: records.ThreadName) -> Folded | None:
+    """Take the changed rows of a thread into its directory. None if somebody else was faster."""
+    prepared = prepare(scheme, name)
+    return None if prepared is None else switch(prepared)
+
+
+def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | None:
+    """Write the new buckets. None if a bucket was replaced meanwhile."""
+    base = materialized.load_directory(name)
+    rows = list(_flagged(name))
+    known = {each.id: each.revision for each in base.content.clearing}
+    fresh = [row for row in rows if known.get(row.entry.id) != row.entry.revision]
+    attempt = _Attempt(scheme, name, base)
+    if not fresh:
+        return Prepared(name, base, base.content, (), attempt.token)
+    try:
+        lines, tail = attempt.shelve(
+            materialized.merged(base.content, fresh),
+            {row.entry.id for row in fresh if row.rewrites},
+        )
+    except materialized.Gone:
+        return None
+    kept = {line.key for line in lines}
+    dead = [line.key for line in base.lines if line.key not in kept]
+    if any(known.get(row.entry.id) == row.entry.revision for row in rows):
+        dead += base.content.dead  # nobody has cleared the base yet
+    content = buckets.Content(
+        lines=lines,
+        tail=tail,
+        clearing=tuple(
+            buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
+        ),
+        dead=tuple(dead),
+    )
+    return Prepared(name, base, content, tuple(attempt.written), attempt.token)
+
+
+def switch(prepared: Prepared) -> Folded | None:
+    """Make the prepared directory the thread's, unless somebody was faster. None if so."""
+    name, content = prepared.name, prepared.content
+    if not prepared.is_change:
+        return Folded(name, prepared.base)
+    first, *rest = _parts(buckets.encode_content(content))
+    writer = _Writer(name, prepared.token, list(prepared.written))
+    parts = [writer.write(part) for part in rest]
+    key = models.directory_key(name)
+    row = models.BucketDirectory(key=key, version=prepared.token, content=first, parts=parts)
+
+    def body() -> bool:
+        stored, *written = datastore.get_multi(
+            [key, *(models.bucket_key(name, each) for each in writer.written)]
+        )
+        found = "" if stored is None else stored.version
+        if found == prepared.token:
+            return True  # our own commit, whose answer was lost
+        if found != prepared.base.version or None in written:
+            return False
+        datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+        return True
+
+    if not datastore.transaction(body):
+        return None
+    return Folded(name, buckets.Directory(prepared.token, content))
+
+
+def clear(folded: Folded) -> None:
+    """Clear the flags of what was folded, `GRACE` after its switch; delete what it replaced."""
+    content = folded.directory.content
+    for first in range(0, len(content.clearing), _AT_ONCE):
+        _clear(content.clearing[first : first + _AT_ONCE])
+    if content.dead:
+        _delete(folded.name, content.dead)
+
+
+def sweep(name: records.ThreadName) -> list[str]:
+    """The keys of buckets that no directory names; give them to `delete_orphans` after `GRACE`."""
+    query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)
+    stored = [message.key.path[-1].name for message in datastore.fetch(query)]
+    directory = materialized.load_directory(name)
+    named = {line.key for line in directory.lines}
+    named.update(directory.content.dead, materialized.parts_of(name))
+    return [key for key in stored if key not in named]
+
+
+def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
+    """Delete buckets that `sweep` found, unless a directory names them by now."""
+    still = set(sweep(name))
+    _delete(name, [key for key in found if key in still])
+
+
+def _clear(part: Sequence[buckets.Clearing]) -> None:
+    seen = {each.id: (each.revision, each.is_listed) for each in part}
+    datastore.transaction(lambda: datastore.apply(tree.folded(seen)))
+
+
+def _delete(name: records.ThreadName, keys: Sequence[str]) -> None:
+    gone = tuple(models.bucket_key(name, key) for key in keys)
+    datastore.transaction(lambda: datastore.apply(datastore.Writes(_OWNER, delete=gone)))
+
+
+def _flagged(name: records.ThreadName) -> Iterator[materialized.Row]:
+    query = datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
+    )
+    return map(materialized.row_of, datastore.fetch(query))
+
+
+class _Writer:
+    """Writes the buckets of one attempt. Its token is in every key."""
+
+    def __init__(self, name: records.ThreadName, token: str, written: list[str]) -> None:
+        self._name = name
+        self.token = token
+        self.written = written
+
+    def write(self, content: bytes) -> str:
+        """Write a bucket; returns its key."""
+        key = f"{self.token}-{len(self.written)}"
+        bucket = models.Bucket(key=models.bucket_key(self._name, key), content=content)
+        datastore.transaction(lambda: datastore.apply(datastore.Writes(_OWNER, put=(bucket,))))
+        self.written.append(key)
+        return key
+
+
+class _Attempt(_Writer):
+    """One attempt to fold a thread."""
+
+    def __init__(
+        self, scheme: sorthash.Scheme, name: records.ThreadName, base: buckets.Directory
+    ) -> None:
+        super().__init__(name, secrets.token_hex(10), [])
+        self._scheme = scheme
+        self._base = base
+
+    def shelve(
+        self, marks: Sequence[buckets.Mark], urgent: set[str]
+    ) -> tuple[tuple[buckets.Line, ...], tuple[buckets.Mark, ...]]:
+        """Write the buckets that are worth it; the lines and the tail that come of it.
+
+        Raises:
+            materialized.Gone: a bucket was replaced meanwhile.
+        """
+        by_line: dict[int, list[buckets.Mark]] = {}
+        for mark in marks:
+            by_line.setdefault(self._base.line_of(mark.sort_hash), []).append(mark)
+        chosen = set(_worth_a_write(by_line, urgent))
+        lines: list[buckets.Line] = []
+        for place, line in enumerate(self._base.lines):
+            if place in chosen:
+                previous = lines[-1].last if lines else ""
+                lines += self._replaced(line, by_line[place], previous)
+            else:
+                lines.append(line)
+        if -1 in chosen:  # there are no buckets yet
+            lines += self._replaced(None, by_line[-1], "")
+        tail = [
+            mark
+            for place, group in by_line.items()
+            if place not in chosen
+            for mark in group
+            if mark.json or mark.held
+        ]
+        return tuple(lines), tuple(tail)
+
+    def _replaced(
+        self, line: buckets.Line | None, marks: Sequence[buckets.Mark], previous: str
+    ) -> Iterator[buckets.Line]:
+        entries = {}
+        if line is not None:
+            (bucket,) = materialized.load_buckets(self._name, [line.key])
+            if bucket is None:
+                raise materialized.Gone
+            entries = {entry.id: entry for entry in bucket.entries}
+        for mark in marks:
+            entries.pop(mark.id, None)
+            if mark.json:
+                entries[mark.id] = mark.entry
+        for run in _runs(sorted(entries.values(), key=lambda entry: entry.sort_hash)):
+            yield buckets.line(self._scheme, self.write(buckets.encode_bucket(run)), run, previous)
+            previous = run[-1].sort_hash
+
+
+def _worth_a_write(by_line: dict[int, list[buckets.Mark]], urgent: set[str]) -> Iterator[int]:
+    """The buckets to rewrite: those that must be, and while the tail is too long, the busiest."""
+    left = dict(by_line)
+    for place, marks in by_line.items():
+        if any(mark.held and mark.id in urgent for mark in marks):
+            del left[place]
+            yield place
+    busiest = sorted(left, key=lambda place: len(left[place]))
+    while busiest and _is_too_long(left.values()):
+        place = busiest.pop()
+        del left[place]
+        yield place
+
+
+def _is_too_long(groups: Iterable[list[buckets.Mark]]) -> bool:
+    marks = list(itertools.chain.from_iterable(groups))
+    return len(marks) > TAIL_ROWS or sum(len(mark.json) for mark in marks) > TAIL_BYTES
+
+
+def _runs(entries: Sequence[buckets.Entry]) -> Iterator[list[buckets.Entry]]:
+    """Cut rows into buckets of about equal length."""
+    if not entries:
+        return
+    most = max(1, -(-len(entries) // max(1, round(len(entries) / BUCKET_ROWS))))
+    run: list[buckets.Entry] = []
+    size = 0
+    for entry in entries:
+        if run and (len(run) == most or size + len(entry.json) > BUCKET_BYTES):
+            yield run
+            run, size = [], 0
+        run.append(entry)
+        size += len(entry.json)
+    yield run
+
+
+def _parts(content: bytes) -> list[bytes]:
+    """Cut a directory into what fits an entity each."""
+    return [
+        content[first : first + _PART_BYTES] for first in range(0, len(content) or 1, _PART_BYTES)
+    ]

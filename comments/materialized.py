@@ -1,0 +1,238 @@
+"""The materialised thread as this process holds it: directory, buckets and delta, made a view.
+
+Owns what is read for a view and what is kept of it. A view costs one read for the directory and
+one for each bucket it needs, both kept in a bounded cache, and a *probe*: a projection of (key,
+revision) over the rows that are not folded, which bills one read, or none if it finds none. Of
+those rows, only the ones this process does not hold at that revision are read.
+
+What must stay true, or a reader may see an old row:
+
+- A directory is used only with a probe that was answered before the directory reached
+  `CACHE_MAX_AGE`, by a clock that also runs while the machine sleeps. The folder clears the flag
+  of a row only when every directory that does not hold the row is older than that.
+- Its age counts from before it was asked for.
+- A directory is read before the probe, so the probe is never behind it.
+
+Nothing is written here, and nobody's name, mail or vote is kept: entries are what everyone gets.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from comments import buckets, caching, datastore, errors, models, public, records, views
+
+T = TypeVar("T")
+
+HOLDINGS = "materialized"  # under which `datastore.kept` keeps them
+CACHE_MAX_AGE = 60.0  # seconds that a directory may be used
+CACHE_BYTES = 64 * 1024 * 1024  # of one process
+MOST_UNFOLDED = 500  # rows beyond the directory that a view takes; more, and the floor is cheaper
+_TRIES = 3
+_OVERHEAD = 200  # bytes of Python around an entry, roughly
+
+
+def _seconds() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Holdings:
+    """What a process holds of the threads of a store: a cache, and the clock of its ages.
+
+    Args:
+        clock: seconds, monotonic, counting also the time the machine sleeps.
+        most: bytes that are kept.
+    """
+
+    def __init__(self, clock: Callable[[], float] = _seconds, most: int = CACHE_BYTES) -> None:
+        self.clock = clock
+        self.cache = caching.Cache(most)
+
+
+class NotMaterialized(errors.FlatthreadError):
+    """The thread has no directory yet, or more rows beyond it than a view is made of."""
+
+
+class Gone(Exception):
+    """A bucket of a directory is not there any more: the directory is old."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kept:
+    """A directory, and when it was asked for."""
+
+    directory: buckets.Directory
+    since: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One row that is not folded, as it was read.
+
+    `shelved`: the directory once held it listed. `rewrites`: what it held then must go at once.
+    """
+
+    entry: buckets.Entry
+    is_listed: bool
+    shelved: bool
+    rewrites: bool
+
+
+def view(name: records.ThreadName) -> views.View:
+    """The thread as it is now.
+
+    Raises:
+        NotMaterialized: ask the floor instead.
+    """
+    held = datastore.kept(HOLDINGS, Holdings)
+    for _ in range(_TRIES):
+        kept = _directory(held, name)
+        if not kept.directory.version:
+            # Also where an older release stored the rows: the probe does not find those.
+            raise NotMaterialized("the thread was never folded")
+        rows = _unfolded(held.cache, name)
+        if held.clock() - kept.since < CACHE_MAX_AGE:
+            marks = merged(kept.directory.content, rows)
+            return views.View(kept.directory, marks, lambda keys: _read(held.cache, name, keys))
+        held.cache.drop(("directory", name))
+    raise errors.Overloaded("the thread took longer to read than it may be kept")
+
+
+def using(name: records.ThreadName, answer: Callable[[views.View], T]) -> T:
+    """Answer from a view, and once more from a fresh one if its buckets were replaced meanwhile.
+
+    Raises:
+        NotMaterialized: ask the floor instead.
+    """
+    for _ in range(_TRIES):
+        try:
+            return answer(view(name))
+        except Gone:
+            datastore.kept(HOLDINGS, Holdings).cache.drop(("directory", name))
+    raise errors.Overloaded("the thread is folded faster than it is read")
+
+
+def from_rows(rows: Iterable[records.Comment]) -> views.View:
+    """A view of listed rows that were read otherwise."""
+    marks = [
+        buckets.Mark(row.sort_hash, row.id, row.revision, public.fragment(row), held=False)
+        for row in rows
+    ]
+    return views.View(buckets.Directory(""), marks, lambda _keys: ())
+
+
+def merged(content: buckets.Content, rows: Iterable["Row"]) -> list[buckets.Mark]:
+    """The rows that differ from the buckets: those of the tail, and newer ones of the delta."""
+    marks = {mark.id: mark for mark in content.tail}
+    clearing = {each.id: each.is_listed for each in content.clearing}
+    for row in rows:
+        entry, known = row.entry, marks.get(row.entry.id)
+        if known is not None and known.revision > entry.revision:
+            continue
+        held = known.held if known is not None else clearing.get(entry.id, row.shelved)
+        json = entry.json if row.is_listed else b""
+        marks[entry.id] = buckets.Mark(entry.sort_hash, entry.id, entry.revision, json, held)
+    return list(marks.values())
+
+
+def row_of(message: Any) -> Row:
+    """A stored comment as a row of the delta."""
+    record = models.comment_from_message(message)
+    json = public.fragment(record)
+    return Row(
+        buckets.Entry(record.sort_hash, record.id, record.revision, json),
+        record.listed,
+        message.properties["shelved"].boolean_value,
+        message.properties["rewrites"].boolean_value,
+    )
+
+
+def load_directory(name: records.ThreadName) -> buckets.Directory:
+    """Read a thread's directory; an empty one if it has none."""
+    for _ in range(_TRIES):
+        stored = datastore.get(models.directory_key(name))
+        if stored is None:
+            return buckets.Directory("")
+        rest = datastore.get_multi([models.bucket_key(name, part) for part in stored.parts])
+        if None not in rest:  # else it was switched between the two reads
+            content = b"".join((stored.content, *(part.content for part in rest)))
+            return buckets.Directory(stored.version, buckets.decode_content(content))
+    raise errors.Overloaded("the directory is switched faster than it is read")
+
+
+def parts_of(name: records.ThreadName) -> tuple[str, ...]:
+    """The keys of the entities that hold the rest of a directory too large for one."""
+    stored = datastore.get(models.directory_key(name))
+    return () if stored is None else tuple(stored.parts)
+
+
+def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
+    """Read buckets; None for one that is gone."""
+    found = datastore.get_multi([models.bucket_key(name, key) for key in keys])
+    return [None if row is None else buckets.decode_bucket(row.content) for row in found]
+
+
+def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
+    kept: _Kept | None = held.cache.get(("directory", name))
+    if kept is not None and held.clock() - kept.since < CACHE_MAX_AGE:
+        return kept
+    since = held.clock()
+    directory = load_directory(name)
+    if kept is not None and kept.directory.version == directory.version:
+        directory = kept.directory  # with what was worked out about it
+    kept = _Kept(directory, since)
+    size = sum(_OVERHEAD + len(line.roots) * 100 for line in directory.lines)
+    size += sum(_OVERHEAD + len(mark.json) for mark in directory.content.tail)
+    held.cache.keep(("directory", name), kept, size)
+    return kept
+
+
+def _unfolded(cache: caching.Cache, name: records.ThreadName) -> Iterable[Row]:
+    """Probe for the rows that are not folded, and read those that this process does not hold."""
+    probed = {
+        message.key.path[-1].name: message.properties["revision"].integer_value
+        for message in datastore.fetch(_probe(name))
+    }
+    if not probed:
+        return ()
+    if len(probed) > MOST_UNFOLDED:
+        raise NotMaterialized(f"{len(probed)} rows are not folded")
+    held: Mapping[str, Row] = cache.get(("rows", name)) or {}
+    missing = [
+        comment_id
+        for comment_id, revision in probed.items()
+        if comment_id not in held or held[comment_id].entry.revision < revision
+    ]
+    fresh = {row.entry.id: row for row in map(row_of, datastore.lookup("Comment", missing))}
+    rows = {each: row for each in probed if (row := fresh.get(each) or held.get(each))}
+    if missing:
+        size = sum(_OVERHEAD + len(row.entry.json) for row in rows.values())
+        cache.keep(("rows", name), rows, size)
+    return rows.values()
+
+
+def _probe(name: records.ThreadName) -> datastore.Query:
+    return datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
+        order=("revision",),
+        projection=("revision",),
+    )
+
+
+def _read(
+    cache: caching.Cache, name: records.ThreadName, keys: Sequence[str]
+) -> list[buckets.Bucket]:
+    """Read buckets, those that are not kept in one call."""
+    found: dict[str, buckets.Bucket | None] = {
+        key: cache.get(("bucket", name, key)) for key in keys
+    }
+    missing = [key for key, bucket in found.items() if bucket is None]
+    for key, bucket in zip(missing, load_buckets(name, missing) if missing else (), strict=True):
+        if bucket is None:
+            raise Gone
+        size = sum(_OVERHEAD + len(entry.json) for entry in bucket.entries)
+        cache.keep(("bucket", name, key), bucket, size)
+        found[key] = bucket
+    return [bucket for bucket in found.values() if bucket is not None]

@@ -1,0 +1,103 @@
+"""A comment as the public sees it, and as the JSON that is sent.
+
+Owns what may be said of a comment to anyone: exactly the fields of `Comment`. An author's id and
+e-mail have no field here. Its JSON is made once per revision, as a *fragment*: everything but the
+number of replies, which changes without the comment and is put in when an answer is made.
+"""
+
+import enum
+from datetime import datetime
+
+import msgspec
+
+from comments import records
+
+
+class Shown(enum.StrEnum):
+    """What readers learn of a comment's state."""
+
+    APPROVED = "approved"
+    REMOVED = "removed"
+
+
+class Author(msgspec.Struct, frozen=True):
+    """What the public learns of who wrote a comment."""
+
+    name: str
+    website: str
+
+
+class Comment(msgspec.Struct, frozen=True):
+    """A comment as the public sees it. `html` is sanitised; `replies` counts all below it.
+
+    A removed comment keeps its place only: no text, no author. `replies` is absent where it was
+    not counted, and stays the last field: `with_replies` puts it behind a fragment.
+    """
+
+    id: str
+    slug: str
+    parent: str | None
+    reply_to: str | None
+    level: int
+    html: str
+    author: Author | None
+    created: datetime
+    edited: datetime | None
+    score: int
+    status: Shown
+    revision: int
+    replies: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A run of a listing: fragments with their numbers of replies.
+
+    `cursor` continues after the last one and is None at the end; `total` counts the whole listing.
+    """
+
+    comments: tuple[bytes, ...]
+    replies: tuple[int, ...]
+    cursor: str | None
+    total: int
+
+    def json(self) -> bytes:
+        """The page as it is sent."""
+        shown = b",".join(map(with_replies, self.comments, self.replies))
+        cursor = msgspec.json.encode(self.cursor)
+        return b'{"comments":[%b],"cursor":%b,"total":%d}' % (shown, cursor, self.total)
+
+
+def page(listing: records.Page) -> Page:
+    """A page of the floor as the public may see it."""
+    shown = tuple(map(fragment, listing.comments))
+    return Page(shown, listing.replies, listing.cursor, listing.total)
+
+
+def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
+    """A comment as the public may see it: of a tombstone, its place and nothing of its content."""
+    gone = record.is_tombstone
+    return Comment(
+        id=record.id,
+        slug=record.slug,
+        parent=record.parent,
+        reply_to=record.reply_to,
+        level=record.level,
+        html="" if gone else record.html,
+        author=None if gone else Author(record.author.name, record.author.website),
+        created=record.created,
+        edited=record.edited if record.edited and not gone else None,
+        score=0 if gone else record.score,
+        status=Shown.REMOVED if gone else Shown.APPROVED,
+        revision=record.revision,
+        replies=replies,
+    )
+
+
+def fragment(record: records.Comment) -> bytes:
+    """The JSON of a comment, a whole object without `replies`."""
+    return msgspec.json.encode(comment(record))
+
+
+def with_replies(made: bytes, replies: int) -> bytes:
+    """The JSON of a comment with its number of replies."""
+    return b'%b,"replies":%d}' % (made[:-1], replies)

@@ -1,0 +1,150 @@
+"""A thread as readers see it now: buckets, the tail and the delta as one list (pure).
+
+A view is a directory with the rows that differ from its buckets. It answers what the one ordered
+query over the listed rows would answer, and reads only the buckets it needs: rows of a range,
+sizes of subtrees, positions, discussions. Every answer is exact.
+
+What must stay true: `marks` hold, for each row that differs, whether the buckets hold it
+(`Mark.held`); sizes rest on that and never on reading a bucket to find out.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import heapq
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from comments import buckets, sorthash
+
+# Reads buckets by their keys, in one call.
+Load = Callable[[Sequence[str]], Sequence[buckets.Bucket]]
+_hash_of = operator.attrgetter("sort_hash")
+
+
+class View:
+    """One thread at one moment. Not for several threads at once."""
+
+    def __init__(
+        self, directory: buckets.Directory, marks: Iterable[buckets.Mark], load: Load
+    ) -> None:
+        self.directory = directory
+        self._marks = sorted(marks, key=_hash_of)
+        self._load = load
+        self._read: dict[int, buckets.Bucket] = {}
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+        return self.directory.before[-1] + self._weights[-1]
+
+    @functools.cached_property
+    def _hashes(self) -> list[str]:
+        return [mark.sort_hash for mark in self._marks]
+
+    @functools.cached_property
+    def _weights(self) -> list[int]:
+        """What the marks before each one add to the buckets' rows, and at the end all of them."""
+        return [0, *itertools.accumulate(mark.weight for mark in self._marks)]
+
+    @functools.cached_property
+    def _replaced(self) -> frozenset[str]:
+        return frozenset(mark.id for mark in self._marks)
+
+    def rows(
+        self, low: str = "", high: str = sorthash.ABOVE, *, limit: int | None = None
+    ) -> Iterator[buckets.Entry]:
+        """Yield the rows with low <= hash < high in reading order.
+
+        `limit` is how many will be taken: their buckets are read in one call.
+        """
+        if limit is not None:
+            self._expect(low, high, limit)
+        else:
+            self._need(range(self.directory.line_of(low), len(self.directory.lines)), high)
+        stored = (entry for entry in self._stored(low, high) if entry.id not in self._replaced)
+        first, last = self._between(low, high)
+        changed = (mark.entry for mark in self._marks[first:last] if mark.json)
+        return heapq.merge(stored, changed, key=_hash_of)
+
+    def below(self, sort_hash: str) -> int:
+        """How many rows stand below a comment."""
+        low, high = sorthash.subtree_range(sort_hash)
+        first, last = self._between(low + "\0", high)
+        weight = self._weights[last] - self._weights[first]
+        return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
+
+    def position(self, sort_hash: str) -> int:
+        """How many rows come before a hash."""
+        before = self.directory.position(sort_hash, self._bucket_of(sort_hash))
+        return before + self._weights[bisect.bisect_left(self._hashes, sort_hash)]
+
+    def roots(self, scheme: sorthash.Scheme) -> list[str]:
+        """The discussions' hashes in reading order, some of which may have lost their last row."""
+        new = {buckets.root_of(scheme, mark.sort_hash) for mark in self._marks if mark.json}
+        return sorted(new.union(self.directory.roots))
+
+    def size_of_root(self, root: str) -> int:
+        """How many rows a discussion has, its root among them. Reads no bucket."""
+        known = self._root_order
+        place = bisect.bisect_left(known, root)
+        stored = 0
+        if place < len(known) and known[place] == root:
+            ends = (*self._root_positions[place + 1 : place + 2], self.directory.before[-1])
+            stored = ends[0] - self._root_positions[place]
+        first, last = self._between(*sorthash.subtree_range(root))
+        return stored + self._weights[last] - self._weights[first]
+
+    @functools.cached_property
+    def _root_order(self) -> list[str]:
+        return list(self.directory.roots)
+
+    @functools.cached_property
+    def _root_positions(self) -> list[int]:
+        return list(self.directory.roots.values())
+
+    def _between(self, low: str, high: str) -> tuple[int, int]:
+        return bisect.bisect_left(self._hashes, low), bisect.bisect_left(self._hashes, high)
+
+    def _bucket_of(self, sort_hash: str) -> buckets.Bucket | None:
+        place = self.directory.line_of(sort_hash)
+        return None if place < 0 else self._bucket(place)
+
+    def _bucket(self, place: int) -> buckets.Bucket:
+        if place not in self._read:
+            self._need((place,), sorthash.ABOVE)
+        return self._read[place]
+
+    def _stored(self, low: str, high: str) -> Iterator[buckets.Entry]:
+        """Yield the rows of buckets in a range, reading each bucket when it is reached."""
+        for place in range(max(0, self.directory.line_of(low)), len(self.directory.lines)):
+            if self.directory.lines[place].first >= high:
+                return
+            bucket = self._bucket(place)
+            first = bisect.bisect_left(bucket.hashes, low)
+            last = bisect.bisect_left(bucket.hashes, high)
+            yield from bucket.entries[first:last]
+
+    def _expect(self, low: str, high: str, limit: int) -> None:
+        """Read the buckets that the first `limit` rows of a range can take, as far as is known."""
+        first = self.directory.line_of(low)
+        if first < 0:
+            return
+        # Where in its bucket the range begins is known once that is read: a second call at most.
+        wanted = limit + self.directory.position(low, self._bucket(first))
+        wanted += sum(mark.weight < 0 for mark in self._marks)
+        last = bisect.bisect_left(self.directory.before, wanted)
+        self._need(range(first, min(last, len(self.directory.lines))), high)
+
+    def _need(self, places: Iterable[int], high: str) -> None:
+        lines = self.directory.lines
+        missing = [
+            place
+            for place in places
+            if place >= 0 and place not in self._read and lines[place].first < high
+        ]
+        if missing:
+            found = self._load([lines[place].key for place in missing])
+            self._read.update(zip(missing, found, strict=True))

@@ -1,0 +1,69 @@
+"""Claims about stored buckets and directories: their bytes are for ever, their lines are right."""
+
+from datetime import UTC, datetime
+
+from comments import buckets, sorthash
+
+SCHEME = sorthash.Scheme()
+# A change here makes every stored bucket unreadable: raise a format instead.
+GOLDEN_BUCKET = (
+    "789c9b3c6591a3e3ae449c80f10857b552668a929552a252ed94258e8e8e4ebb92700266b8ea24a0ea4540b5"
+    "c93801135c6db2522d007f543177"
+)
+GOLDEN_CONTENT = (
+    "789c9b3a71dae2125d83458e8e8b1c9d98274e62629c3409c86100124e4c13a72e7274de958213301e61aaae"
+    "3d3471323e2587272e2ed635bcfe7fe19d2b0a99e1a64b010efb2f03"
+)
+
+ENTRIES = [
+    buckets.Entry("AA", "a" * 26, 1, b'{"id":"a"}'),
+    buckets.Entry("AAAB", "b" * 26, 3, b'{"id":"b"}'),
+    buckets.Entry("AB", "c" * 26, 2, b'{"id":"c"}'),
+]
+
+
+def test_a_bucket_comes_back() -> None:
+    assert buckets.decode_bucket(buckets.encode_bucket(ENTRIES)).entries == tuple(ENTRIES)
+
+
+def test_the_form_of_a_bucket_is_for_ever() -> None:
+    assert buckets.decode_bucket(bytes.fromhex(GOLDEN_BUCKET)).entries == tuple(ENTRIES)
+
+
+def test_the_form_of_a_directory_is_for_ever() -> None:
+    assert buckets.decode_content(bytes.fromhex(GOLDEN_CONTENT)) == CONTENT_OF
+
+
+def test_a_line_says_how_much_of_it_hangs_below_the_comments_above() -> None:
+    run = [
+        buckets.Entry(sort_hash, sort_hash, 1, b"{}")
+        for sort_hash in ("AAABAC", "AAABAD", "AAAC", "AB", "ABAB", "AC")
+    ]
+    line = buckets.line(SCHEME, "k", run, previous="AAABAB")
+    assert (line.first, line.last, line.count) == ("AAABAC", "AC", 6)
+    assert line.heads == ((2, 3), (4, 2))
+    assert line.roots == (("AB", 3), ("AC", 5))
+
+
+def test_a_line_that_starts_a_discussion_names_it() -> None:
+    run = [buckets.Entry("AB", "x", 1, b"{}"), buckets.Entry("ABAB", "y", 1, b"{}")]
+    assert buckets.line(SCHEME, "k", run, previous="AAAB").roots == (("AB", 0),)
+    assert buckets.line(SCHEME, "k", run, previous="").heads == ()
+
+
+def test_a_mark_weighs_what_it_adds_to_the_buckets() -> None:
+    weights = {
+        (json, held): buckets.Mark("AA", "a", 1, json, held).weight
+        for json in (b"", b"{}")
+        for held in (False, True)
+    }
+    assert weights == {(b"", False): 0, (b"", True): -1, (b"{}", False): 1, (b"{}", True): 0}
+
+
+CONTENT_OF = buckets.Content(
+    lines=(buckets.Line("t-0", "AA", "AB", 3, ((2, 1),), (("AA", 0), ("AB", 2))),),
+    tail=(buckets.Mark("AC", "d" * 26, 1, b"{}", held=False),),
+    clearing=(buckets.Clearing("d" * 26, 1, is_listed=True),),
+    dead=("s-1",),
+    changed=datetime(2026, 1, 2, 3, 4, 5, 678901, UTC),
+)
