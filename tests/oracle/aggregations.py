@@ -33,17 +33,15 @@ def answers(
     query: Query, asked: Sequence[Aggregation], state: State, paging: Paging
 ) -> list[float | None]:
     """Return the numbers; None is the null of an average of nothing."""
-    names = tuple(dict.fromkeys(each.name for each in asked if each.name))
-    met = sorted(
-        (position, stored.key)
-        for stored in state.values()
-        for position in results.positions(widened(query, names), stored)
+    wide = widened(query, tuple(dict.fromkeys(each.name for each in asked if each.name)))
+    found = sorted(
+        position for stored in state.values() for position in results.positions(wide, stored)
     )
+    if query.distinct:
+        groups = {results.picked(wide, each, query.distinct): each for each in reversed(found)}
+        found = sorted(groups.values())
     end = None if paging.limit is None else paging.offset + paging.limit
-    met = met[paging.offset : end]
-    return [
-        _answer(widened(query, names), each, [position for position, _ in met]) for each in asked
-    ]
+    return [_answer(wide, each, found[paging.offset : end]) for each in asked]
 
 
 def widened(query: Query, names: tuple[str, ...]) -> Query:
