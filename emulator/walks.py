@@ -118,11 +118,14 @@ class Walk:
         end = self.paging.end if last is None else cursors.Position(last)
         reads.entities.update(self._passed_over)
         for branch in self._plan.branches:
+            segments = self._plan.segments(branch, self.paging.start, end)
             if branch.single is not None:
-                key = self._plan.query.partition.encoded + branch.single
-                reads.entities[key] = self._snapshot.entity_version(key)
+                # Of another kind than the query's it has no place in the results.
+                if segments:
+                    key = self._plan.query.partition.encoded + branch.single
+                    reads.entities[key] = self._snapshot.entity_version(key)
                 continue
-            for low, high in self._plan.segments(branch, self.paging.start, end):
+            for low, high in segments:
                 for scan in branch.scans:
                     name = self._name(scan)
                     reads.ranges.add((name, scan.prefix + low, scan.prefix + high))
