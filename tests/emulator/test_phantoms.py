@@ -89,3 +89,13 @@ def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows):
     rows.put(rows.key("T", 24), a=2, b=4)
     rows.put(rows.key("T", 21), a=2, b=1, x="changed")
     touch(rows, transaction)
+
+
+def test_a_key_of_another_kind_is_not_read(rows):
+    other = rows.key("U", 9)
+    rows.put(other, a=1)
+    transaction = rows.begin()
+    filters = (("__key__", "in", [rows.key("T", 11), other]), ("a", "<=", 1))
+    assert rows.names("T", *filters, order=["a"], transaction=transaction) == [11]
+    rows.delete(other)
+    touch(rows, transaction)
