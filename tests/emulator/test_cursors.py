@@ -81,6 +81,56 @@ def test_a_cursor_is_for_its_own_query(ten, refused):
         ten.batch(ten.query(order=["a"], start_cursor=cursor), namespace="other")
 
 
+def test_a_cursor_is_for_the_same_ancestor_projection_and_values(ten, refused):
+    def under(number):
+        return ("__key__", "under", ten.key("T", number))
+
+    for own, other in (
+        (([under(1)], {}), ([under(2)], {})),
+        (([under(1)], {}), ([], {})),
+        (([], {"projection": ["a"]}), ([], {"projection": ["x"]})),
+        (([("a", "=", 1)], {}), ([("a", "=", 2)], {})),
+        (([("a", ">", 1)], {}), ([("a", ">=", 1)], {})),
+    ):
+        cursor = ten.batch(ten.query("T", *own[0], **own[1])).end_cursor
+        assert not ten.batch(ten.query("T", *own[0], start_cursor=cursor, **own[1])).entity_results
+        with refused("INVALID_ARGUMENT", "Cursor does not match query"):
+            ten.batch(ten.query("T", *other[0], start_cursor=cursor, **other[1]))
+
+
+def test_limit_offset_and_end_may_change_from_page_to_page(ten):
+    pages = ten.batch(ten.query(order=["a"], limit=2, offset=1))
+    asked = {"order": ["a"], "start_cursor": pages.end_cursor}
+    end = ten.batch(ten.query(order=["a"])).entity_results[7].cursor
+    assert names(ten.batch(ten.query(**asked)).entity_results) == [4, 5, 6, 7, 8, 9, 10]
+    assert names(ten.batch(ten.query(limit=3, **asked)).entity_results) == [4, 5, 6]
+    assert names(ten.batch(ten.query(offset=2, end_cursor=end, **asked)).entity_results) == [
+        6,
+        7,
+        8,
+    ]
+
+
+def test_an_update_elsewhere_leaves_a_position_where_it_is(ten):
+    cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
+    ten.put(ten.key("T", 1), a=99)
+    ten.put(ten.key("T", 9), a=0)
+    resumed = ten.batch(ten.query(order=["a"], start_cursor=cursor))
+    assert names(resumed.entity_results) == [6, 7, 8, 10, 1]
+
+
+def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(service):
+    for number in (1, 2, 3):
+        service.put(service.key("T", number), a=[number, number + 10])
+    found, cursor = [], b""
+    for _ in range(3):
+        batch = service.batch(service.query(order=["a"], limit=1, start_cursor=cursor))
+        found += names(batch.entity_results)
+        cursor = batch.end_cursor
+    assert found == [1, 2, 3]
+    assert not service.batch(service.query(order=["a"], start_cursor=cursor)).entity_results
+
+
 @pytest.mark.parametrize("junk", [b"x", b"\x01\x00short", b"\x02\x00" + b"x" * 20, b"\x01\x07" * 9])
 def test_junk_is_no_cursor(ten, junk, refused):
     with refused("INVALID_ARGUMENT"):

@@ -79,12 +79,13 @@ def test_not_equal_finds_what_exists_with_another_value(service, unindexed):
     put_all(
         service,
         (1, {"a": 1}), (2, {"a": None}), (3, {"a": "x"}), (4, {}), (5, {"a": unindexed(2)}),
-        (6, {"a": []}), (7, {"a": 0}),
+        (6, {"a": []}), (7, {"a": 0}), (8, {"a": ""}),
     )  # fmt: skip
-    assert service.names("T", ("a", "!=", 1)) == [2, 6, 7, 3]
-    assert service.names("T", ("a", "!=", 1), order=["-a"]) == [3, 7, 2, 6]
-    assert service.names("T", ("a", "!=", None)) == [7, 1, 3]
-    assert service.names("T", ("a", "!=", 1), ("a", ">", 0)) == [3]
+    assert service.names("T", ("a", "!=", 1)) == [2, 6, 7, 8, 3]
+    assert service.names("T", ("a", "not in", [1, "x"])) == [2, 6, 7, 8]
+    assert service.names("T", ("a", "!=", 1), order=["-a"]) == [3, 8, 7, 2, 6]
+    assert service.names("T", ("a", "!=", None)) == [7, 1, 8, 3]
+    assert service.names("T", ("a", "!=", 1), ("a", ">", 0)) == [8, 3]
 
 
 def test_not_in_finds_what_exists_with_none_of_the_values(service):

@@ -93,3 +93,64 @@ def test_the_stored_entries_of_an_entity_are_these():
         index.code: 2,
         above.code: 2,
     }
+
+
+# Which queries of a kind without composite indexes are served. Equal values stand in a, b and c.
+SERVED = [
+    {},
+    {"filters": [("a", "=", 1)]},
+    {"filters": [("a", ">", 0)]},
+    {"order": ["a"]},
+    {"order": ["-a"]},
+    {"filters": [("a", ">", 0)], "order": ["-a"]},
+    {"filters": [("a", "=", 1), ("b", "=", 1), ("c", "=", 1)]},
+    {"filters": ["below", ("a", "=", 1), ("b", "=", 1)]},
+    {"filters": ["after"]},
+    {"filters": ["after", ("a", "=", 1), ("b", "=", 1)]},
+    {"filters": [("a", "=", 1)], "order": ["__key__"]},
+    {"filters": ["below"]},
+    {"filters": ["below"], "order": ["__key__"]},
+    {"filters": [("a", "=", 1)], "order": ["a"]},
+    {"projection": ["a"]},
+    {"filters": [("a", "in", [1, 2]), ("b", "=", 1)]},
+    {"filters": [("or", ("a", "=", 1), ("b", "=", 1))]},
+]
+REFUSED = [
+    ({"filters": [("a", "=", 1)], "order": ["b"]}, "properties:\n  - name: a\n  - name: b\n"),
+    ({"order": ["a", "b"]}, "properties:\n  - name: a\n  - name: b\n"),
+    ({"filters": [("a", ">", 0)], "order": ["a", "-b"]}, "- name: b\n    direction: desc\n"),
+    ({"filters": [("a", ">", 0), ("b", "=", 1)]}, "properties:\n  - name: b\n  - name: a\n"),
+    ({"filters": ["below", ("a", ">", 0)]}, "  ancestor: yes\n  properties:\n  - name: a\n"),
+    ({"filters": ["below"], "order": ["a"]}, "  ancestor: yes\n  properties:\n  - name: a\n"),
+    ({"projection": ["a", "b"]}, "properties:\n  - name: a\n  - name: b\n"),
+    ({"order": ["-__key__"]}, "properties:\n  - name: __key__\n    direction: desc\n"),
+    ({"filters": [("a", "=", 1)], "order": ["-__key__"]}, "- name: __key__\n    direction: desc\n"),
+]
+
+
+@pytest.fixture
+def ask(near):
+    """Ask for entities U, of which one stands below A:1 and one alone."""
+    special = {
+        "below": ("__key__", "under", near.key("A", 1)),
+        "after": ("__key__", ">", near.key("A", 1)),
+    }
+    for path in (("A", 1, "U", 1), ("U", 2)):
+        near.put(near.key(*path), a=1, b=1, c=1)
+
+    def ask(filters=(), **fields):
+        given = (special[each] if isinstance(each, str) else each for each in filters)
+        return near.names("U", *given, **fields)
+
+    return ask
+
+
+@pytest.mark.parametrize("asked", SERVED, ids=str)
+def test_queries_of_one_property_or_of_equalities_need_no_composite_index(ask, asked):
+    assert ask(**asked) == ([1] if "below" in asked.get("filters", ()) else [1, 2])
+
+
+@pytest.mark.parametrize(("asked", "recommended"), REFUSED, ids=str)
+def test_queries_that_need_a_composite_index_name_it(ask, asked, recommended, refused):
+    with refused("FAILED_PRECONDITION", recommended):
+        ask(**asked)

@@ -1,5 +1,7 @@
 """Claims about keys and partitions: what a name may be, and that worlds are apart."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,6 +185,35 @@ def test_reserved_and_used_ids_are_not_given_out_after_a_restart(
             made = service.call("AllocateIds", keys=[service.key("T")]).keys[0]
             assert made.path[0].id == expected
             service.call("ReserveIds", keys=[service.key("T", expected + 1)])
+
+
+def test_allocated_ids_answer_in_order_with_the_whole_partition(spelling):
+    """Also where the request left project and database out."""
+    asked = [
+        spelling.key("A"),
+        spelling.key("P", "x", "B", namespace="n"),
+        spelling.key("A", 7, "C"),
+        spelling.key("A"),
+    ]
+    for key in asked[1:3]:
+        key.partition_id.project_id = key.partition_id.database_id = ""
+    given = spelling.call("AllocateIds", keys=asked).keys
+    assert [[each.kind for each in key.path] for key in given] == [
+        ["A"], ["P", "B"], ["A", "C"], ["A"],
+    ]  # fmt: skip
+    assert [key.partition_id.namespace_id for key in given] == ["", "n", "", ""]
+    for key in given:
+        assert key.partition_id.project_id == "test"
+        assert key.partition_id.database_id == spelling.database
+        assert key.path[-1].id > 0
+
+
+def test_ids_are_far_apart(near):
+    keys = near.call("AllocateIds", keys=[near.key("T")] * 300).keys
+    ids = [key.path[0].id for key in keys]
+    assert all(abs(left - right) > 1000 for left, right in itertools.pairwise(ids))
+    ids.sort()
+    assert all(right - left > 1000 for left, right in itertools.pairwise(ids))
 
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).filter(

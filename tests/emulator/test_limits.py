@@ -24,6 +24,18 @@ def test_an_entity_has_up_to_1_mib(near, unindexed, refused):
         near.put(near.key("T", 4), **{f"p{n}": "x" * 1400 for n in range(755)})
 
 
+def test_an_entity_is_measured_as_the_documentation_does(near, unindexed, refused):
+    """32 bytes, the key's 16 and its path, and each property's name and value."""
+    own, names = 32 + 16 + (2 + 8), 2 + 2 + 2
+    rest = 1_048_572 - own - names - 1_048_487 - 8
+    fields = {"p": unindexed(b"x" * 1_048_487), "n": 1}
+    near.put(near.key("T", 1), **fields, s="x" * (rest - 1))
+    with refused("INVALID_ARGUMENT", "too big"):
+        near.put(near.key("T", 1), **fields, s="x" * rest)
+    with refused("INVALID_ARGUMENT", "1048487"):
+        near.put(near.key("T", 1), p=unindexed(b"x" * 1_048_487), q=unindexed(b"x"))
+
+
 def test_an_unindexed_value_has_up_to_1_mib_and_names_itself(near, unindexed, refused):
     near.put(near.key("T", 1), text=unindexed("x" * 1_048_000))
     text = 'The value of property "text" is longer than 1048487 bytes.'

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from emulator import admin, httpdoor, inprocess, messages, restapi
+from emulator import admin, faults, httpdoor, inprocess, messages, restapi
 
 
 @pytest.fixture
@@ -164,3 +164,24 @@ def test_protobuf_is_answered_in_protobuf(post, make_service, engine):
     assert status == 200
     found = messages.LookupResponse.FromString(content).found
     assert found[0].entity.properties["a"].integer_value == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("INVALID_ARGUMENT", 400),
+        ("UNAUTHENTICATED", 401),
+        ("PERMISSION_DENIED", 403),
+        ("NOT_FOUND", 404),
+        ("ALREADY_EXISTS", 409),
+        ("ABORTED", 409),
+        ("FAILED_PRECONDITION", 400),
+        ("RESOURCE_EXHAUSTED", 429),
+        ("INTERNAL", 500),
+        ("UNAVAILABLE", 503),
+    ],
+)
+def test_every_status_has_its_http_status(engine, post, name, status):
+    engine.install_faults(faults.Plan.parse({"rules": [{"every": 1, "status": name}]}))
+    got, content = post("lookup", {})
+    assert (got, json.loads(content)["error"]["status"]) == (status, name)

@@ -1,0 +1,68 @@
+"""Claims about the table of behaviours: every row names tests, and every test it names is there."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import emulator
+
+TABLE = Path(emulator.__file__).parent / "CONFORMANCE.md"
+TESTS = Path(__file__).parent
+
+
+def rows(text):
+    """Return (behaviour, tests it names) of each row of a table of behaviours."""
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("|") or line in ("| behaviour | held by |", "|---|---|"):
+            continue
+        behaviour, held_by = (cell.strip() for cell in line.strip("|").split(" | "))
+        found.append((behaviour, re.findall(r"`([\w/]+::\w+)`", held_by)))
+    return found
+
+
+def existing():
+    """Return the names of all tests of the emulator."""
+    return {
+        f"{path.relative_to(TESTS).with_suffix('').as_posix()}::{node.name}"
+        for path in TESTS.rglob("test_*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def problems(text):
+    """Return what is wrong with a table, a line each."""
+    table, there = rows(text), existing()
+    behaviours = [behaviour for behaviour, _ in table]
+    return (
+        [f"twice: {each}" for each in sorted({b for b in behaviours if behaviours.count(b) > 1})]
+        + [f"held by nothing: {behaviour}" for behaviour, named in table if not named]
+        + [f"no such test: {name}" for _, named in table for name in named if name not in there]
+    )
+
+
+def test_every_behaviour_stands_once_and_names_tests_that_exist():
+    text = TABLE.read_text()
+    assert len(rows(text)) > 100
+    assert problems(text) == []
+
+
+def test_every_section_has_rows():
+    sections = TABLE.read_text().split("\n## ")[1:]
+    assert len(sections) == 17
+    assert all(rows(section) for section in sections)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("| one | none |", "held by nothing: one"),
+        ("| one | `test_conformance::test_gone` |", "no such test: test_conformance::test_gone"),
+        ("| two | `test_conformance::test_every_section_has_rows` |\n" * 2, "twice: two"),
+    ],
+)
+def test_a_wrong_row_is_named(row, problem):
+    assert problems(f"| behaviour | held by |\n|---|---|\n{row}") == [problem]
