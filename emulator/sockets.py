@@ -6,8 +6,10 @@ the descriptor to gRPC, which notices and closes it.
 """
 
 import contextlib
+import errno
 import os
 import socket
+import stat
 import urllib.parse
 from pathlib import Path
 
@@ -16,10 +18,17 @@ def cut(peer: str) -> None:
     """Cut the connection of a peer as gRPC names it, e.g. `ipv6:%5B::1%5D:50000`."""
     host, _, port = urllib.parse.unquote(peer.partition(":")[2]).rpartition(":")
     for descriptor in _descriptors():
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
+        with contextlib.suppress(OSError), _copy(descriptor) as copy:
             if copy.getpeername()[:2] == (host.strip("[]"), int(port)):
                 copy.shutdown(socket.SHUT_RDWR)
 
 
 def _descriptors() -> list[int]:
     return [int(each.name) for each in Path("/dev/fd").iterdir()]
+
+
+def _copy(descriptor: int) -> socket.socket:
+    # Only sockets are copied: closing a copy of the data file would drop SQLite's locks on it.
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+    return socket.socket(fileno=os.dup(descriptor))
