@@ -28,10 +28,12 @@ class Running:
 
     server: Any
     port: int
+    threads: pool.Pool
 
     def stop(self) -> None:
         """Let running requests finish, then close."""
         self.server.stop(_GRACE).wait()
+        self.threads.shutdown(wait=False)
 
 
 def start(engine: engines.Engine, host: str, port: int) -> Running:
@@ -40,8 +42,9 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
     Raises:
         OSError: the address cannot be had.
     """
+    threads = pool.Pool(THREADS)
     server = grpc.server(
-        pool.Pool(THREADS),  # type: ignore[arg-type]  # any executor will do
+        threads,  # type: ignore[arg-type]  # any executor will do
         options=(
             ("grpc.max_receive_message_length", _RECEIVE_BYTES),
             ("grpc.max_send_message_length", -1),
@@ -58,7 +61,7 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
     except RuntimeError as error:
         raise OSError(f"{host}:{port} cannot be had: {error}") from error
     server.start()
-    return Running(server, bound)
+    return Running(server, bound, threads)
 
 
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import grpc
 import pytest
@@ -109,3 +110,14 @@ def test_sixty_open_transactions_do_not_block_a_commit(make_service):
             service.get(service.key("T", 1), transaction=transaction)
         service.put(service.key("T", 1), a=1)
         assert service.get(service.key("T", 1)) == {"a": 1}
+
+
+def test_a_stopped_server_leaves_no_threads(engine, make_service):
+    before = set(threading.enumerate())
+    with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
+        make_service(channel).put(make_service(channel).key("T", 1))
+        own = [each for each in set(threading.enumerate()) - before if each.name == "datastore"]
+        assert own
+    for each in own:
+        each.join(30)
+        assert not each.is_alive()
