@@ -104,6 +104,17 @@ class Node(_Work):
         made = {name: node_values.encoded(value) for name, value in properties.items()}
         self.call("update", path=path, properties=made)
 
+    def transform(
+        self, path: tuple[Any, ...], transforms: Sequence[dict[str, Any]], /, **properties: Any
+    ) -> None:
+        made = {name: node_values.encoded(value) for name, value in properties.items()}
+        self.call("transform", path=path, properties=made, transforms=transforms)
+
+    def explain(self, asked: driver.Asked, *, is_run: bool) -> Any:
+        """Return how many results there were, and the metrics as the library tells them."""
+        found = self.call("explain", asked=_asked(asked), analyze=is_run)
+        return found["count"], found["metrics"]
+
     def aggregate(self, asked: driver.Asked, function: str, name: str = "") -> Any:
         found = self.call("aggregate", asked=_asked(asked), function=function, property=name)
         return node_values.decoded(found)

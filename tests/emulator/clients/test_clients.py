@@ -332,3 +332,59 @@ def test_inserts_and_updates_mind_what_is_there(client):
         client.insert(("T", "a"), v=2)
     client.update(("T", "a"), v=3)
     assert client.get(("T", "a"))[0].properties == {"v": 3}
+
+
+@only("node")  # the others know no transforms
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        ({"increment": 4}, 7),
+        ({"maximum": 5}, 5),
+        ({"maximum": 1}, 3),
+        ({"minimum": 1}, 1),
+        ({"minimum": 5}, 3),
+        ({"appendMissingElements": ["b", "c"]}, ["b", "c"]),
+        ({"removeAllFromArray": ["b"]}, []),
+    ],
+    ids=str,
+)
+def test_transforms_change_what_the_same_commit_has_written(client, transform, expected):
+    client.transform(("T", "a"), [{"property": "n", **transform}], n=3)
+    assert client.get(("T", "a"))[0].properties == {"n": expected}
+
+
+@only("node")
+def test_transforms_are_applied_in_order_and_to_arrays(client):
+    steps = [
+        {"property": "list", "appendMissingElements": ["b", "c"]},
+        {"property": "list", "removeAllFromArray": ["a"]},
+        {"property": "when", "setToServerValue": True},
+    ]
+    client.transform(("T", "a"), steps, list=["a", "b", "a"])
+    found = client.get(("T", "a"))[0].properties
+    assert found["list"] == ["b", "c"]
+    assert isinstance(found["when"], dt.datetime)
+
+
+@only("node")  # google-cloud-datastore has tests of its own for this, NDB no explain
+@pytest.mark.parametrize("is_run", [False, True])
+def test_a_query_is_explained(client, is_run):
+    fill(client)
+    count, metrics = client.explain(Asked("T", order=("v",)), is_run=is_run)
+    assert metrics["planSummary"]["indexesUsed"] == [
+        {"query_scope": "Collection group", "properties": "(v ASC, __name__ ASC)"}
+    ]
+    assert count == (4 if is_run else 0)
+    if is_run:
+        assert metrics["executionStats"]["resultsReturned"] == 4
+        assert metrics["executionStats"]["readOperations"] == 4
+    else:
+        assert "executionStats" not in metrics
+
+
+@only("node")
+def test_sums_take_the_smallest_values_of_a_limit(client):
+    for name, v in (("a", 26), ("b", 9), ("c", 0), ("d", 33)):
+        client.put(("T", name), v=v)
+    assert client.aggregate(Asked("T", limit=2), "sum", "v") == 9
+    assert client.aggregate(Asked("T", limit=3), "sum", "v") == 35

@@ -111,6 +111,15 @@ const operations = {
     const key = keyOf(client, path);
     await client.update({ key, data: mapped(properties, (value) => toClient(client, value)) });
   },
+  async transform(client, { path, properties, transforms }) {
+    const data = mapped(properties, (value) => toClient(client, value));
+    await client.save({ key: keyOf(client, path), data, transforms });
+  },
+  async explain(client, { asked, analyze }) {
+    const query = queryOf(client, client, asked);
+    const [found, info] = await client.runQuery(query, { explainOptions: { analyze } });
+    return { count: found.length, metrics: info.explainMetrics };
+  },
   async get(client, { transaction, paths }) {
     const asker = transaction ? transactions.get(transaction) : client;
     const keys = paths.map((path) => keyOf(client, path));
