@@ -38,7 +38,7 @@ def answers(
         position for stored in state.values() for position in results.positions(wide, stored)
     )
     if query.distinct:
-        groups = {results.picked(wide, each, query.distinct): each for each in reversed(found)}
+        groups = {results.group(wide, each): each for each in reversed(found)}
         found = sorted(groups.values())
     end = None if paging.limit is None else paging.offset + paging.limit
     return [_answer(wide, each, found[paging.offset : end]) for each in asked]

@@ -569,7 +569,7 @@ class Machine(RuleBasedStateMachine):
             self.aggregate(query, [aggregations.Aggregation("count")], 0, 0, limit)
         elif not queries.has_open_order(query):
             self.ask(query, Paging(limit=limit), 0)
-        found = results.run(query, self.oracle.state)
+        found = [] if queries.complaints(query) else results.run(query, self.oracle.state)
         if found and turn != "anything":
             changed = self.aimed(changed, found[place % len(found)].stored, turn)
         self.commit_to("", [changed])

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.oracle import values
+from tests.oracle import queries, values
 from tests.oracle.queries import Branch, Query
 from tests.oracle.values import KEY, Key, Properties, Rank
 
@@ -75,7 +75,7 @@ def run(query: Query, state: State) -> list[Result]:
         return found
     first: dict[tuple[Rank, ...], Result] = {}
     for result in found:
-        first.setdefault(picked(query, result.position, query.distinct), result)
+        first.setdefault(group(query, result.position), result)
     return list(first.values())
 
 
@@ -95,8 +95,12 @@ def _is_passed(query: Query, start: Gap, position: Position) -> bool:
     """Tell whether a start cursor lies behind a position, or in its group of distinct results."""
     if start.is_behind(position) or not query.distinct:
         return start.is_behind(position)
-    given = picked(query, start.position, query.distinct)
-    return picked(query, position, query.distinct) == given
+    return group(query, position) == group(query, start.position)
+
+
+def group(query: Query, position: Position) -> tuple[Rank, ...]:
+    """Return the values in which distinct results differ."""
+    return picked(query, position, tuple(queries.grouped_names(query)))
 
 
 def matches(branch: Branch, stored: Stored) -> bool:
