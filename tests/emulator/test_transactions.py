@@ -212,6 +212,26 @@ def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(service, 
     service.commit(transaction=transaction)
 
 
+@pytest.mark.parametrize("options", [{"read_only": {}}, {"read_write": {}}], ids=str)
+def test_a_snapshot_is_that_of_the_first_read(service, accounts, options):
+    transaction = service.begin(**options)
+    service.put(accounts[0], a=8)
+    assert service.get(accounts[0], transaction=transaction) == {"a": 8}
+    service.put(accounts[0], a=9)
+    assert service.get(accounts[0], transaction=transaction) == {"a": 8}
+
+
+def test_a_previous_attempt_may_be_named(service, accounts, refused):
+    first = service.begin()
+    service.get(accounts[0], transaction=first)
+    service.put(accounts[0], a=8)
+    with refused("ABORTED"):
+        service.commit(set_to(service, accounts[0], a=2), transaction=first)
+    for previous in (first, b"unknown"):
+        again = service.begin(read_write={"previous_transaction": previous})
+        service.commit(set_to(service, accounts[0], a=2), transaction=again)
+
+
 def test_a_read_may_begin_the_transaction(service, accounts, refused):
     asked = {"new_transaction": {"read_write": {}}}
     response = service.lookup(accounts[0], **asked)

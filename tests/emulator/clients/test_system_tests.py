@@ -229,7 +229,10 @@ def test_a_transfer_with_explicit_begin_and_commit(client):
 
 
 @pytest.mark.parametrize("door", ["in process", "gRPC"])
-def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(door, monkeypatch):
+@pytest.mark.parametrize("in_block", [True, False], ids=["with", "begin and commit"])
+def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
+    door, in_block, monkeypatch
+):
     monkeypatch.setattr(locks, "WRITE_WAIT", 0.0)
     with (
         inprocess.open_engine(None, concurrency="pessimistic") as engine,
@@ -239,13 +242,18 @@ def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(door, 
         key = inside.key("BreakTxn", 1234)
         entity = datastore.Entity(key)
         outside.put(entity)
-        with inside.transaction() as transaction:
-            found = inside.get(key)
+        transaction = inside.transaction()
+        with transaction if in_block else contextlib.nullcontext():
+            if not in_block:
+                transaction.begin()
+            found = inside.get(key, transaction=transaction)
             entity["baz"] = "outside"
             with pytest.raises(exceptions.Conflict):
                 outside.put(entity)
             found["baz"] = "inside"
             transaction.put(found)
+        if not in_block:
+            transaction.commit()
         assert outside.get(key)["baz"] == "inside"
 
 
