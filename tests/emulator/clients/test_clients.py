@@ -183,7 +183,8 @@ def test_a_projection_gives_one_result_for_each_value(client):
         [("a", [1]), ("a", [2]), ("b", [3])],  # NDB says it the way the property is declared
     )
     dates = client.query(Asked("T", projection=("v",), order=("v",))).rows
-    assert len(dates) == 2
+    # An index knows a time as its microseconds; NDB's typed properties make a time of them again.
+    assert [row.properties["v"] for row in dates] == [1_577_934_245_678_000] * 2
 
 
 def test_distinct_keeps_the_first_of_each_value(client):
