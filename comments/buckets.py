@@ -122,6 +122,16 @@ class Directory:
         return self.content.lines
 
     @functools.cached_property
+    def clearing(self) -> dict[str, Clearing]:
+        """The rows that were taken in and whose flags stand or stood, by id."""
+        return {each.id: each for each in self.content.clearing}
+
+    def holds(self, comment_id: str, revision: int) -> bool:
+        """Whether a flagged row was taken in at this revision."""
+        known = self.clearing.get(comment_id)
+        return known is not None and known.revision == revision
+
+    @functools.cached_property
     def firsts(self) -> list[str]:
         """The first hash of each bucket."""
         return [line.first for line in self.lines]

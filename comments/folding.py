@@ -15,7 +15,11 @@ writes the rows). One folding of a thread, in steps that each leave it readable:
 What must stay true: no step trusts another machine's clock; a bucket's key is never used twice;
 until step 5 a reader finds every folded row in the delta too, so old directories lose nothing. A
 crash in any step leaves rows flagged and buckets unnamed: the next folding finishes the one,
-`sweep` removes the other.
+`sweep` removes the other. A bucket is deleted by a transaction that reads what the directory names
+(or names for deletion), so none is deleted that a switch takes in meanwhile.
+
+A thread's first folding takes all its listed rows, also those of a release without the flag: those
+are flagged first, and are then rows like all others.
 
 A changed row goes to the directory's tail, and from a full tail to new buckets, the most changed
 ones first: a bucket that few changed rows belong to is not worth a write yet. What was retracted or
@@ -23,11 +27,15 @@ edited leaves its bucket at once.
 """
 
 import dataclasses
+import functools
 import itertools
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from comments import buckets, datastore, materialized, models, records, sorthash, tree
+
+T = TypeVar("T")
 
 BUCKET_ROWS = 128  # of a new bucket
 BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
@@ -35,7 +43,7 @@ TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
 GRACE = materialized.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
 _PART_BYTES = 900 * 1024  # of a directory in one entity
-_AT_ONCE = 100  # rows cleared in one transaction
+_AT_ONCE = 100  # rows or buckets in one transaction
 _OWNER = "folding"
 
 
@@ -72,22 +80,24 @@ def fold(scheme: sorthash.Scheme, name: records.ThreadName) -> Folded | None:
 def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | None:
     """Write the new buckets. None if a bucket was replaced meanwhile."""
     base = materialized.load_directory(name)
+    if not base.version:
+        _adopt(name)
     rows = list(_flagged(name))
-    known = {each.id: each.revision for each in base.content.clearing}
-    fresh = [row for row in rows if known.get(row.entry.id) != row.entry.revision]
+    fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
     attempt = _Attempt(scheme, name, base)
     if not fresh:
         return Prepared(name, base, base.content, (), attempt.token)
     try:
         lines, tail = attempt.shelve(
-            materialized.merged(base.content, fresh),
+            materialized.merged(base, fresh),
             {row.entry.id for row in fresh if row.rewrites},
         )
     except materialized.Gone:
+        delete_orphans(name, attempt.written)
         return None
     kept = {line.key for line in lines}
     dead = [line.key for line in base.lines if line.key not in kept]
-    if any(known.get(row.entry.id) == row.entry.revision for row in rows):
+    if len(fresh) < len(rows):
         dead += base.content.dead  # nobody has cleared the base yet
     content = buckets.Content(
         lines=lines,
@@ -120,10 +130,15 @@ def switch(prepared: Prepared) -> Folded | None:
             return True  # our own commit, whose answer was lost
         if found != prepared.base.version or None in written:
             return False
-        datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+        # Who reads them just now reads the directory again.
+        old = () if stored is None else stored.parts
+        gone = tuple(models.bucket_key(name, each) for each in old)
+        datastore.apply(datastore.Writes(_OWNER, put=(row,), delete=gone))
         return True
 
     if not datastore.transaction(body):
+        # Not all at once: our switch may have been made, and another one upon it.
+        delete_orphans(name, writer.written)
         return None
     return Folded(name, buckets.Directory(prepared.token, content))
 
@@ -131,36 +146,68 @@ def switch(prepared: Prepared) -> Folded | None:
 def clear(folded: Folded) -> None:
     """Clear the flags of what was folded, `GRACE` after its switch; delete what it replaced."""
     content = folded.directory.content
-    for first in range(0, len(content.clearing), _AT_ONCE):
-        _clear(content.clearing[first : first + _AT_ONCE])
-    if content.dead:
-        _delete(folded.name, content.dead)
+    for part in _in_parts(content.clearing):
+        datastore.transaction(functools.partial(_clear, part))
+    for keys in _in_parts(content.dead):
+        datastore.transaction(functools.partial(_delete, folded.name, keys))
 
 
 def sweep(name: records.ThreadName) -> list[str]:
     """The keys of buckets that no directory names; give them to `delete_orphans` after `GRACE`."""
     query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)
     stored = [message.key.path[-1].name for message in datastore.fetch(query)]
-    directory = materialized.load_directory(name)
-    named = {line.key for line in directory.lines}
-    named.update(directory.content.dead, materialized.parts_of(name))
+    named = _named(name) if stored else set()
     return [key for key in stored if key not in named]
 
 
 def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
-    """Delete buckets that `sweep` found, unless a directory names them by now."""
-    still = set(sweep(name))
-    _delete(name, [key for key in found if key in still])
+    """Delete those of the buckets that no directory names by now."""
+
+    def body(part: Sequence[str]) -> None:
+        named = _named(name)
+        _delete(name, [key for key in part if key not in named])
+
+    for part in _in_parts(found):
+        datastore.transaction(functools.partial(body, part))
+
+
+def _named(name: records.ThreadName) -> set[str]:
+    """The buckets that a thread's directory names, and those that it is to delete."""
+    directory = materialized.load_directory(name)
+    named = {line.key for line in directory.lines}
+    return named.union(directory.content.dead, materialized.parts_of(name))
+
+
+def _in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[first : first + _AT_ONCE] for first in range(0, len(items), _AT_ONCE))
 
 
 def _clear(part: Sequence[buckets.Clearing]) -> None:
     seen = {each.id: (each.revision, each.is_listed) for each in part}
-    datastore.transaction(lambda: datastore.apply(tree.folded(seen)))
+    datastore.apply(tree.folded(seen))
 
 
 def _delete(name: records.ThreadName, keys: Sequence[str]) -> None:
     gone = tuple(models.bucket_key(name, key) for key in keys)
-    datastore.transaction(lambda: datastore.apply(datastore.Writes(_OWNER, delete=gone)))
+    datastore.apply(datastore.Writes(_OWNER, delete=gone))
+
+
+def _adopt(name: records.ThreadName) -> None:
+    """Flag the listed rows that no folding would find."""
+    query = datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("listed", "=", True)),
+        order=("sort_hash",),
+    )
+    strangers = [
+        message.key.path[-1].name
+        for message in datastore.fetch(query)
+        if not message.properties["unfolded"].boolean_value
+    ]
+    for part in _in_parts(strangers):
+        datastore.transaction(
+            functools.partial(lambda ids: datastore.apply(tree.unfold(ids)), part)
+        )
 
 
 def _flagged(name: records.ThreadName) -> Iterator[materialized.Row]:

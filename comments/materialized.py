@@ -3,7 +3,8 @@
 Owns what is read for a view and what is kept of it. A view costs one read for the directory and
 one for each bucket it needs, both kept in a bounded cache, and a *probe*: a projection of (key,
 revision) over the rows that are not folded, which bills one read, or none if it finds none. Of
-those rows, only the ones this process does not hold at that revision are read.
+those rows, only the ones are read that neither the directory nor this process holds at that
+revision.
 
 What must stay true, or a reader may see an old row:
 
@@ -28,7 +29,7 @@ T = TypeVar("T")
 HOLDINGS = "materialized"  # under which `datastore.kept` keeps them
 CACHE_MAX_AGE = 60.0  # seconds that a directory may be used
 CACHE_BYTES = 64 * 1024 * 1024  # of one process
-MOST_UNFOLDED = 500  # rows beyond the directory that a view takes; more, and the floor is cheaper
+MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
 _TRIES = 3
 _OVERHEAD = 200  # bytes of Python around an entry, roughly
 
@@ -91,9 +92,9 @@ def view(name: records.ThreadName) -> views.View:
         if not kept.directory.version:
             # Also where an older release stored the rows: the probe does not find those.
             raise NotMaterialized("the thread was never folded")
-        rows = _unfolded(held.cache, name)
+        rows = _unfolded(held.cache, name, kept.directory)
         if held.clock() - kept.since < CACHE_MAX_AGE:
-            marks = merged(kept.directory.content, rows)
+            marks = merged(kept.directory, rows)
             return views.View(kept.directory, marks, lambda keys: _read(held.cache, name, keys))
         held.cache.drop(("directory", name))
     raise errors.Overloaded("the thread took longer to read than it may be kept")
@@ -122,15 +123,18 @@ def from_rows(rows: Iterable[records.Comment]) -> views.View:
     return views.View(buckets.Directory(""), marks, lambda _keys: ())
 
 
-def merged(content: buckets.Content, rows: Iterable["Row"]) -> list[buckets.Mark]:
+def merged(directory: buckets.Directory, rows: Iterable["Row"]) -> list[buckets.Mark]:
     """The rows that differ from the buckets: those of the tail, and newer ones of the delta."""
-    marks = {mark.id: mark for mark in content.tail}
-    clearing = {each.id: each.is_listed for each in content.clearing}
+    marks = {mark.id: mark for mark in directory.content.tail}
     for row in rows:
         entry, known = row.entry, marks.get(row.entry.id)
         if known is not None and known.revision > entry.revision:
             continue
-        held = known.held if known is not None else clearing.get(entry.id, row.shelved)
+        held = row.shelved
+        if known is not None:
+            held = known.held
+        elif entry.id in directory.clearing:
+            held = directory.clearing[entry.id].is_listed
         json = entry.json if row.is_listed else b""
         marks[entry.id] = buckets.Mark(entry.sort_hash, entry.id, entry.revision, json, held)
     return list(marks.values())
@@ -188,16 +192,19 @@ def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
     return kept
 
 
-def _unfolded(cache: caching.Cache, name: records.ThreadName) -> Iterable[Row]:
-    """Probe for the rows that are not folded, and read those that this process does not hold."""
+def _unfolded(
+    cache: caching.Cache, name: records.ThreadName, directory: buckets.Directory
+) -> Iterable[Row]:
+    """Probe for the rows that are not folded, and read those that nobody here holds."""
     probed = {
         message.key.path[-1].name: message.properties["revision"].integer_value
         for message in datastore.fetch(_probe(name))
     }
+    if len(probed) > MOST_UNFOLDED:
+        raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
+    probed = {each: at for each, at in probed.items() if not directory.holds(each, at)}
     if not probed:
         return ()
-    if len(probed) > MOST_UNFOLDED:
-        raise NotMaterialized(f"{len(probed)} rows are not folded")
     held: Mapping[str, Row] = cache.get(("rows", name)) or {}
     missing = [
         comment_id
@@ -218,6 +225,7 @@ def _probe(name: records.ThreadName) -> datastore.Query:
         where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
         order=("revision",),
         projection=("revision",),
+        limit=MOST_UNFOLDED + 1,
     )
 
 

@@ -434,6 +434,15 @@ def folded(seen: Mapping[str, tuple[int, bool]]) -> datastore.Writes:
     return datastore.Writes(_OWNER, put=tuple(cleared))
 
 
+def unfold(ids: Sequence[str]) -> datastore.Writes:
+    """Set the flags of comments that were stored without one and that readers see."""
+    rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in ids])
+    unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
+    for row in unknown:
+        row.unfolded = True
+    return datastore.Writes(_OWNER, put=tuple(unknown))
+
+
 def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Writes:
     """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
     rows = datastore.get_multi([models.comment_key(place.id) for place in places])

@@ -1,0 +1,393 @@
+"""Claims about folding, hazard by hazard: one order of steps each that must not harm a reader."""
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from comments import (
+    buckets,
+    datastore,
+    floor,
+    folding,
+    materialized,
+    models,
+    posting,
+    public,
+    records,
+    tree,
+)
+from emulator import inprocess, testing
+from tests import trees
+
+SCHEME = trees.SETTINGS.scheme
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs inside the store, with buckets small enough for a short thread."""
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+
+
+@pytest.fixture
+def name(site: records.Site) -> records.ThreadName:
+    return trees.name_of(site)
+
+
+@pytest.fixture
+def grown(site: records.Site) -> dict[str, records.Comment]:
+    """Ten comments, folded and cleared."""
+    rows = trees.grow(site, {str(n): {f"{n}.1": {}} for n in range(5)})
+    _fold_whole(trees.name_of(site))
+    return rows
+
+
+def _fold_whole(name: records.ThreadName) -> None:
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    folding.clear(folded)
+
+
+def _prepare(name: records.ThreadName) -> folding.Prepared:
+    prepared = folding.prepare(SCHEME, name)
+    assert prepared is not None
+    return prepared
+
+
+def _retract(comment: records.Comment) -> None:
+    posting.retract(comment.id, author_id=comment.author.id, revision=None, now=trees.START)
+
+
+def _edit(comment: records.Comment, body: str) -> None:
+    posting.edit(
+        comment.id,
+        author_id=comment.author.id,
+        body=body,
+        revision=None,
+        settings=trees.SETTINGS,
+        now=trees.START,
+    )
+
+
+def _row(comment: records.Comment) -> models.Comment:
+    row: models.Comment = datastore.get(models.comment_key(comment.id))
+    return row
+
+
+def _check_reader(name: records.ThreadName) -> None:
+    """A view's rows, total and sizes are those of the floor."""
+    rows = floor.thread(name)
+    found = materialized.using(name, lambda view: [entry.json for entry in view.rows()])
+    assert found == [public.fragment(row) for row in rows]
+    assert materialized.view(name).total == len(rows)
+    sizes = materialized.using(name, lambda view: [view.below(row.sort_hash) for row in rows])
+    assert sizes == [
+        sum(row.sort_hash.startswith(above.sort_hash) for row in rows) - 1 for above in rows
+    ]
+
+
+def _forget() -> None:
+    """Be a process that has just started."""
+    kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    kept.cache = materialized.Holdings().cache
+
+
+def _stored_buckets(name: records.ThreadName) -> set[str]:
+    query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)
+    return {message.key.path[-1].name for message in datastore.fetch(query)}
+
+
+def _named(name: records.ThreadName) -> set[str]:
+    directory = materialized.load_directory(name)
+    return {line.key for line in directory.lines}.union(materialized.parts_of(name))
+
+
+def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    trees.post(site, "mine")
+    slow = _prepare(name)
+    trees.post(site, "theirs")
+    _fold_whole(name)
+    assert folding.switch(slow) is None
+    _forget()
+    _check_reader(name)
+    assert _stored_buckets(name) == _named(name)
+
+
+def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        trees.post(site, f"new {number}")
+    prepared = _prepare(name)
+    assert prepared.written
+    folding.delete_orphans(name, folding.sweep(name))
+    assert folding.switch(prepared) is None
+    _forget()
+    _check_reader(name)
+
+
+def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        trees.post(site, f"new {number}")
+    prepared = _prepare(name)
+    found = folding.sweep(name)
+    assert set(found) == set(prepared.written)
+    assert folding.switch(prepared) is not None
+    folding.delete_orphans(name, found)
+    _forget()
+    _check_reader(name)
+
+
+def test_a_refused_switch_leaves_no_bucket_behind(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        trees.post(site, f"new {number}")
+    first, second = _prepare(name), _prepare(name)
+    folded = folding.switch(first)
+    assert folded is not None
+    assert second.written
+    assert folding.switch(second) is None
+    folding.clear(folded)
+    assert _stored_buckets(name) == _named(name)
+    _forget()
+    _check_reader(name)
+
+
+def test_two_attempts_never_write_one_key(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        trees.post(site, f"new {number}")
+    first, second = _prepare(name), _prepare(name)
+    assert first.written
+    assert not set(first.written) & set(second.written)
+
+
+def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
+    name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    _edit(grown["1"], "first edit")
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    _edit(grown["1"], "second edit")
+    folding.clear(folded)
+    assert _row(grown["1"]).unfolded
+    _forget()
+    _check_reader(name)
+
+
+@pytest.mark.parametrize("verb", ["edit", "retract"])
+@pytest.mark.parametrize("tail", [0, 100])
+def test_a_change_after_clearing_counts_once(
+    site: records.Site,
+    name: records.ThreadName,
+    verb: str,
+    tail: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folding, "TAIL_ROWS", tail)
+    rows = trees.grow(site, {"a": {"b": {}, "c": {}}, "d": {}})
+    _fold_whole(name)
+    assert {_row(row).shelved for row in rows.values()} == {True}
+    for text in ("c", "d"):
+        _retract(rows[text]) if verb == "retract" else _edit(rows[text], "new")
+        _forget()
+        _check_reader(name)
+    _fold_whole(name)
+    assert _row(rows["d"]).shelved == (verb == "edit")
+    _forget()
+    _check_reader(name)
+
+
+def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    view = materialized.view(name)
+    for row in grown.values():
+        _edit(row, f"edit of {row.body}")
+    _fold_whole(name)
+    with pytest.raises(materialized.Gone):
+        list(view.rows())
+    _check_reader(name)
+
+
+def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> None:
+    old = buckets.Entry("AA", "id", 1, b"old")
+    newer = buckets.Mark("AA", "id", 2, b"new", held=True)
+    directory = buckets.Directory("v", buckets.Content(tail=(newer,)))
+    row = materialized.Row(old, is_listed=True, shelved=True, rewrites=False)
+    assert materialized.merged(directory, [row]) == [newer]
+
+
+def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
+    name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for text in ("one", "two"):
+        _edit(grown["1"], text)
+        _check_reader(name)
+
+
+def test_a_directory_larger_than_one_entity_reads_right(
+    site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "_PART_BYTES", 50)
+    trees.grow(site, {str(n): {f"{n}.1": {}} for n in range(10)})
+    for number in range(3):
+        trees.post(site, f"more {number}")
+        _fold_whole(name)
+        assert len(materialized.parts_of(name)) > 1
+        _forget()
+        _check_reader(name)
+        # The parts of directories before this one are gone with them.
+        assert _stored_buckets(name) == _named(name)
+
+
+def test_rows_that_an_older_release_stored_are_in_the_first_directory(
+    site: records.Site, name: records.ThreadName
+) -> None:
+    rows = trees.grow(site, {"a": {"b": {}}, "c": {}})
+
+    def body() -> None:
+        seen = {row.id: (row.revision, False) for row in rows.values()}
+        datastore.apply(tree.folded(seen))  # neither flagged nor shelved, as they were stored then
+
+    datastore.transaction(body)
+    trees.post(site, "new")
+    _fold_whole(name)
+    _check_reader(name)
+    _retract(rows["b"])
+    _check_reader(name)
+
+
+def test_thousands_of_held_comments_cost_a_reader_nothing(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    engine: inprocess.Engine,
+) -> None:
+    def cost() -> tuple[int, ...]:
+        _forget()
+        with testing.meter(engine) as met:
+            materialized.using(name, lambda view: list(view.rows()))
+        return met.reads, met.writes, met.small, met.index_entries
+
+    trees.post(site, "new")
+    before = cost()
+    # The number cannot matter to what an index does not hold; ten thousand would only take longer.
+    for first in range(0, 2_000, 400):
+        _hold(name, range(first, first + 400))
+    assert cost() == before
+
+
+def _hold(name: records.ThreadName, numbers: range) -> None:
+    nodes = [
+        records.ImportedComment(
+            id=models.comment_id(f"spam {number:011d}".encode()),
+            reply_to=None,
+            author=records.Author("Spam"),
+            body="buy",
+            html="<p>buy</p>",
+            renderer="test",
+            status=records.Status.SPAM,
+            created=trees.START,
+            source=f"test:{number}",
+        )
+        for number in numbers
+    ]
+    trees.store_imported(name, *nodes)
+
+
+def test_reading_writes_nothing_at_any_stage_of_a_folding(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    engine: inprocess.Engine,
+) -> None:
+    trees.post(site, "new")
+    prepared = _prepare(name)
+    folded: list[folding.Folded] = []
+
+    def switch() -> None:
+        switched = folding.switch(prepared)
+        assert switched is not None
+        folded.append(switched)
+
+    steps: list[Callable[[], object]] = [switch, lambda: folding.clear(folded[0]), lambda: None]
+    for step in steps:
+        with testing.meter(engine) as met:
+            _forget()
+            _check_reader(name)
+        assert (met.writes, met.deletes) == (0, 0)
+        step()
+
+
+def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    engine: inprocess.Engine,
+) -> None:
+    for number in range(20):
+        trees.post(site, f"new {number}")
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    _forget()
+    with testing.meter(engine) as met:
+        list(materialized.view(name).rows())
+    assert met.reads == 2 + len(folded.directory.lines)  # the directory, the probe, the buckets
+
+
+@pytest.mark.parametrize("verb", ["edit", "retract"])
+def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
+    site: records.Site, name: records.ThreadName, verb: str
+) -> None:
+    ann = records.Author(name="Ann", id="g:ann")
+    in_bucket = trees.post(site, "quetzalcoatlus one", author=ann)
+    trees.grow(site, {str(n): {} for n in range(6)})
+    _fold_whole(name)
+    in_tail = trees.post(site, "quetzalcoatlus two", author=ann)
+    _fold_whole(name)
+    not_folded = trees.post(site, "quetzalcoatlus three", author=ann)
+    # An attempt that nobody finished holds the text as well.
+    orphan = _attempt_that_is_left(site, name)
+    assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
+    for row in (in_bucket, in_tail, not_folded):
+        _edit(row, "nothing") if verb == "edit" else _retract(row)
+    found = folding.sweep(name)
+    assert set(orphan.written) <= set(found)
+    _fold_whole(name)
+    folding.delete_orphans(name, found)
+    assert _kinds_that_hold("quetzalcoatlus") == set()
+    assert _kinds_that_hold("Ann") == ({"Comment", "Bucket"} if verb == "edit" else set())
+    _check_reader(name)
+
+
+def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> folding.Prepared:
+    for number in range(6):
+        trees.post(site, f"later {number}")
+    prepared = _prepare(name)
+    assert prepared.written
+    return prepared
+
+
+def _kinds_that_hold(text: str) -> set[str]:
+    """The kinds with an entity whose bytes, or whose decompressed blob, hold a text."""
+    return {
+        kind
+        for kind in ("Comment", "Bucket", "BucketDirectory")
+        for message in datastore.fetch(datastore.Query(kind))
+        if text.encode() in message.SerializeToString() + _decompressed(message)
+    }
+
+
+def _decompressed(message: Any) -> bytes:
+    if message.key.path[-1].kind == "Comment":
+        return b""
+    return zlib.decompress(message.properties["content"].blob_value)
