@@ -78,7 +78,15 @@ def _embedded(path: Path) -> "grpc.Channel":
     from emulator.errors import DatastoreError  # noqa: PLC0415
 
     try:
-        return inprocess.Channel(inprocess.open_engine(path, indexes=_INDEXES))
+        engine = inprocess.open_engine(
+            path,
+            indexes=_INDEXES,
+            # Chosen by benchmarks/posting.py: nobody starves at a busy thread.
+            concurrency="pessimistic",
+            # Nothing here reads the past, and what was retracted is not to be kept for it.
+            history=0,
+        )
+        return inprocess.Channel(engine)
     except (OSError, DatastoreError) as error:
         raise errors.Misconfigured(f"cannot open the data: {error}") from error
 

@@ -26,8 +26,10 @@ hypothesis_settings.load_profile("ci")
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """A fresh engine in memory that serves what index.yaml names."""
-    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+    """A fresh engine in memory that serves what index.yaml names, in the mode of the product."""
+    with inprocess.open_engine(
+        None, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0
+    ) as engine:
         yield engine
 
 

@@ -28,7 +28,7 @@ from emulator import inprocess
 from tests import trees
 
 path, parent, label, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
-engine = inprocess.open_engine(path, indexes=sys.argv[5])
+engine = inprocess.open_engine(path, indexes=sys.argv[5], concurrency="pessimistic")
 store = datastore.Store(inprocess.Channel(engine), project="test", deadline=30.0)
 site = records.Site("demo", (), "", 2)
 barrier = threading.Barrier(count)
@@ -49,7 +49,9 @@ with ThreadPoolExecutor(count) as pool:
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[inprocess.Engine]:
     """An engine on a file, which other processes open too."""
-    with inprocess.open_engine(tmp_path / "store.db", indexes=ROOT / "index.yaml") as engine:
+    with inprocess.open_engine(
+        tmp_path / "store.db", indexes=ROOT / "index.yaml", concurrency="pessimistic"
+    ) as engine:
         yield engine
 
 

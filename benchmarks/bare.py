@@ -1,0 +1,89 @@
+"""The least that the engine's work could cost: plain SQLite over the very rows it stored.
+
+Owns the copies that the engine is compared with. They have the engine's tables and settings and
+none of its code, so what is left between the two is what the engine adds.
+"""
+
+import contextlib
+import itertools
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from emulator import messages
+
+_TABLES = ("entities", "index_entries")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cache_size = -8192")
+    return connection
+
+
+def _columns(source: sqlite3.Connection, table: str) -> list[str]:
+    return [name for _, name, *_ in source.execute(f"PRAGMA table_info({table})")]
+
+
+def insert_seconds(stored: Path, target: Path, batch: int) -> float:
+    """Insert the rows of a data file into an empty one; returns the seconds.
+
+    Entities and their index rows go in as they were made: `batch` entities to a transaction.
+    """
+    source = sqlite3.connect(f"file:{stored}?mode=ro", uri=True)
+    with contextlib.closing(source), contextlib.closing(_connect(target)) as table:
+        for (statement,) in source.execute(
+            "SELECT sql FROM sqlite_master WHERE tbl_name IN (?, ?) AND sql NOT NULL", _TABLES
+        ).fetchall():
+            table.execute(statement)
+        inserts = []
+        for name in _TABLES:
+            marks = ", ".join("?" for _ in _columns(source, name))
+            inserts.append(f"INSERT INTO {name} VALUES ({marks})")
+        seconds = 0.0
+        for rows in _batches(source, batch):
+            start = time.perf_counter()
+            table.execute("BEGIN IMMEDIATE")
+            for insert, part in zip(inserts, rows, strict=True):
+                table.executemany(insert, part)
+            table.execute("COMMIT")
+            seconds += time.perf_counter() - start
+    return seconds
+
+
+def _batches(source: sqlite3.Connection, batch: int) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield the entities and index rows of each batch, in the order of the entities' ids."""
+    owner = _columns(source, "index_entries").index("entity_id")
+    entities = source.execute("SELECT * FROM entities ORDER BY id")
+    entries = source.execute("SELECT * FROM index_entries ORDER BY entity_id")
+    waiting = next(entries, None)
+    while rows := list(itertools.islice(entities, batch)):
+        last = rows[-1][0]
+        part = []
+        while waiting is not None and waiting[owner] <= last:
+            part.append(waiting)
+            waiting = next(entries, None)
+        yield rows, part
+
+
+def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
+    """Copy entities into a table whose key is their time; returns its connection."""
+    table = _connect(target)
+    table.execute("CREATE TABLE rows (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
+    with contextlib.closing(sqlite3.connect(f"file:{stored}?mode=ro", uri=True)) as source:
+        table.execute("BEGIN")
+        for (row,) in source.execute("SELECT proto FROM entities"):
+            place = messages.Entity.FromString(row).properties["created"].timestamp_value.seconds
+            table.execute("INSERT INTO rows VALUES (?, ?)", (place, row))
+        table.execute("COMMIT")
+    return table
+
+
+def read_ordered(table: sqlite3.Connection) -> int:
+    """SELECT and parse, nothing else."""
+    parse = messages.Entity.FromString
+    return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])

@@ -1,0 +1,399 @@
+"""The engine's figures: what it costs beside the least it could cost.
+
+Every figure is a ratio of two ways that take turns in one run, but for the two start-up times:
+
+    scale   a 100-comment thread read among many entities, against the same thread alone
+    order   10,000 entities read in order, against SELECT and parsing of the same rows
+    lookup  one entity looked up in process, against the same through the gRPC door
+    change  a transaction of NDB that reads and writes 3 entities, in process against gRPC; on a
+            disk that is awaited, and on one that is not (`durability="fast"`), which leaves the
+            door's own cost
+    load    entities through the import door, against inserting the same rows and index rows
+    start   `python -m emulator` from its start to its first answer, in seconds
+    import  importing `emulator.inprocess` beyond grpc and the protobuf classes, in seconds
+
+Usage:
+
+    python -m benchmarks.engine [--entities 1000000] [--rounds 9] [--only scale,lookup]
+                                [--json FILE]
+
+Prints a Markdown table. A million entities take a few minutes and 4 GB below the temporary folder.
+"""
+
+import argparse
+import contextlib
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from benchmarks import bare
+from emulator import inprocess, loading, messages, testing
+
+PROJECT = "bench"
+THREAD = 100  # comments of the thread that is read
+RPC = "/google.datastore.v1.Datastore/"
+INDEXES = """
+indexes:
+- kind: Comment
+  properties:
+  - name: thread
+  - name: listed
+  - name: sort_hash
+"""
+BODY = "a comment is read far more often than it is changed and the reader wants it whole "
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table. `bar` is the highest value that is good, in the same unit."""
+
+    name: str
+    measured: str
+    value: float
+    bar: float
+    unit: str = "x"
+
+
+def comment(number: int) -> Any:
+    """Return the entity of one comment; a thread's comments follow each other."""
+    thread, place = divmod(number, THREAD)
+    entity = messages.Entity()
+    entity.key.partition_id.project_id = PROJECT
+    entity.key.path.add(kind="Comment", name=f"c{number:012d}")
+    properties = entity.properties
+    properties["thread"].string_value = f"blog.example/page-{thread}"
+    properties["listed"].boolean_value = True
+    properties["sort_hash"].string_value = f"{place:06d}"
+    properties["created"].timestamp_value.seconds = 1_700_000_000 + number
+    properties["author"].string_value = f"g:{number % 5000}"
+    for name in ("body", "html"):
+        properties[name].string_value = BODY * (1 + number % 3)
+        properties[name].exclude_from_indexes = True
+    return entity
+
+
+def thread_query(thread: int) -> Any:
+    """Return the one ordered query of a thread."""
+    request = messages.RunQueryRequest(project_id=PROJECT)
+    query = request.query
+    query.kind.add(name="Comment")
+    query.filter.composite_filter.op = 1
+    for name in ("thread", "listed"):
+        clause = query.filter.composite_filter.filters.add().property_filter
+        clause.property.name = name
+        clause.op = 5
+        if name == "thread":
+            clause.value.string_value = f"blog.example/page-{thread}"
+        else:
+            clause.value.boolean_value = True
+    query.order.add().property.name = "sort_hash"
+    return request
+
+
+def created_query() -> Any:
+    """Return a query for everything in the order of time."""
+    request = messages.RunQueryRequest(project_id=PROJECT)
+    request.query.kind.add(name="Comment")
+    request.query.order.add().property.name = "created"
+    return request
+
+
+class Caller:
+    """Calls the RPCs of a channel with raw messages."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.channel = channel
+
+    def call(self, method: str, request: Any) -> Any:
+        """Call one RPC."""
+        response = getattr(messages, f"{method}Response")
+        rpc = self.channel.unary_unary(
+            RPC + method,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString,
+        )
+        return rpc(request)
+
+    def fetch(self, request: Any) -> int:
+        """Read all batches of a query and count the entities."""
+        count = 0
+        asked = type(request)()
+        asked.CopyFrom(request)
+        while True:
+            batch = self.call("RunQuery", asked).batch
+            count += len(batch.entity_results)
+            if batch.more_results != 1:
+                return count
+            asked.query.start_cursor = batch.end_cursor
+
+
+def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the median seconds of each way; they take turns, so drift hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for round_ in range(rounds + 1):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            if round_:  # the first round warms up
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def repeat(way: Callable[[], object], times: int) -> Callable[[], None]:
+    """Return a way that is long enough to be timed."""
+
+    def again() -> None:
+        for _ in range(times):
+            way()
+
+    return again
+
+
+@contextlib.contextmanager
+def opened(folder: Path, name: str, durability: str = "durable") -> Iterator[inprocess.Engine]:
+    """Open an engine on a file of its own."""
+    yaml = folder / "index.yaml"
+    yaml.write_text(INDEXES)
+    with inprocess.open_engine(folder / name, indexes=yaml, durability=durability) as engine:
+        yield engine
+
+
+@contextlib.contextmanager
+def served(folder: Path, name: str, *flags: str) -> Iterator[str]:
+    """Run `python -m emulator` on a file of its own; yields its address."""
+    command = [sys.executable, "-m", "emulator", "--port", "0", "--data", str(folder / name)]
+    command += ["--concurrency", "optimistic"]  # as the engine in process that it is beside
+    with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            printed = server.stdout.readline() if server.stdout else ""
+            yield printed.strip().partition("=")[2]
+        finally:
+            server.terminate()
+
+
+def load(engine: inprocess.Engine, numbers: range) -> float:
+    """Load comments; returns the seconds."""
+    start = time.perf_counter()
+    engine.load((comment(number) for number in numbers), project=PROJECT)
+    return time.perf_counter() - start
+
+
+def peak_mib() -> float:
+    """Return the most memory this process ever had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure_scale(folder: Path, entities: int, rounds: int) -> list[Figure]:
+    """Load the file, then read one thread in it and alone."""
+    half = entities // THREAD // 2
+    with opened(folder, "many") as many, opened(folder, "alone") as alone:
+        made = time.perf_counter()
+        for number in range(entities):
+            comment(number)
+        made = time.perf_counter() - made
+        seconds = load(many, range(entities)) - made
+        load(alone, range(half * THREAD, half * THREAD + THREAD))
+        before = peak_mib()
+        request = thread_query(half)
+        ways: dict[str, Callable[[], object]] = {}
+        for name, engine in (("many", many), ("alone", alone)):
+            caller = Caller(inprocess.Channel(engine))
+            if caller.fetch(request) != THREAD:
+                raise SystemExit(f"the thread is not whole: {name}")
+            ways[name] = repeat(lambda caller=caller: caller.fetch(request), 20)
+        medians = alternate(ways, rounds)
+        grown = peak_mib() - before
+    per_second = entities / seconds
+    plain = bare.insert_seconds(folder / "many", folder / "plain", loading.BATCH)
+    return [
+        Figure(
+            "scale",
+            f"a thread of {THREAD} among {entities:,}: {medians['many'] * 50:.2f} ms, alone "
+            f"{medians['alone'] * 50:.2f} ms; {grown:.1f} MiB more memory",
+            medians["many"] / medians["alone"],
+            1.5,
+        ),
+        Figure(
+            "load",
+            f"{entities:,} entities: {per_second:,.0f}/s, bare inserts of the same rows "
+            f"{entities / plain:,.0f}/s",
+            seconds / plain,
+            max(3.0, entities / 20_000 / plain),
+        ),
+    ]
+
+
+def measure_order(folder: Path, rounds: int) -> list[Figure]:
+    """Read 10,000 entities in order of time."""
+    size = 10_000
+    with opened(folder, "order") as engine:
+        load(engine, range(size))
+        caller = Caller(inprocess.Channel(engine))
+        with contextlib.closing(bare.ordered_table(folder / "order", folder / "rows")) as table:
+            ways: dict[str, Callable[[], object]] = {
+                "bare": lambda: bare.read_ordered(table),
+                "engine": lambda: caller.fetch(created_query()),
+            }
+            if [way() for way in ways.values()] != [size, size]:
+                raise SystemExit("the two ways do not read the same")
+            medians = alternate(ways, rounds)
+    return [
+        Figure(
+            "order",
+            f"{size:,} entities: {medians['engine'] * 1000:.0f} ms, bare "
+            f"{medians['bare'] * 1000:.0f} ms",
+            medians["engine"] / medians["bare"],
+            3.0,
+        )
+    ]
+
+
+def measure_lookup(folder: Path, rounds: int) -> list[Figure]:
+    """Look one entity up through both doors."""
+    request = messages.LookupRequest(project_id=PROJECT)
+    request.keys.add().CopyFrom(comment(1).key)
+    with opened(folder, "lookup") as engine, served(folder, "lookup") as address:
+        load(engine, range(THREAD))
+        with grpc.insecure_channel(address) as channel:
+            ways: dict[str, Callable[[], object]] = {}
+            for name, each in (("in process", inprocess.Channel(engine)), ("gRPC", channel)):
+                caller = Caller(each)
+                if not caller.call("Lookup", request).found:
+                    raise SystemExit(f"the entity is not found: {name}")
+                ways[name] = repeat(lambda caller=caller: caller.call("Lookup", request), 200)
+            medians = alternate(ways, rounds)
+    return [
+        Figure(
+            "lookup",
+            f"{medians['in process'] * 5:.3f} ms, through gRPC {medians['gRPC'] * 5:.3f} ms",
+            medians["in process"] / medians["gRPC"],
+            1 / 3,
+        )
+    ]
+
+
+def change_three(client: Any) -> Callable[[], None]:
+    """Return a transaction that reads three entities and writes them."""
+    from google.cloud import ndb  # noqa: PLC0415 - only this figure pays for NDB
+
+    class Counter(ndb.Model):
+        value = ndb.IntegerProperty(default=0)
+
+    def change() -> None:
+        def body() -> None:
+            keys = [ndb.Key(Counter, name) for name in ("a", "b", "c")]
+            found = ndb.get_multi(keys)
+            for key, stored in zip(keys, found, strict=True):
+                counter = stored or Counter(key=key)
+                counter.value += 1
+                counter.put()
+
+        with client.context(cache_policy=False):
+            ndb.transaction(body)
+
+    return change
+
+
+def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str, ...]) -> Figure:
+    """Change three entities by NDB through both doors."""
+    name = f"change-{durability}"
+    with (
+        opened(folder, name, durability) as engine,
+        served(folder, f"{name}-served", *flags) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        ways: dict[str, Callable[[], object]] = {
+            "in process": repeat(change_three(testing.ndb_client(inprocess.Channel(engine))), 20),
+            "gRPC": repeat(change_three(testing.ndb_client(channel)), 20),
+        }
+        medians = alternate(ways, rounds)
+    return Figure(
+        f"change, {durability}",
+        f"{medians['in process'] * 50:.2f} ms, through gRPC {medians['gRPC'] * 50:.2f} ms",
+        medians["in process"] / medians["gRPC"],
+        1 / 2,
+    )
+
+
+def measure_start(folder: Path, rounds: int) -> list[Figure]:
+    """Start the server and ask it once, with a client that is running already."""
+    seconds = []
+    request = messages.LookupRequest(project_id=PROJECT)
+    request.keys.add().CopyFrom(comment(1).key)
+    for _ in range(rounds):
+        start = time.perf_counter()
+        with served(folder, "start") as address, grpc.insecure_channel(address) as channel:
+            Caller(channel).call("Lookup", request)
+            seconds.append(time.perf_counter() - start)
+    found = statistics.median(seconds)
+    return [Figure("start", "from the command to the first answer", found, 0.5, "s")]
+
+
+def measure_import(rounds: int) -> list[Figure]:
+    """Import the in-process door in fresh interpreters that have its two libraries already."""
+    program = (
+        "import time, grpc; from google.cloud.datastore_v1.types import datastore;"
+        "start = time.perf_counter(); import emulator.inprocess;"
+        "print(time.perf_counter() - start)"
+    )
+    found = statistics.median(
+        float(
+            subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+        )
+        for _ in range(rounds)
+    )
+    return [Figure("import", "emulator.inprocess beyond its libraries", found, 0.1, "s")]
+
+
+def markdown(figures: list[Figure]) -> str:
+    """Return the table."""
+    lines = ["| figure | measured | value | bar | |", "|---|---|---|---|---|"]
+    for each in figures:
+        verdict = (
+            "reached" if each.value <= each.bar else f"missed by {each.value / each.bar:.2f} x"
+        )
+        values = f"{each.value:.2f} {each.unit} | {each.bar:.2f} {each.unit}"
+        lines.append(f"| {each.name} | {each.measured} | {values} | {verdict} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure what was asked for and print the table."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--entities", type=int, default=1_000_000)
+    options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--only", default="start,import,lookup,change,order,scale")
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    rounds = chosen.rounds
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
+        folder = Path(name)
+        measures: dict[str, Callable[[], list[Figure]]] = {
+            "start": lambda: measure_start(folder, rounds),
+            "import": lambda: measure_import(rounds),
+            "lookup": lambda: measure_lookup(folder, rounds),
+            "change": lambda: [
+                measure_change(folder, rounds, "durable", ()),
+                measure_change(folder, rounds, "fast", ("--fast",)),
+            ],
+            "order": lambda: measure_order(folder, rounds),
+            "scale": lambda: measure_scale(folder, chosen.entities, rounds),
+        }
+        figures = [each for wanted in chosen.only.split(",") for each in measures[wanted]()]
+    if chosen.json:
+        chosen.json.write_text(json.dumps([asdict(each) for each in figures], indent=1))
+    print(markdown(figures))
+
+
+if __name__ == "__main__":
+    main()
