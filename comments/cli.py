@@ -86,12 +86,14 @@ def _list_sites() -> None:
 @click.option("--origin", "origins", multiple=True, help="Replace the origins by these.")
 @click.option("--query-key", "query_keys", multiple=True, help="A key that tells pages apart.")
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
+@click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
 @_reported
 def _set_site(
     site_id: str,
     origins: tuple[str, ...],
     query_keys: tuple[str, ...],
     keep_trailing_slash: bool | None,  # noqa: FBT001 - click passes options by name
+    cdn_seconds: int | None,
 ) -> None:
     """Change what is given; leave the rest."""
     sites.change(
@@ -99,6 +101,7 @@ def _set_site(
         origins=origins or None,
         query_keys=query_keys or None,
         keep_trailing_slash=keep_trailing_slash,
+        cdn_seconds=cdn_seconds,
     )
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")
 

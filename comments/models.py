@@ -34,6 +34,7 @@ class Site(ndb.Model):
     width = ndb.IntegerProperty(indexed=False, required=True)
     query_keys = ndb.TextProperty(repeated=True)
     keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
+    cdn_seconds = ndb.IntegerProperty(indexed=False, default=0)
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
@@ -160,6 +161,7 @@ def site_record(row: Site) -> records.Site:
         width=row.width,
         query_keys=tuple(row.query_keys),
         keep_trailing_slash=bool(row.keep_trailing_slash),
+        cdn_seconds=row.cdn_seconds or 0,
     )
 
 

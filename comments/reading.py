@@ -14,10 +14,13 @@ a page continues strictly after the last comment of the page before, so comments
 change meanwhile are neither skipped nor repeated.
 """
 
+import contextlib
 import dataclasses
 import enum
+import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from comments import (
     buckets,
@@ -31,6 +34,11 @@ from comments import (
     sorthash,
     views,
 )
+
+T = TypeVar("T")
+
+# Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
+_FORM = "1"
 
 
 class Order(enum.StrEnum):
@@ -59,6 +67,57 @@ class Asked:
         floor.check_limit(self.limit)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """A page that can be made now.
+
+    `tag` names what was asked and all that the page is made of, so pages of one tag are the same;
+    "" where that is not known before the page is made.
+    """
+
+    tag: str
+    make: Callable[[], public.Page]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing:
+    """A page that is asked for, and the ways to it.
+
+    `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
+    one will do; `otherwise` asks the floor.
+    """
+
+    name: records.ThreadName
+    key: str
+    secret: str
+    otherwise: Callable[[], public.Page]
+    cut: Callable[[views.View], public.Page] | None = None
+
+    def page(self) -> public.Page:
+        """Make the page."""
+        return self.answer(lambda offer: offer.make())
+
+    def answer(self, give: Callable[[Offer], T]) -> T:
+        """Answer from an offer: `give` may find that the page need not be made.
+
+        It is called again, with another offer, if the thread's buckets go while it makes the page.
+        """
+        cut = self.cut
+        if cut is not None:
+            with contextlib.suppress(materialized.NotMaterialized):
+                return materialized.using(
+                    self.name, lambda view: give(Offer(self._tag(view), lambda: cut(view)))
+                )
+        page = self.otherwise()
+        return give(Offer("", lambda: page))
+
+    def _tag(self, view: views.View) -> str:
+        # The secret signs the cursor in the page; nobody learns it from a keyed digest.
+        secret = hashlib.sha256(self.secret.encode()).digest()
+        whole = cursors.label(_FORM, self.key, view.tag).encode()
+        return hashlib.blake2b(whole, key=secret, digest_size=16).hexdigest()
+
+
 def page(
     scheme: sorthash.Scheme,
     name: records.ThreadName,
@@ -67,51 +126,83 @@ def page(
     order: Order = Order.THREAD,
     parent: str | None = None,
 ) -> public.Page:
+    """A page of a thread, see `listing`."""
+    return listing(scheme, name, asked, order=order, parent=parent).page()
+
+
+def replies(comment_id: str, asked: Asked) -> public.Page:
+    """A page of everything below one comment, see `listing_below`."""
+    return listing_below(comment_id, asked).page()
+
+
+def around(
+    scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
+) -> public.Page:
+    """The page that a comment stands on, see `listing_around`."""
+    return listing_around(scheme, name, comment_id, asked).page()
+
+
+def listing(
+    scheme: sorthash.Scheme,
+    name: records.ThreadName,
+    asked: Asked,
+    *,
+    order: Order = Order.THREAD,
+    parent: str | None = None,
+) -> Listing:
     """A page of a thread. `parent` narrows it to the roots (`floor.ROOTS`) or to one's children.
 
-    Raises:
+    Raises, now or when the page is made:
         errors.BadInput: a parent with another order.
         errors.BadCursor: a cursor of another listing, or none of ours.
         errors.NotFound: the parent is not a listed comment of this thread.
     """
     if parent is not None and order is not Order.THREAD:
         raise errors.BadInput("parent", "goes with order=thread only")
+    label = cursors.label(models.thread_key_name(name), order, parent or "")
     if order is Order.RECENT:
-        return _recent(scheme, name, asked)
-    if order is Order.THREAD and parent is None:
-        return _whole(name, asked)
-    found = floor.page(
-        name,
-        order=floor.Order(order),
-        parent=parent,
-        limit=asked.limit,
-        cursor=asked.cursor,
-        secret=asked.secret,
-    )
-    return public.page(found)
+        return _recent(scheme, name, asked, label)
+
+    def otherwise() -> public.Page:
+        found = floor.page(
+            name,
+            order=floor.Order(order),
+            parent=parent,
+            limit=asked.limit,
+            cursor=asked.cursor,
+            secret=asked.secret,
+        )
+        return public.page(found)
+
+    is_whole = order is Order.THREAD and parent is None
+    cut = _Run(asked, label, _start(asked, label)).page if is_whole else None
+    return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
 
 
-def replies(comment_id: str, asked: Asked) -> public.Page:
+def listing_below(comment_id: str, asked: Asked) -> Listing:
     """A page of everything below one comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.
-        errors.BadCursor: see `page`.
+        errors.BadCursor: see `listing`.
     """
     row = floor.listed(comment_id)
     name = records.ThreadName(row.site, row.thread)
-    run = _Run(name, asked, parent=f"below {comment_id}", above=row.sort_hash)
-    try:
-        return materialized.using(name, run.page)
-    except materialized.NotMaterialized:
+    label = cursors.label(models.thread_key_name(name), Order.THREAD, f"below {comment_id}")
+    low = max(_past(row.sort_hash), _start(asked, label))
+    run = _Run(asked, label, low, sorthash.subtree_range(row.sort_hash)[1])
+
+    def otherwise() -> public.Page:
         return public.page(
             floor.replies(comment_id, limit=asked.limit, cursor=asked.cursor, secret=asked.secret)
         )
 
+    return Listing(name, _key(asked, label), asked.secret, otherwise, run.page)
 
-def around(
+
+def listing_around(
     scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
-) -> public.Page:
+) -> Listing:
     """The page of the thread that starts with the root a comment stands under.
 
     If the comment is further down than the limit, the page starts with the comment itself.
@@ -121,68 +212,47 @@ def around(
     """
     row = floor.listed_in(name, comment_id)
     root = buckets.root_of(scheme, row.sort_hash)
+    label = cursors.label(models.thread_key_name(name), Order.THREAD, "")
 
-    def answer(view: views.View) -> public.Page:
+    def cut(view: views.View) -> public.Page:
         is_near = view.position(row.sort_hash) - view.position(root) < asked.limit
-        return _Run(name, asked, start=root if is_near else row.sort_hash).page(view)
+        return _Run(asked, label, root if is_near else row.sort_hash).page(view)
 
-    try:
-        return materialized.using(name, answer)
-    except materialized.NotMaterialized:
+    def otherwise() -> public.Page:
         return public.page(floor.around(name, comment_id, limit=asked.limit, secret=asked.secret))
 
+    key = cursors.label(_key(asked, label), f"around {comment_id}")
+    return Listing(name, key, asked.secret, otherwise, cut)
 
-def _whole(name: records.ThreadName, asked: Asked) -> public.Page:
-    try:
-        return materialized.using(name, _Run(name, asked).page)
-    except materialized.NotMaterialized:
-        found = floor.page(
-            name,
-            order=floor.Order.THREAD,
-            parent=None,
-            limit=asked.limit,
-            cursor=asked.cursor,
-            secret=asked.secret,
-        )
-        return public.page(found)
+
+def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label: str) -> Listing:
+    """A page of discussions, newest first."""
+    after = _position(asked, label)
+
+    def cut(view: views.View) -> public.Page:
+        found = _newest_first(scheme, view, after, asked.limit + 1)
+        return _cut(view, list(itertools.islice(found, asked.limit + 1)), asked, label)
+
+    def otherwise() -> public.Page:
+        return cut(materialized.from_rows(floor.thread(name)))
+
+    return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Run:
-    """A page in reading order: from `start` on, or below the comment at hash `above`."""
+    """A page in reading order, of the rows with low <= hash < high."""
 
-    name: records.ThreadName
     asked: Asked
-    parent: str = ""
-    above: str = ""
-    start: str = ""
+    label: str
+    low: str
+    high: str = sorthash.ABOVE
 
     def page(self, view: views.View) -> public.Page:
         """Cut the page from a view."""
-        low, high = self.start, sorthash.ABOVE
-        if self.above:
-            low, high = _past(self.above), sorthash.subtree_range(self.above)[1]
-        label = cursors.label(models.thread_key_name(self.name), Order.THREAD, self.parent)
-        asked = self.asked
-        if asked.cursor is not None:
-            low = max(low, _past(cursors.unseal(asked.cursor, label, asked.secret)[0]))
-        rows = list(itertools.islice(view.rows(low, high, limit=asked.limit + 1), asked.limit + 1))
-        return _cut(view, rows, asked, label)
-
-
-def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked) -> public.Page:
-    """A page of discussions, newest first."""
-    label = cursors.label(models.thread_key_name(name), Order.RECENT, "")
-    after = "" if asked.cursor is None else cursors.unseal(asked.cursor, label, asked.secret)[0]
-
-    def answer(view: views.View) -> public.Page:
-        found = _newest_first(scheme, view, after, asked.limit + 1)
-        return _cut(view, list(itertools.islice(found, asked.limit + 1)), asked, label)
-
-    try:
-        return materialized.using(name, answer)
-    except materialized.NotMaterialized:
-        return answer(materialized.from_rows(floor.thread(name)))
+        most = self.asked.limit + 1
+        rows = list(itertools.islice(view.rows(self.low, self.high, limit=most), most))
+        return _cut(view, rows, self.asked, self.label)
 
 
 def _newest_first(
@@ -207,6 +277,22 @@ def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: s
         cursor=cursors.seal([shown[-1].sort_hash], label, asked.secret) if has_more else None,
         total=view.total,
     )
+
+
+def _key(asked: Asked, label: str) -> str:
+    """Which page is asked for."""
+    return cursors.label(label, str(asked.limit), asked.cursor or "")
+
+
+def _position(asked: Asked, label: str) -> str:
+    """The hash of the last comment before the page; "" for none."""
+    return "" if asked.cursor is None else cursors.unseal(asked.cursor, label, asked.secret)[0]
+
+
+def _start(asked: Asked, label: str) -> str:
+    """The first string that may begin the page."""
+    after = _position(asked, label)
+    return _past(after) if after else ""
 
 
 def _past(sort_hash: str) -> str:

@@ -30,7 +30,10 @@ class ThreadState(enum.StrEnum):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """One website. `origins` are exact web origins, `query_keys` those that tell pages apart."""
+    """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
+
+    `cdn_seconds` is how long a cache in front of us may answer readers for us; 0 for never.
+    """
 
     id: str
     origins: tuple[str, ...]
@@ -38,6 +41,7 @@ class Site(msgspec.Struct, frozen=True):
     width: int
     query_keys: tuple[str, ...] = ()
     keep_trailing_slash: bool = False
+    cdn_seconds: int = 0
 
 
 class ThreadName(msgspec.Struct, frozen=True):

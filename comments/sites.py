@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from comments import datastore, errors, models, records, sorthash
 
 _TERM = 60.0
+# Seconds. More would show a retracted text longer than anybody expects.
+LONGEST_CDN = 60
 _ID = re.compile(r"[a-z0-9-]{1,63}")
 
 
@@ -103,13 +105,16 @@ def change(
     origins: Sequence[str] | None = None,
     query_keys: Sequence[str] | None = None,
     keep_trailing_slash: bool | None = None,
+    cdn_seconds: int | None = None,
 ) -> records.Site:
     """Change what is given; the rest stays.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: an origin is malformed.
+        errors.BadInput: an origin is malformed, or `cdn_seconds` is not 0 to `LONGEST_CDN`.
     """
+    if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
+        raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
 
     def body() -> records.Site:
@@ -120,6 +125,7 @@ def change(
         row.query_keys = row.query_keys if query_keys is None else list(query_keys)
         if keep_trailing_slash is not None:
             row.keep_trailing_slash = keep_trailing_slash
+        row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
         datastore.apply(datastore.Writes("sites", put=(row,)))
         return models.site_record(row)
 

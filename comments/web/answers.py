@@ -1,20 +1,71 @@
-"""How a value becomes an answer of the API: JSON, its tag, and how long it may be kept."""
+"""How a value becomes an answer: its bytes in a coding, its tag, and how long it may be kept.
 
+What anyone may read carries a strong tag, and a request that names the tag gets 304 before any
+byte of the answer is made. Pages that do not change are kept as they are sent, in a bounded cache
+of this process, so they are put together and compressed once. What must stay true:
+
+- Nothing is kept that depends on who asks: a page is kept under what was asked and the tag of its
+  content. A page of another tag takes its place, so a text that is gone leaves with the next
+  request for the page.
+- Errors and answers to writes never come here to be kept.
+"""
+
+import dataclasses
 import hashlib
+from collections.abc import Callable
 
 import flask
 import msgspec
 
+from comments import caching, datastore, reading
+from comments.web import codings
+
 _JSON = "application/json"
+_KEPT = "answers"  # under which `datastore.kept` keeps them
+KEPT_BYTES = 32 * 1024 * 1024  # of one process
+_OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
+
+Encode = Callable[[codings.Coding], bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fixed:
+    """An answer that stays the same while the process runs, in every coding."""
+
+    tag: str
+    codings: dict[codings.Coding, bytes]
+
+
+def fixed(data: bytes) -> Fixed:
+    """Code an answer once."""
+    return Fixed(_digest(data), {each: codings.encode(data, each) for each in codings.Coding})
+
+
+def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
+    """An answer coded before."""
+    return _negotiated(answer.tag, answer.codings.__getitem__, content_type=content_type)
 
 
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
     """An answer that anyone may keep but must ask about again: 304 while it is the same bytes."""
-    response = flask.Response(data, content_type=content_type)
-    response.headers["Cache-Control"] = "no-cache"
-    response.set_etag(hashlib.sha256(data).hexdigest()[:32])
-    response.make_conditional(flask.request)
-    return response
+    return _negotiated(
+        _digest(data), lambda coding: codings.encode(data, coding), content_type=content_type
+    )
+
+
+def page(listing: reading.Listing, *, cdn_seconds: int) -> flask.Response:
+    """A page of a thread, as it is kept or made anew.
+
+    `cdn_seconds` is how long a cache between us and the readers may answer for us.
+    """
+
+    def give(offer: reading.Offer) -> flask.Response:
+        if offer.tag:
+            return _page(listing.key, offer.tag, lambda: offer.make().json(), cdn_seconds)
+        data = offer.make().json()
+        return _page(listing.key, _digest(data), lambda: data, cdn_seconds)
+
+    return listing.answer(give)
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
@@ -22,3 +73,43 @@ def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
     response = flask.Response(msgspec.json.encode(value), status=status, content_type=_JSON)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _page(key: str, tag: str, make: Callable[[], bytes], cdn_seconds: int) -> flask.Response:
+    response = _negotiated(tag, lambda coding: _kept(key, tag, coding, make))
+    if cdn_seconds:
+        response.headers["Cache-Control"] = (
+            f"public, max-age=0, s-maxage={cdn_seconds}, stale-while-revalidate={cdn_seconds}"
+        )
+    return response
+
+
+def _kept(key: str, tag: str, coding: codings.Coding, make: Callable[[], bytes]) -> bytes:
+    """A page in a coding, as it is kept at this tag or made and kept."""
+    cache = datastore.kept(_KEPT, lambda: caching.Cache(KEPT_BYTES))
+    known, data = cache.get((key, coding)) or ("", b"")
+    if known != tag:
+        data = codings.encode(make(), coding)
+        cache.keep((key, coding), (tag, data), len(key) + len(data) + _OVERHEAD)
+    return data
+
+
+def _negotiated(tag: str, encode: Encode, *, content_type: str = _JSON) -> flask.Response:
+    """The answer in the coding the client wants; 304 without making it if the client has it."""
+    request = flask.request
+    coding = codings.preferred(request.accept_encodings)
+    tag = codings.tag(tag, coding)
+    if request.if_none_match.contains_weak(tag):
+        response = flask.Response(status=304, content_type=content_type)
+    else:
+        response = flask.Response(encode(coding), content_type=content_type)
+        if coding is not codings.Coding.IDENTITY:
+            response.headers["Content-Encoding"] = coding.value
+    response.headers["Cache-Control"] = "no-cache"
+    response.vary.add("Accept-Encoding")
+    response.set_etag(tag)
+    return response
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

@@ -4,6 +4,7 @@ The order before every call: is the site there, may this page's origin write to 
 who he says, is the body JSON of our shape. Reading creates nothing, whatever is asked for.
 """
 
+import functools
 from datetime import UTC, datetime
 
 import flask
@@ -44,7 +45,7 @@ def _admit() -> flask.Response | None:
 @blueprint.get("/openapi.json")
 def describe() -> flask.Response:
     """The OpenAPI document."""
-    return answers.cacheable(openapi.document())
+    return answers.unchanging(_description())
 
 
 @blueprint.get("/sites/<site:site_id>/comments")
@@ -52,7 +53,7 @@ def list_comments(site_id: str) -> flask.Response:
     """A page of a thread."""
     site = sites.get(site_id)
     thread, query = queries.read_thread(shapes.ListQuery, site)
-    return answers.cacheable(_listing(site, thread, query).json())
+    return answers.page(_listing(site, thread, query), cdn_seconds=site.cdn_seconds)
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
@@ -121,7 +122,8 @@ def list_replies(comment_id: str) -> flask.Response:
     """A page of everything below a comment."""
     query = queries.read(shapes.RepliesQuery)
     asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
-    return answers.cacheable(reading.replies(comment_id, asked).json())
+    listing = reading.listing_below(comment_id, asked)
+    return answers.page(listing, cdn_seconds=sites.get(listing.name.site).cdn_seconds)
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
@@ -140,14 +142,19 @@ def count_comments(site_id: str) -> flask.Response:
     return answers.fresh(shapes.Counts(floor.totals(site_id, threads)))
 
 
-def _listing(site: records.Site, thread: str, query: shapes.ListQuery) -> public.Page:
+@functools.cache
+def _description() -> answers.Fixed:
+    return answers.fixed(openapi.document())
+
+
+def _listing(site: records.Site, thread: str, query: shapes.ListQuery) -> reading.Listing:
     scheme = sorthash.Scheme(site.digits, site.width)
     name = records.ThreadName(site.id, thread)
     asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
     if query.around:
         _refuse_beside_around(query)
-        return reading.around(scheme, name, query.around, asked)
-    return reading.page(
+        return reading.listing_around(scheme, name, query.around, asked)
+    return reading.listing(
         scheme, name, asked, order=reading.Order(query.order), parent=query.parent or None
     )
 

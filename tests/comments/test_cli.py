@@ -52,9 +52,11 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
     assert added.output == "Added blog (https://blog.example).\n"
     run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
     run("site", "set", "blog", "--keep-trailing-slash")
+    run("site", "set", "blog", "--cdn-seconds", "5")
     assert run("site", "list").output == "blog\thttps://new.example\n"
     site = sites.get("blog")
     assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
+    assert site.cdn_seconds == 5
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,8 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
         (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
         (["site", "add", "demo", "--origin", "https://x.example"], "site demo exists"),
         (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
+        (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds: is 0 to 60"),
+        (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds: is 0 to 60"),
         (["repair", "--site", "nobody"], "no such site: nobody"),
     ],
 )

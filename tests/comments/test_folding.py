@@ -71,6 +71,7 @@ class Machine(RuleBasedStateMachine):
         self.processes = [Process(self.engine, ahead) for ahead in (0.0, 600.0)]
         self.folders: list[Folder] = []
         self.comments: list[str] = []
+        self.shown: dict[str, object] = {}
         with self.processes[0].store.context():
             self.site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
             # Folded once, so that readers have a directory from the start.
@@ -176,6 +177,8 @@ class Machine(RuleBasedStateMachine):
             assert materialized.using(NAME, lambda v: [row.json for row in v.rows()]) == expected
             view = materialized.view(NAME)
             assert view.total == len(expected)
+            # A tag names what is shown, in every process and for ever.
+            assert self.shown.setdefault(view.tag, expected) == expected
 
     @rule(by=st.integers(0, 1))
     def count(self, by: int) -> None:
