@@ -52,6 +52,25 @@ class _Listing:
         return cursors.label(models.thread_key_name(self.name), self.order, self.parent)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """Rows of a listing that make a page, and what comes behind them; not counted yet."""
+
+    listing: _Listing
+    rows: list[records.Comment]
+    beyond: list[records.Comment]
+    cursor: str | None
+
+    def counted(self) -> records.Page:
+        """The page, its numbers counted in the store: a query for each that the rows do not say."""
+        return records.Page(
+            comments=tuple(self.rows),
+            replies=_replies(self.listing, self.rows, self.beyond),
+            cursor=self.cursor,
+            total=_count(_Listing(self.listing.name)),
+        )
+
+
 def page(
     name: records.ThreadName,
     *,
@@ -61,7 +80,21 @@ def page(
     cursor: str | None,
     secret: str,
 ) -> records.Page:
-    """A page of a thread. `parent` narrows it to the roots (`ROOTS`) or one comment's children.
+    """A page of a thread, as `run` reads it."""
+    found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
+    return found.counted()
+
+
+def run(
+    name: records.ThreadName,
+    *,
+    order: Order,
+    parent: str | None,
+    limit: int,
+    cursor: str | None,
+    secret: str,
+) -> Run:
+    """Read a page. `parent` narrows it to the roots (`ROOTS`) or to one comment's children.
 
     Raises:
         errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, or a parent with a flat order.
@@ -77,7 +110,7 @@ def page(
         row = listed_in(name, parent)
         low, high = sorthash.subtree_range(row.sort_hash)
         listing = _Listing(name, parent=parent, low=low, high=high, level=row.level + 1)
-    return _page(listing, limit=limit, cursor=cursor, secret=secret)
+    return _run(listing, limit=limit, cursor=cursor, secret=secret)
 
 
 def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.Page:
@@ -91,7 +124,8 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
     low, high = sorthash.subtree_range(row.sort_hash)
     name = records.ThreadName(row.site, row.thread)
     listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
-    return _page(listing, limit=limit, cursor=cursor, secret=secret, after=(row.sort_hash,))
+    after = (row.sort_hash,)
+    return _run(listing, limit=limit, cursor=cursor, secret=secret, after=after).counted()
 
 
 def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str) -> records.Page:
@@ -109,7 +143,7 @@ def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str
     before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
     start = root if before < limit else row.sort_hash
     rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
-    return _cut(listing, rows, limit, secret)
+    return _cut(listing, rows, limit, secret).counted()
 
 
 def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
@@ -140,14 +174,14 @@ def totals(site: str, thread_ids: Sequence[str]) -> list[int]:
     return [_count(_Listing(records.ThreadName(site, thread_id))) for thread_id in thread_ids]
 
 
-def _page(
+def _run(
     listing: _Listing,
     *,
     limit: int,
     cursor: str | None,
     secret: str,
     after: tuple[object, ...] | None = None,
-) -> records.Page:
+) -> Run:
     check_limit(limit)
     position = after if cursor is None else _opened(cursor, listing, secret)
     rows = _rows(listing, limit + 1, after=position)
@@ -160,15 +194,10 @@ def check_limit(limit: int) -> None:
         raise errors.BadInput("limit", f"is from 1 to {MAX_LIMIT}")
 
 
-def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> records.Page:
-    """A page of the first `limit` rows, with a cursor if there are more."""
-    shown, more = rows[:limit], len(rows) > limit
-    return records.Page(
-        comments=tuple(shown),
-        replies=_replies(listing, shown, rows[limit:]),
-        cursor=_sealed(shown[-1], listing, secret) if more else None,
-        total=_count(_Listing(listing.name)),
-    )
+def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> Run:
+    """The first `limit` rows, with a cursor if there are more."""
+    shown, beyond = rows[:limit], rows[limit:]
+    return Run(listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None)
 
 
 def _rows(

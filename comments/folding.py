@@ -106,6 +106,7 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
             buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
         ),
         dead=tuple(dead),
+        changed=materialized.changed(base.content, fresh),
     )
     return Prepared(name, base, content, tuple(attempt.written), attempt.token)
 

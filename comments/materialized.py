@@ -20,6 +20,7 @@ Nothing is written here, and nobody's name, mail or vote is kept: entries are wh
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from comments import buckets, caching, datastore, errors, models, public, records, views
@@ -78,6 +79,7 @@ class Row:
     is_listed: bool
     shelved: bool
     rewrites: bool
+    changed: datetime
 
 
 def view(name: records.ThreadName) -> views.View:
@@ -95,7 +97,12 @@ def view(name: records.ThreadName) -> views.View:
         rows = _unfolded(held.cache, name, kept.directory)
         if held.clock() - kept.since < CACHE_MAX_AGE:
             marks = merged(kept.directory, rows)
-            return views.View(kept.directory, marks, lambda keys: _read(held.cache, name, keys))
+            return views.View(
+                kept.directory,
+                marks,
+                lambda keys: _read(held.cache, name, keys),
+                changed=changed(kept.directory.content, rows),
+            )
         held.cache.drop(("directory", name))
     raise errors.Overloaded("the thread took longer to read than it may be kept")
 
@@ -116,11 +123,18 @@ def using(name: records.ThreadName, answer: Callable[[views.View], T]) -> T:
 
 def from_rows(rows: Iterable[records.Comment]) -> views.View:
     """A view of listed rows that were read otherwise."""
+    rows = list(rows)
+    newest = records.newest(row.changed for row in rows)
     marks = [
         buckets.Mark(row.sort_hash, row.id, row.revision, public.fragment(row), held=False)
         for row in rows
     ]
-    return views.View(buckets.Directory(""), marks, lambda _keys: ())
+    return views.View(buckets.Directory(""), marks, lambda _keys: (), changed=newest)
+
+
+def changed(content: buckets.Content, rows: Iterable["Row"]) -> datetime | None:
+    """The newest change that a directory has taken in, or that is among these rows."""
+    return records.newest([content.changed, *(row.changed for row in rows)])
 
 
 def merged(directory: buckets.Directory, rows: Iterable["Row"]) -> list[buckets.Mark]:
@@ -149,6 +163,7 @@ def row_of(message: Any) -> Row:
         record.listed,
         message.properties["shelved"].boolean_value,
         message.properties["rewrites"].boolean_value,
+        record.changed,
     )
 
 

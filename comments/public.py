@@ -52,19 +52,23 @@ class Comment(msgspec.Struct, frozen=True):
 class Page(msgspec.Struct, frozen=True):
     """A run of a listing: fragments with their numbers of replies.
 
-    `cursor` continues after the last one and is None at the end; `total` counts the whole listing.
+    `cursor` continues after the last one and is None at the end. `total` counts the comments of
+    the thread and `changed` is its newest change, None where the thread is not folded yet.
     """
 
     comments: tuple[bytes, ...]
     replies: tuple[int, ...]
     cursor: str | None
     total: int
+    changed: datetime | None = None
 
     def json(self) -> bytes:
         """The page as it is sent."""
         shown = b",".join(map(with_replies, self.comments, self.replies))
         cursor = msgspec.json.encode(self.cursor)
-        return b'{"comments":[%b],"cursor":%b,"total":%d}' % (shown, cursor, self.total)
+        changed = msgspec.json.encode(self.changed)
+        end = b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
+        return b'{"comments":[%b],%b}' % (shown, end)
 
 
 def page(listing: records.Page) -> Page:

@@ -22,6 +22,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from comments import (
     buckets,
     cursors,
@@ -38,7 +40,7 @@ from comments import (
 T = TypeVar("T")
 
 # Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
-_FORM = "1"
+_FORM = "2"
 
 
 class Order(enum.StrEnum):
@@ -164,7 +166,7 @@ def listing(
         return _recent(scheme, name, asked, label)
 
     def otherwise() -> public.Page:
-        found = floor.page(
+        run = floor.run(
             name,
             order=floor.Order(order),
             parent=parent,
@@ -172,7 +174,10 @@ def listing(
             cursor=asked.cursor,
             secret=asked.secret,
         )
-        return public.page(found)
+        if not is_whole:
+            with contextlib.suppress(materialized.NotMaterialized):
+                return materialized.using(name, lambda view: _counted(view, run))
+        return public.page(run.counted())
 
     is_whole = order is Order.THREAD and parent is None
     cut = _Run(asked, label, _start(asked, label)).page if is_whole else None
@@ -203,9 +208,10 @@ def listing_below(comment_id: str, asked: Asked) -> Listing:
 def listing_around(
     scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
 ) -> Listing:
-    """The page of the thread that starts with the root a comment stands under.
+    """A page of the thread that holds a comment, from the root it stands under if that is near.
 
-    If the comment is further down than the limit, the page starts with the comment itself.
+    It reads one bucket: a page that would need another starts later or ends sooner, and may hold
+    fewer comments than the limit though its cursor continues.
 
     Raises:
         errors.NotFound: the comment is not a listed one of this thread.
@@ -215,14 +221,30 @@ def listing_around(
     label = cursors.label(models.thread_key_name(name), Order.THREAD, "")
 
     def cut(view: views.View) -> public.Page:
-        is_near = view.position(row.sort_hash) - view.position(root) < asked.limit
-        return _Run(asked, label, root if is_near else row.sort_hash).page(view)
+        return _near(view, row, root, asked, label=label)
 
     def otherwise() -> public.Page:
         return public.page(floor.around(name, comment_id, limit=asked.limit, secret=asked.secret))
 
     key = cursors.label(_key(asked, label), f"around {comment_id}")
     return Listing(name, key, asked.secret, otherwise, cut)
+
+
+def _near(
+    view: views.View, row: records.Comment, root: str, asked: Asked, *, label: str
+) -> public.Page:
+    """A page that holds a comment, of the rows that stand in one bucket with it."""
+    low, high, following = view.stretch(row.sort_hash)
+    rows = list(view.rows(max(low, root), high))
+    place = next((place for place, each in enumerate(rows) if each.id == row.id), None)
+    if place is None:
+        raise errors.NotFound("comment", row.id)  # it was retracted just now
+    start = 0 if place < asked.limit else min(place, len(rows) - asked.limit)
+    page = _cut(view, rows[start : start + asked.limit + 1], asked, label)
+    if page.cursor is None and following:
+        more = cursors.seal([rows[-1].sort_hash], label, asked.secret)
+        return msgspec.structs.replace(page, cursor=more)
+    return page
 
 
 def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label: str) -> Listing:
@@ -276,7 +298,29 @@ def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: s
         replies=tuple(view.below(row.sort_hash) for row in shown),
         cursor=cursors.seal([shown[-1].sort_hash], label, asked.secret) if has_more else None,
         total=view.total,
+        changed=view.changed,
     )
+
+
+def _counted(view: views.View, run: floor.Run) -> public.Page:
+    """A page of the floor with the view's numbers: no query per row."""
+    view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
+    return public.Page(
+        comments=tuple(map(public.fragment, run.rows)),
+        replies=tuple(_below(view, row) for row in run.rows),
+        cursor=run.cursor,
+        total=view.total,
+        changed=view.changed,
+    )
+
+
+def _below(view: views.View, row: records.Comment) -> int:
+    if not row.child_count:
+        return 0
+    if row.level:
+        return view.below(row.sort_hash)
+    # The directory knows discussions without their buckets. One that went meanwhile has no rows.
+    return max(0, view.size_of_root(row.sort_hash) - 1)
 
 
 def _key(asked: Asked, label: str) -> str:

@@ -99,6 +99,11 @@ class Comment(msgspec.Struct, frozen=True):
     down: int = 0
 
     @property
+    def changed(self) -> datetime:
+        """When the comment was last written by a person: posted, edited or retracted."""
+        return self.edited or self.created
+
+    @property
     def is_tombstone(self) -> bool:
         """Whether readers see only that something was here: listed for its replies' sake."""
         return self.status is not Status.APPROVED
@@ -132,6 +137,11 @@ class Page(msgspec.Struct, frozen=True):
     replies: tuple[int, ...]
     cursor: str | None
     total: int
+
+
+def newest(moments: Iterable[datetime | None]) -> datetime | None:
+    """The latest of some moments, None if there is none."""
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 def visible(rows: Iterable[Comment]) -> Iterator[Comment]:

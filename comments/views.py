@@ -17,6 +17,7 @@ import heapq
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -28,12 +29,18 @@ _hash_of = operator.attrgetter("sort_hash")
 
 
 class View:
-    """One thread at one moment. Not for several threads at once."""
+    """One thread at one moment. Not for several threads at once. `changed`: its newest change."""
 
     def __init__(
-        self, directory: buckets.Directory, marks: Iterable[buckets.Mark], load: Load
+        self,
+        directory: buckets.Directory,
+        marks: Iterable[buckets.Mark],
+        load: Load,
+        *,
+        changed: datetime | None = None,
     ) -> None:
         self.directory = directory
+        self.changed = changed
         self._marks = sorted(marks, key=_hash_of)
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
@@ -88,6 +95,19 @@ class View:
         first, last = self._between(low + "\0", high)
         weight = self._weights[last] - self._weights[first]
         return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
+
+    def stretch(self, sort_hash: str) -> tuple[str, str, int]:
+        """The range of hashes around one for which one bucket is read, and how many rows follow."""
+        lines = self.directory.lines
+        place = self.directory.line_of(sort_hash)
+        low = lines[place].first if place > 0 else ""
+        high = lines[place + 1].first if place + 1 < len(lines) else sorthash.ABOVE
+        until = self.directory.before[place + 1] + self._weights[self._between("", high)[1]]
+        return low, high, self.total - until
+
+    def read(self, hashes: Iterable[str]) -> None:
+        """Read the buckets that hold these hashes, in one call."""
+        self._need(sorted({self.directory.line_of(each) for each in hashes}), sorthash.ABOVE)
 
     def position(self, sort_hash: str) -> int:
         """How many rows come before a hash."""

@@ -83,11 +83,16 @@ class ThreadList(_Request, frozen=True):
 
 
 class CommentPage(msgspec.Struct, frozen=True):
-    """A run of a listing. `cursor` continues it; `total` counts the listed comments of it all."""
+    """A run of a listing; `cursor` continues it.
+
+    `total` counts the listed comments of the whole thread. `changed` is when one of them was last
+    posted, edited or retracted; null for a thread that was not folded yet.
+    """
 
     comments: list[public.Comment]
     cursor: str | None
     total: int
+    changed: datetime | None
 
 
 class PostedComment(msgspec.Struct, frozen=True):

@@ -1,10 +1,22 @@
 """Claims about listings: folded or not, every page is the floor's, and costs what it shows."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
+import msgspec
 import pytest
 
-from comments import datastore, errors, floor, folding, materialized, public, reading, records
+from comments import (
+    datastore,
+    errors,
+    floor,
+    folding,
+    materialized,
+    posting,
+    public,
+    reading,
+    records,
+)
 from emulator import inprocess, testing
 from tests import trees
 
@@ -39,6 +51,12 @@ def grown(request: pytest.FixtureRequest, site: records.Site) -> records.ThreadN
     return name
 
 
+def _forget() -> None:
+    """Be a process that has just started."""
+    kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    kept.cache = materialized.Holdings().cache
+
+
 def _pages(read: Callable[[str | None], public.Page]) -> list[public.Page]:
     pages = [read(None)]
     while pages[-1].cursor is not None:
@@ -46,7 +64,7 @@ def _pages(read: Callable[[str | None], public.Page]) -> list[public.Page]:
     return pages
 
 
-@pytest.mark.parametrize("limit", [1, 3, 7, 50])
+@pytest.mark.parametrize("limit", [3, 7, 50])
 @pytest.mark.parametrize("order", list(floor.Order))
 def test_every_page_is_the_floors(
     grown: records.ThreadName, order: floor.Order, limit: int
@@ -58,7 +76,7 @@ def test_every_page_is_the_floors(
         expected = floor.page(
             grown, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
         )
-        assert found == public.page(expected)
+        assert msgspec.structs.replace(found, changed=None) == public.page(expected)
         cursor = found.cursor
         if cursor is None:
             break
@@ -82,14 +100,82 @@ def test_recent_discussions_come_first_and_whole(grown: records.ThreadName, limi
     assert [each for page in pages for each in page.comments] == expected
 
 
-def test_replies_and_surroundings_are_the_floors(grown: records.ThreadName) -> None:
+def test_replies_are_the_floors(grown: records.ThreadName) -> None:
     for row in floor.thread(grown):
         for limit in (2, 50):
             asked = reading.Asked(limit, None, SECRET)
             below = floor.replies(row.id, limit=limit, cursor=None, secret=SECRET)
-            assert reading.replies(row.id, asked) == public.page(below)
-            near = floor.around(grown, row.id, limit=limit, secret=SECRET)
-            assert reading.around(SCHEME, grown, row.id, asked) == public.page(near)
+            found = reading.replies(row.id, asked)
+            assert msgspec.structs.replace(found, changed=None) == public.page(below)
+
+
+@pytest.mark.parametrize("limit", [2, 50])
+def test_one_level_is_the_floors(grown: records.ThreadName, limit: int) -> None:
+    for parent in (floor.ROOTS, *(row.id for row in floor.thread(grown)[:3])):
+        cursor = None
+        while True:
+            asked = reading.Asked(limit, cursor, SECRET)
+            found = reading.page(SCHEME, grown, asked, parent=parent)
+            expected = floor.page(
+                grown,
+                order=floor.Order.THREAD,
+                parent=parent,
+                limit=limit,
+                cursor=cursor,
+                secret=SECRET,
+            )
+            assert msgspec.structs.replace(found, changed=None) == public.page(expected)
+            cursor = found.cursor
+            if cursor is None:
+                break
+
+
+@pytest.mark.parametrize("limit", [3, 50])
+def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
+    grown: records.ThreadName, limit: int
+) -> None:
+    rows = floor.thread(grown)
+    whole = [public.fragment(row) for row in rows]
+    below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
+    for row in rows:
+        page = reading.around(SCHEME, grown, row.id, reading.Asked(limit, None, SECRET))
+        assert public.fragment(row) in page.comments
+        start = whole.index(page.comments[0])
+        assert list(page.comments) == whole[start : start + len(page.comments)]
+        assert len(page.comments) <= limit
+        assert list(page.replies) == below[start : start + len(page.comments)]
+        rest = whole[start + len(page.comments) :]
+        assert (page.cursor is None) == (not rest)
+        if page.cursor is not None:
+            asked = reading.Asked(200, page.cursor, SECRET)
+            assert list(reading.page(SCHEME, grown, asked).comments) == rest
+
+
+def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
+    site: records.Site,
+) -> None:
+    rows = trees.grow(site, TREE)
+    name = trees.name_of(site)
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    newest = max(row.created for row in rows.values())
+    assert _changed(name) == {newest}
+    last = newest + timedelta(days=1)
+    posting.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
+    assert _changed(name) == {last}
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    folding.clear(folded)
+    _forget()
+    assert _changed(name) == {last}
+
+
+def _changed(name: records.ThreadName) -> set[object]:
+    """What pages of all orders say."""
+    asked = reading.Asked(1, None, SECRET)
+    pages = [reading.page(SCHEME, name, asked, order=order) for order in reading.Order]
+    pages += [reading.page(SCHEME, name, asked, parent=floor.ROOTS)]
+    return {page.changed for page in pages}
 
 
 def test_a_cursor_of_another_order_is_refused(grown: records.ThreadName) -> None:
@@ -120,15 +206,10 @@ class TestCost:
     def first_page(self, name: records.ThreadName) -> public.Page:
         return reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
 
-    def forget(self) -> None:
-        """Be a process that has just started."""
-        kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
-        kept.cache = materialized.Holdings().cache
-
     def test_a_settled_first_page_costs_two_reads_cold_and_nothing_warm(
         self, name: records.ThreadName, engine: inprocess.Engine
     ) -> None:
-        self.forget()
+        _forget()
         with testing.meter(engine) as cost:
             self.first_page(name)
         assert (cost.reads, cost.writes) == (2, 0)
@@ -148,10 +229,44 @@ class TestCost:
             self.first_page(name)
         assert cost.reads == 1
 
+    def test_a_level_costs_its_rows_and_no_count(
+        self, name: records.ThreadName, engine: inprocess.Engine, site: records.Site
+    ) -> None:
+        rows = floor.thread(name)
+        for row in rows[:20]:
+            trees.post(site, f"reply to {row.id}", row.id)
+        folded = folding.fold(SCHEME, name)
+        assert folded is not None
+        folding.clear(folded)
+        _forget()
+        with testing.meter(engine) as cost:
+            asked = reading.Asked(20, None, SECRET)
+            page = reading.page(SCHEME, name, asked, parent=floor.ROOTS)
+        assert page.replies == (1,) * 20
+        assert cost.reads == 21 + 1
+
+    def test_the_page_around_a_comment_costs_three_reads_cold(
+        self, name: records.ThreadName, engine: inprocess.Engine, site: records.Site
+    ) -> None:
+        parent = floor.thread(name)[70].id
+        for number in range(70):
+            answered = trees.post(site, f"deeper {number}", parent)
+            parent = answered.id if number < 8 else parent
+        folded = folding.fold(SCHEME, name)
+        assert folded is not None
+        folding.clear(folded)
+        rows = floor.thread(name)
+        assert max(row.level for row in rows) == SCHEME.levels - 1
+        for row in rows[::7]:
+            _forget()
+            with testing.meter(engine) as cost:
+                reading.around(SCHEME, name, row.id, reading.Asked(50, None, SECRET))
+            assert cost.reads <= 3
+
     def test_the_whole_thread_costs_its_directory_and_buckets(
         self, name: records.ThreadName, engine: inprocess.Engine
     ) -> None:
-        self.forget()
+        _forget()
         with testing.meter(engine) as cost:
             materialized.using(name, lambda view: list(view.rows()))
         directory = materialized.load_directory(name)

@@ -89,7 +89,7 @@ def test_a_comment_is_said_in_these_words(client: FlaskClient) -> None:
 
 def test_an_unknown_thread_is_an_empty_page(client: FlaskClient) -> None:
     page = answer(client.get("/api/v1/sites/demo/comments?thread=nothing"))
-    assert page == {"comments": [], "cursor": None, "total": 0}
+    assert page == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
 def test_an_unknown_site_is_not_there(client: FlaskClient) -> None:
