@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import flask
 
 from comments import cli, config, datastore
-from comments.web import api, context, cors, errors, headers, pages, paths
+from comments.web import api, context, cors, embed, errors, headers, pages, paths
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -26,6 +26,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     context.keep(app, context.Context(settings, store))
     app.register_blueprint(api.blueprint)
     app.register_blueprint(pages.blueprint)
+    app.register_blueprint(embed.blueprint)
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)
     app.after_request(headers.add)

@@ -71,6 +71,9 @@ class Page(msgspec.Struct, frozen=True):
         return b'{"comments":[%b],%b}' % (shown, end)
 
 
+_DECODER = msgspec.json.Decoder(Comment)
+
+
 def page(listing: records.Page) -> Page:
     """A page of the floor as the public may see it."""
     shown = tuple(map(fragment, listing.comments))
@@ -100,6 +103,11 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
 def fragment(record: records.Comment) -> bytes:
     """The JSON of a comment, a whole object without `replies`."""
     return msgspec.json.encode(comment(record))
+
+
+def read(made: bytes, replies: int) -> Comment:
+    """The comment of a fragment, with its number of replies."""
+    return _DECODER.decode(with_replies(made, replies))
 
 
 def with_replies(made: bytes, replies: int) -> bytes:

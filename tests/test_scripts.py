@@ -279,8 +279,9 @@ exit 0
         in_ci, _ = self.gate(folder, CI="true")
         assert in_ci.returncode == 1
 
-    def test_the_client_library_for_node_is_installed_once(self, folder):
-        client = folder / "tests" / "emulator" / "clients" / "node"
+    @pytest.mark.parametrize("packages", ["tests/emulator/clients/node", "tests/validator"])
+    def test_what_tests_need_of_npm_is_installed_once(self, folder, packages):
+        client = folder / packages
         (client / "node_modules").mkdir(parents=True)
         (client / "package-lock.json").write_text("{}")
         assert "npm ci" in " ".join(self.gate(folder)[1])

@@ -1,8 +1,12 @@
 """Security headers on every answer, whatever made it: an error, a 304, a preflight, a file.
 
-What a view sets itself stays. Three kinds of answer: the API (JSON that any site may read, in no
-frame and no document), the widget's files (any site may load them), and the service's own pages.
+What a view sets itself stays. Four kinds of answer: the API (JSON that any site may read, in no
+frame and no document), the widget's files (any site may load them), the service's own pages, and
+threads as pages, which the site's own pages may frame.
 """
+
+import re
+from collections.abc import Iterable
 
 import flask
 
@@ -23,6 +27,19 @@ _PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+# A thread as a page runs nothing at all. Its JSON-LD is a data block, which is no script.
+_FRAMED = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors {}"
+)
+# What can stand in a policy: a semicolon or blank in a stored origin must not end the rule.
+_ANCESTOR = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
+
+
+def framed_by(origins: Iterable[str]) -> str:
+    """The policy of a page that runs nothing and that only pages of these origins may frame."""
+    allowed = " ".join(origin for origin in origins if _ANCESTOR.fullmatch(origin))
+    return _FRAMED.format(allowed or "'none'")
 
 
 def add(response: flask.Response) -> flask.Response:

@@ -47,6 +47,16 @@ class ListQuery(_Request, frozen=True):
     around: CommentId | msgspec.UnsetType = msgspec.UNSET
 
 
+class EmbedQuery(_Request, frozen=True):
+    """The query of a thread's HTML, apart from `thread` and `page`."""
+
+    order: Order = Order.THREAD
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+    around: CommentId | msgspec.UnsetType = msgspec.UNSET
+    below: CommentId | msgspec.UnsetType = msgspec.UNSET
+
+
 class RepliesQuery(_Request, frozen=True):
     """The query of a subtree's listing."""
 

@@ -1,0 +1,49 @@
+"""What a thread says of itself, with copies in the process: its title and its page's address.
+
+Both came with its first comment, from whoever wrote that one: text for readers, and an address
+that is worth no more than the site's own origins make it. A thread never changes them, so a copy
+is only as old as `_TERM` because an operator may. Only threads that exist are kept.
+"""
+
+import dataclasses
+import time
+
+from comments import caching, datastore, models, records
+
+_TERM = 60.0  # seconds
+_BYTES = 1024 * 1024  # of one process
+_OVERHEAD = 500  # bytes of Python around a copy, roughly
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Copy:
+    thread: records.Thread
+    loaded: float
+
+
+def get(name: records.ThreadName) -> records.Thread | None:
+    """The thread, perhaps a minute old; None where nobody wrote yet."""
+    copies = datastore.kept("threads", lambda: caching.Cache(_BYTES))
+    copy: _Copy | None = copies.get(name)
+    if copy is not None and time.monotonic() - copy.loaded <= _TERM:
+        return copy.thread
+    row = datastore.get(models.thread_key(name))
+    if row is None:
+        return None
+    thread = models.thread_record(row)
+    size = _OVERHEAD + 4 * (len(name.id) + len(thread.title) + len(thread.url))
+    copies.keep(name, _Copy(thread, time.monotonic()), size)
+    return thread
+
+
+def address(thread: records.Thread | None, site: records.Site) -> str:
+    """Where the thread's page is, without a fragment; empty unless that is on the site itself.
+
+    An origin with what ends a host behind it cannot be read as another host by anyone, which a
+    parser that differs from the browser's could not promise.
+    """
+    url = thread.url.partition("#")[0] if thread else ""
+    for origin in site.origins:
+        if url == origin or url.startswith((f"{origin}/", f"{origin}?")):
+            return url
+    return ""
