@@ -1,0 +1,350 @@
+"""The layouts of a comment thread, measured side by side.
+
+The classic layouts (`rivals`) and ours (`ours`) hold the same threads, each in a data file of its
+own, and answer five calls: the first page of 50, the whole thread, what stands below one comment,
+a reply, an edit. Of each call it prints what production would bill (the engine's meter), the calls
+that leave for the store, bytes, and wall and processor time, the layouts taking turns. Usage:
+
+    python -m benchmarks.layouts [--shape FILE] [--sizes 100,1000,10000] [--rounds 9] [--write]
+
+FILE holds `id;parent;time` rows, repeated to each size; without it a grown shape is used. Prints
+Markdown; `--write` puts it between the marks in docs/layouts.md, with plots and figures.json in
+docs/layouts/.
+"""
+
+import argparse
+import contextlib
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import yaml
+
+from benchmarks import ours, rawclient, rivals, shapes, tables, talk
+from comments import datastore
+from emulator import inprocess, meter, testing
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "layouts.md"
+FOLDER = ROOT / "docs" / "layouts"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+PAGE = 50
+CELL_SECONDS = 4.0  # what a layout may spend on one call; it gets one round at least
+KINDS: tuple[type[Any], ...] = (*rivals.ALL, ours.Floor, ours.Materialized, ours.Warm)
+READS, WRITES = ("page", "whole", "subtree"), ("post", "edit")
+AFTER = "page after changes"
+CALLS = (*READS, *WRITES, AFTER)
+TITLES = {
+    "page": "first page of 50",
+    "whole": "whole thread",
+    "subtree": "what stands below one comment",
+    "post": "one reply",
+    "edit": "one edit",
+    AFTER: "first page, changes not folded yet",
+}
+
+
+class Opened:
+    """A layout, with the engine behind it and what it needs around its calls."""
+
+    def __init__(self, engine: inprocess.Engine, kind: type[Any]) -> None:
+        self.kind = kind
+        self.engine = engine
+        self.calls = 0
+        channel = inprocess.Channel(engine, self._count)
+        self._store: datastore.Store | None = None
+        if issubclass(kind, rivals.Layout):
+            self._layout = kind(rawclient.Client(channel))
+        else:
+            self._layout = kind()
+            self._store = datastore.Store(channel, project=ours.PROJECT, deadline=120.0)
+
+    def _count(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
+        self.calls += 1
+        return proceed()
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[Any]:
+        """Enter what the layout needs around its calls; yields the layout."""
+        with contextlib.nullcontext() if self._store is None else self._store.context():
+            yield self._layout
+
+    def fill(self, thread: Sequence[talk.Said]) -> None:
+        """Store a thread."""
+        if self._store is None:
+            self._layout.fill(thread)
+            return
+        is_folded = issubclass(self.kind, ours.Materialized)
+        ours.fill(self.engine, thread, is_folded=is_folded)
+
+
+class Stores:
+    """Data files in a folder, closed at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stack = contextlib.ExitStack()
+        self._engines: dict[str, inprocess.Engine] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def open(self, kind: type[Any], thread: Sequence[talk.Said]) -> Opened:
+        """Open a layout with a thread in it. A warm process shares its file with the cold one.
+
+        Raises:
+            rawclient.TooLarge: the layout cannot hold it.
+        """
+        home = "Materialized" if issubclass(kind, ours.Materialized) else kind.__name__
+        if home in self._engines:
+            return Opened(self._engines[home], kind)
+        engine = inprocess.open_engine(
+            self._folder / f"{home}.db", indexes=self._indexes(kind), durability="fast", history=0
+        )
+        self._engines[home] = self._stack.enter_context(engine)
+        opened = Opened(engine, kind)
+        opened.fill(thread)
+        return opened
+
+    def _indexes(self, kind: type[Any]) -> Path:
+        if not issubclass(kind, rivals.Layout):
+            return ROOT / "index.yaml"
+        path = self._folder / f"{kind.__name__}.yaml"
+        indexes = [
+            {"kind": name, "properties": [{"name": each} for each in properties]}
+            for name, *properties in kind.indexes
+        ]
+        path.write_text(yaml.safe_dump({"indexes": indexes}))
+        return path
+
+
+class Bench:
+    """One thread in all layouts that can hold it."""
+
+    def __init__(self, stores: Stores, thread: Sequence[talk.Said], rounds: int) -> None:
+        self._rounds = rounds
+        self._size = len(thread)
+        self._next = len(thread)
+        self._changes = 0
+        self._target = chosen(thread)
+        self._thread = thread
+        self.opened: dict[str, Opened] = {}
+        for kind in KINDS:
+            with contextlib.suppress(rawclient.TooLarge):
+                self.opened[kind.name] = stores.open(kind, thread)
+            known = "stored" if kind.name in self.opened else "cannot hold it"
+            note(f"{self._size}: {kind.name} {known}")
+
+    def run(self) -> Iterator[tables.Figures]:
+        """Measure all calls; what only reads comes first."""
+        for call in CALLS:
+            measured = {
+                name: self._metered(opened, call)
+                for name, opened in self.opened.items()
+                if call in getattr(opened.kind, "calls", CALLS)
+            }
+            times: dict[str, list[tuple[float, float]]] = {name: [] for name in measured}
+            for _ in range(self._rounds):
+                for name, taken in times.items():
+                    if sum(wall for wall, _ in taken) < CELL_SECONDS:
+                        taken.append(self._timed(self.opened[name], call))
+            for name, figures in measured.items():
+                figures.wall = statistics.median(wall for wall, _ in times[name])
+                figures.cpu = statistics.median(cpu for _, cpu in times[name])
+                figures.rounds = len(times[name])
+                if name == ours.Materialized.name and call in WRITES:
+                    self._changes += 1 + figures.rounds
+                yield figures
+            note(f"{self._size}: {call}")
+
+    def about(self) -> tables.Thread:
+        """What is true of the thread; folds what was changed, so this comes last."""
+        depth: dict[str | None, int] = {None: 0}
+        for said in self._thread:
+            depth[said.id] = depth[said.parent] + 1
+        cost = fold_changes(self.opened[ours.Materialized.name])
+        return tables.Thread(
+            size=self._size,
+            below=talk.sizes(self._thread)[self._target],
+            depth=max(depth.values()),
+            stored={},
+            missing=tuple(kind.name for kind in KINDS if kind.name not in self.opened),
+            changes=self._changes,
+            folding_writes=cost.writes,
+            folding_deletes=cost.deletes,
+            folding_reads=cost.reads,
+        )
+
+    def _metered(self, opened: Opened, call: str) -> tables.Figures:
+        with contextlib.ExitStack() as stack:
+            layout = stack.enter_context(opened.entered())
+            ready = self._ready(layout, call)
+            if opened.kind is ours.Warm and call in READS:
+                ready()
+            cost = stack.enter_context(testing.meter(opened.engine))
+            before = opened.calls
+            ready()
+            return tables.Figures(
+                layout=opened.kind.name,
+                size=self._size,
+                call=call,
+                reads=cost.reads,
+                writes=cost.writes,
+                deletes=cost.deletes,
+                small=cost.small,
+                calls=opened.calls - before,
+                bytes_in=cost.bytes_in,
+                bytes_out=cost.bytes_out,
+            )
+
+    def _timed(self, opened: Opened, call: str) -> tuple[float, float]:
+        with opened.entered() as layout:
+            ready = self._ready(layout, call)
+            wall, cpu = time.perf_counter(), time.process_time()
+            ready()
+            return time.perf_counter() - wall, time.process_time() - cpu
+
+    def _ready(self, layout: Any, call: str) -> Callable[[], object]:
+        """One call, ready to be made."""
+        if isinstance(layout, ours.Materialized):
+            layout.before()
+        self._next += 1
+        said = talk.reply(self._next, self._target)
+        calls: dict[str, Callable[[], object]] = {
+            "page": lambda: layout.page(PAGE),
+            "whole": layout.whole,
+            "subtree": lambda: layout.subtree(self._target),
+            "post": lambda: layout.post(said),
+            "edit": lambda: layout.edit(self._target, said.html),
+            AFTER: lambda: layout.page(PAGE),
+        }
+        return calls[call]
+
+
+def chosen(thread: Sequence[talk.Said]) -> str:
+    """The comment that is answered and edited: with about 40 below it, in the middle."""
+    below = talk.sizes(thread)
+    middle = len(thread) // 2
+    places = {each.id: place for place, each in enumerate(thread)}
+    return min(below, key=lambda each: (abs(below[each] - 40), abs(places[each] - middle)))
+
+
+def fold_changes(opened: Opened) -> meter.Cost:
+    """Fold what the bench has changed; what that cost."""
+    with opened.entered(), testing.meter(opened.engine) as cost:
+        ours.fold()
+        return cost.total()
+
+
+def most_embedded(folder: Path, thread: Sequence[talk.Said], *, is_packed: bool) -> int:
+    """How many comments of a thread one entity holds, found by storing them; all is the length."""
+    with Stores(folder) as stores:
+        opened = stores.open(rivals.Embedded if is_packed else rivals.Plain, thread[:1])
+
+        def fits(size: int) -> bool:
+            try:
+                opened.fill(thread[:size])
+            except rawclient.TooLarge:
+                return False
+            return True
+
+        low, high = 1, 2
+        while high < len(thread) and fits(high):
+            low, high = high, high * 2
+        high = min(high, len(thread) + 1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low
+
+
+def note(text: str) -> None:
+    """Say how far the run is."""
+    print(f"{time.process_time():7.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+def stored(folder: Path) -> dict[str, int]:
+    """The bytes of each closed data file with its indexes, without gaps."""
+    bytes_: dict[str, int] = {}
+    for kind in KINDS:
+        path = folder / f"{kind.__name__}.db"
+        if path.exists():
+            with contextlib.closing(sqlite3.connect(path)) as file:
+                file.execute("VACUUM")
+            bytes_[kind.name] = path.stat().st_size
+    return bytes_
+
+
+def measure(
+    shape: shapes.Shape, called: str, sizes: Sequence[int], rounds: int
+) -> Iterator[tables.Run]:
+    """Measure everything; yields what is known after each size."""
+    longest = talk.thread(shapes.repeated(shape, max(sizes)))
+    run = tables.Run(called, rounds, {}, len(longest), [], [])
+    with tempfile.TemporaryDirectory(prefix="layouts-") as folder:
+        for is_packed, kind in ((True, rivals.Embedded), (False, rivals.Plain)):
+            scratch = Path(folder) / kind.name
+            scratch.mkdir()
+            run.most_embedded[kind.name] = most_embedded(scratch, longest, is_packed=is_packed)
+        for size in sizes:
+            home = Path(folder) / str(size)
+            home.mkdir()
+            with Stores(home) as stores:
+                bench = Bench(stores, longest[:size], rounds)
+                run.figures += bench.run()
+                about = bench.about()
+            about.stored = {
+                name: size for name, size in stored(home).items() if name not in about.missing
+            }
+            run.threads.append(about)
+            shutil.rmtree(home)
+            yield run
+
+
+def write(run: tables.Run, document: Path, folder: Path) -> None:
+    """Put tables, plots and figures into the documents."""
+    text = document.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{document} has no marks {BEGIN} and {END}")
+    made = tables.markdown(run, TITLES)
+    document.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}", encoding="utf-8")
+    folder.mkdir(exist_ok=True)
+    (folder / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
+    for name, drawn in tables.drawn(run, TITLES):
+        (folder / name).write_text(drawn, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", type=Path)
+    parser.add_argument("--sizes", default="100,1000,10000,100000")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--document", type=Path, default=DOCUMENT)
+    chosen_ = parser.parse_args(arguments)
+    shape = shapes.read(chosen_.shape) if chosen_.shape else shapes.grown(2_251)
+    kind = "real" if chosen_.shape else "grown"
+    called = f"a {kind} discussion of {len(shape):,} comments, cut or repeated"
+    sizes = [int(size) for size in chosen_.sizes.split(",")]
+    for run in measure(shape, called, sizes, chosen_.rounds):
+        if chosen_.write:
+            write(run, chosen_.document, chosen_.document.parent / FOLDER.name)
+        if len(run.threads) == len(sizes):
+            print(tables.markdown(run, TITLES))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""Flatthread's two ways of reading a thread, behind the same calls as the classic layouts.
+
+Owns a quick way to store a large thread: rows copied from one that the product stored, with their
+places computed by `sorthash`; a test holds them equal to what an import stores.
+
+    Floor         one ordered query over the comments
+    Materialized  directory, buckets and delta; folded and at rest unless told otherwise
+
+What must stay true: both answer by the product's own code, and `Materialized` without a cache
+(`cold`) unless the cache is what is measured.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from benchmarks.talk import START, Said
+from comments import (
+    caching,
+    config,
+    datastore,
+    floor,
+    folding,
+    materialized,
+    models,
+    public,
+    reading,
+    records,
+    sites,
+    sorthash,
+    tree,
+)
+from emulator import inprocess, messages
+
+PROJECT = "bench"
+NAME = records.ThreadName("bench", "page")
+SCHEME = config.sorthash.Scheme(levels=100)  # no shape is deeper, so no reply moves beside another
+_SECRET = "the benchmark's own secret"  # noqa: S105 - signs cursors that nobody keeps
+_MOST = floor.MAX_LIMIT
+_RENDERER = "benchmark"
+
+
+def author(said: Said) -> records.Author:
+    """Who wrote a comment."""
+    return records.Author(said.author_name, said.author_website, said.author_email, said.author_id)
+
+
+def imported(said: Said) -> records.ImportedComment:
+    """A comment as an importer hands it on."""
+    return records.ImportedComment(
+        id=said.id,
+        reply_to=said.parent,
+        author=author(said),
+        body=said.body,
+        html=said.html,
+        renderer=_RENDERER,
+        status=records.Status.APPROVED,
+        created=said.created,
+        source="bench",
+    )
+
+
+def store_imported(thread: Sequence[Said]) -> None:
+    """Store comments the product's way."""
+
+    def body() -> None:
+        batch = tree.append_imported(
+            SCHEME,
+            NAME,
+            [imported(said) for said in thread],
+            title="",
+            url="",
+            state=records.ThreadState.OPEN,
+            now=START,
+        )
+        datastore.apply(batch.writes)
+
+    datastore.transaction(body)
+
+
+def fill(engine: inprocess.Engine, thread: Sequence[Said], *, is_folded: bool) -> None:
+    """Store a thread. The first comment goes the product's way; the others' rows are made of it."""
+    store = datastore.Store(inprocess.Channel(engine), project=PROJECT)
+    with store.context():
+        sites.add(NAME.site, ["http://localhost"], scheme=SCHEME, now=START)
+        store_imported(thread[:1])
+        query = datastore.Query("Comment", where=(("thread", "=", models.thread_key_name(NAME)),))
+        (template,) = datastore.fetch(query)
+        engine.load(rows(template, thread), PROJECT)
+
+        def count_roots() -> None:
+            row = datastore.get(models.thread_key(NAME))
+            row.child_count = sum(said.parent is None for said in thread)
+            datastore.apply(datastore.Writes("benchmark", put=(row,)))
+
+        datastore.transaction(count_roots)
+        if is_folded:
+            folding.fold(SCHEME, NAME)
+            for flag in ("unfolded", "rewrites"):
+                template.properties[flag].boolean_value = False
+            template.properties["shelved"].boolean_value = True
+            engine.load(rows(template, thread), PROJECT)
+
+
+def rows(template: messages.Entity, thread: Sequence[Said]) -> Iterator[messages.Entity]:
+    """Yield the rows of a thread as an import would leave them."""
+    children = dict.fromkeys((said.id for said in thread), 0)
+    hashes: dict[str, str] = {}
+    roots = 0
+    numbers: list[int] = []
+    for said in thread:
+        if said.parent is None:
+            numbers.append(roots)
+            roots += 1
+        else:
+            children[said.parent] += 1
+            numbers.append(children[said.parent])
+        above = "" if said.parent is None else hashes[said.parent]
+        hashes[said.id] = sorthash.child(SCHEME, above, numbers[-1])
+    for said, number in zip(thread, numbers, strict=True):
+        yield _row(template, said, (hashes[said.id], number, children[said.id]))
+
+
+def _row(template: messages.Entity, said: Said, place: tuple[str, int, int]) -> messages.Entity:
+    row = messages.Entity()
+    row.CopyFrom(template)
+    row.key.path[-1].name = said.id
+    values = row.properties
+    sort_hash, values["number"].integer_value, values["child_count"].integer_value = place
+    values["level"].integer_value = sorthash.level(SCHEME, sort_hash)
+    texts = {
+        "sort_hash": sort_hash,
+        "slug": sorthash.slug(SCHEME, sort_hash),
+        "author_name": said.author_name,
+        "author_website": said.author_website,
+        "author_email": said.author_email,
+        "author_id": said.author_id,
+        "body": said.body,
+        "html": said.html,
+    }
+    if said.parent is not None:
+        texts |= {"parent": said.parent, "reply_to": said.parent}
+    for name, text in texts.items():
+        values[name].string_value = text
+    values["created"].timestamp_value.FromDatetime(said.created)
+    return row
+
+
+def fold() -> None:
+    """Fold what changed, and clear at once: in this process nothing holds an older directory."""
+    folded = folding.fold(SCHEME, NAME)
+    if folded is not None:
+        folding.clear(folded)
+    cold()
+
+
+def cold() -> None:
+    """Forget what this process holds of threads."""
+    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    held.cache = caching.Cache(materialized.CACHE_BYTES)
+
+
+def _all(page: Callable[[str | None], public.Page]) -> list[bytes]:
+    """The comments of a listing, page after page."""
+    found = page(None)
+    comments = list(found.comments)
+    while found.cursor is not None:
+        found = page(found.cursor)
+        comments += found.comments
+    return comments
+
+
+class _Ours:
+    """What both ways share: how comments are written."""
+
+    def post(self, said: Said) -> None:
+        """Store a reply."""
+        draft = tree.Draft(
+            id=said.id,
+            name=NAME,
+            reply_to=said.parent,
+            author=author(said),
+            text=tree.Text(said.body, said.html, _RENDERER),
+            fingerprint=b"",
+            created=said.created,
+        )
+        datastore.transaction(lambda: datastore.apply(tree.append(SCHEME, draft).writes))
+
+    def edit(self, comment_id: str, html: str) -> None:
+        """Replace a text."""
+        text = tree.Text(html, html, _RENDERER)
+        now = datetime(2026, 6, 1, tzinfo=UTC)
+
+        def body() -> None:
+            change = tree.edit(comment_id, text, now=now, check=lambda _: None)
+            datastore.apply(change.writes)
+
+        datastore.transaction(body)
+
+
+class Floor(_Ours):
+    """The one ordered query, and counts for what a page says of it."""
+
+    name = "floor"
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        found = floor.page(
+            NAME,
+            order=floor.Order.THREAD,
+            parent=None,
+            limit=limit,
+            cursor=None,
+            secret=_SECRET,
+        )
+        return list(public.page(found).comments)
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return [public.fragment(row) for row in floor.thread(NAME)]
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment."""
+
+        def page(cursor: str | None) -> public.Page:
+            found = floor.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
+            return public.page(found)
+
+        return _all(page)
+
+
+class Materialized(_Ours):
+    """Directory, buckets and delta, nothing of it held before."""
+
+    name = "materialised"
+
+    def before(self) -> None:
+        """What comes before each call, and is no part of it."""
+        cold()
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        asked = reading.Asked(limit, None, _SECRET)
+        return list(reading.page(SCHEME, NAME, asked).comments)
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return materialized.using(NAME, lambda view: [row.json for row in view.rows()])
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment."""
+
+        def page(cursor: str | None) -> public.Page:
+            return reading.replies(comment_id, reading.Asked(_MOST, cursor, _SECRET))
+
+        return _all(page)
+
+
+class Warm(Materialized):
+    """The same in a process that has read the thread before."""
+
+    name = "materialised, warm"
+    calls = ("page", "whole", "subtree", "page after changes")
+
+    def before(self) -> None:
+        """Keep what is held."""

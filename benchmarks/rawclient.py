@@ -1,0 +1,104 @@
+"""The calls that the classic layouts make of a Datastore: raw messages over a channel.
+
+Owns no layout. No object mapper stands between a layout and the store, and nothing is kept.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import grpc
+
+from comments import queries
+from emulator import inprocess, messages
+
+PROJECT = "bench"
+_LOAD = 200  # entities of one commit
+_MOST_KEYS = 1000  # of one lookup
+_NOT_FINISHED = messages.QueryResultBatch.NOT_FINISHED
+
+
+class TooLarge(Exception):
+    """An entity is larger than the store takes."""
+
+
+class Client:
+    """The calls that the layouts make: raw messages over a channel."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._partition = messages.PartitionId(project_id=PROJECT)
+        self._calls = {
+            name: channel.unary_unary(
+                inprocess.SERVICE + name, request.SerializeToString, response.FromString
+            )
+            for name, request, response in (
+                ("Lookup", messages.LookupRequest, messages.LookupResponse),
+                ("RunQuery", messages.RunQueryRequest, messages.RunQueryResponse),
+                (
+                    "BeginTransaction",
+                    messages.BeginTransactionRequest,
+                    messages.BeginTransactionResponse,
+                ),
+                ("Commit", messages.CommitRequest, messages.CommitResponse),
+            )
+        }
+
+    def key(self, kind: str, name: str) -> messages.Key:
+        """A key."""
+        key = messages.Key(partition_id=self._partition)
+        key.path.add(kind=kind, name=name)
+        return key
+
+    def entity(self, kind: str, name: str) -> messages.Entity:
+        """An entity without properties."""
+        return messages.Entity(key=self.key(kind, name))
+
+    def get(
+        self, kind: str, names: Sequence[str], transaction: bytes = b""
+    ) -> dict[str, messages.Entity]:
+        """Entities by name, those that are there."""
+        request = messages.LookupRequest(project_id=PROJECT)
+        found: dict[str, messages.Entity] = {}
+        left = [self.key(kind, name) for name in names]
+        while left:
+            del request.keys[:]
+            request.keys.extend(left[:_MOST_KEYS])
+            if transaction:
+                request.read_options.transaction = transaction
+            answer = self._calls["Lookup"](request)
+            found.update((each.entity.key.path[-1].name, each.entity) for each in answer.found)
+            left = [*answer.deferred, *left[_MOST_KEYS:]]
+        return found
+
+    def run(self, query: queries.Query, transaction: bytes = b"") -> Iterator[messages.Entity]:
+        """Yield the entities of a query."""
+        request = messages.RunQueryRequest(project_id=PROJECT, partition_id=self._partition)
+        request.query.CopyFrom(queries.message(query, self._partition))
+        if transaction:
+            request.read_options.transaction = transaction
+        while True:
+            batch = self._calls["RunQuery"](request).batch
+            for result in batch.entity_results:
+                yield result.entity
+            if batch.more_results != _NOT_FINISHED:
+                return
+            request.query.start_cursor = batch.end_cursor
+            if query.limit is not None:
+                request.query.limit.value -= len(batch.entity_results)
+
+    def transact(self, body: Callable[[bytes], Iterable[messages.Entity]]) -> None:
+        """Put what `body` makes of what it reads, in one transaction."""
+        begin = messages.BeginTransactionRequest(project_id=PROJECT)
+        transaction = self._calls["BeginTransaction"](begin).transaction
+        commit = messages.CommitRequest(project_id=PROJECT, mode=1, transaction=transaction)
+        for entity in body(transaction):
+            commit.mutations.add(upsert=entity)
+        try:
+            self._calls["Commit"](commit)
+        except grpc.RpcError as error:
+            raise TooLarge(str(error)) from error
+
+    def put(self, entities: Iterable[messages.Entity]) -> None:
+        """Put many entities."""
+        left = list(entities)
+        for first in range(0, len(left), _LOAD):
+            part = left[first : first + _LOAD]
+            self.transact(lambda _transaction, part=part: part)

@@ -1,0 +1,438 @@
+"""The classic layouts of comments in a document store, to be measured beside ours.
+
+Owns four ways that textbooks and manuals give, each at its best: raw protobuf messages and no
+object mapper, packed texts, transactions where a change reads before it writes.
+
+    Paths      an entity for each comment, ordered by a materialised path of times and slugs
+    Embedded   all comments in one entity, in reading order, packed
+    Buckets    about 100 comments in an entity, in reading order, and an entity with their counts
+    Adjacency  an entity for each comment with its parent's id, and a query for each parent
+
+What must stay true: each answers a page, the whole thread and a subtree with the same comments in
+the same order as a walk over parent links, also after posts and edits (`tests/test_layouts.py`).
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from datetime import UTC
+from typing import Any, ClassVar
+
+import msgspec
+
+from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pack, place_of, unpack
+from benchmarks.rawclient import Client
+from benchmarks.talk import Said
+from comments import queries
+from emulator import messages
+
+THREAD = "page"
+BUCKET = 100  # comments of a new bucket
+FULL = 128  # a bucket of more is cut in two
+_SEPARATOR, _BEHIND = "/", "0"  # "0" is the first character behind the separator
+_ABOVE = "\U0010ffff"
+
+
+@dataclasses.dataclass
+class Layout:
+    """What the layouts have in common: a client."""
+
+    client: Client
+    name: ClassVar[str] = ""
+    indexes: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
+
+_TEXTS = ("author_name", "author_website", "author_email", "author_id", "body", "html")
+
+
+def _write(entity: messages.Entity, said: Said, indexed: dict[str, str]) -> messages.Entity:
+    """Fill the entity of one comment; only what is queried has indexes."""
+    values = entity.properties
+    for name in (*_TEXTS, "status"):
+        values[name].string_value = getattr(said, name)
+    values["created"].timestamp_value.FromDatetime(said.created)
+    values["score"].integer_value = said.score
+    values["revision"].integer_value = said.revision
+    for value in values.values():
+        value.exclude_from_indexes = True
+    for name, text in indexed.items():
+        values[name].string_value = text
+    return entity
+
+
+def _read(entity: messages.Entity) -> Said:
+    values = entity.properties
+    return Said(
+        entity.key.path[-1].name,
+        values["parent"].string_value or None,
+        *(values[name].string_value for name in _TEXTS),
+        values["created"].timestamp_value.ToDatetime(UTC),
+        score=values["score"].integer_value,
+        revision=values["revision"].integer_value,
+    )
+
+
+class _Documents(Layout):
+    """An entity for each comment: what Paths and Adjacency share."""
+
+    kind: ClassVar[str] = ""
+
+    def edit(self, comment_id: str, html: str) -> None:
+        """Replace a text."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            entity = self.client.get(self.kind, [comment_id], transaction)[comment_id]
+            for name in ("body", "html"):
+                entity.properties[name].string_value = html
+            entity.properties["revision"].integer_value += 1
+            yield entity
+
+        self.client.transact(body)
+
+
+class Paths(_Documents):
+    """An entity for each comment; its path is its parent's with a time and a slug."""
+
+    name = "path"
+    kind = "Path"
+    indexes = (("Path", "thread", "path"),)
+
+    def fill(self, thread: Sequence[Said]) -> None:
+        """Store a thread."""
+        paths: dict[str | None, str] = {None: ""}
+        entities = []
+        for said in thread:
+            paths[said.id] = self._path(paths[said.parent], said)
+            entities.append(self._entity(said, paths[said.id]))
+        self.client.put(entities)
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        return [self._fragment(entity) for entity in self._range("", _ABOVE, limit)]
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return [self._fragment(entity) for entity in self._range("", _ABOVE)]
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment."""
+        entity = self.client.get(self.kind, [comment_id])[comment_id]
+        path = entity.properties["path"].string_value
+        found = self._range(path + _SEPARATOR, path + _BEHIND)
+        return [self._fragment(entity) for entity in found]
+
+    def post(self, said: Said) -> None:
+        """Store a reply."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            parent = self.client.get(self.kind, [str(said.parent)], transaction)[str(said.parent)]
+            yield self._entity(said, self._path(parent.properties["path"].string_value, said))
+
+        self.client.transact(body)
+
+    def _range(self, low: str, high: str, limit: int | None = None) -> Iterator[messages.Entity]:
+        where = (("thread", "=", THREAD), ("path", ">=", low), ("path", "<", high))
+        return self.client.run(queries.Query(self.kind, where, ("path",), limit=limit))
+
+    def _entity(self, said: Said, path: str) -> messages.Entity:
+        indexed = {"thread": THREAD, "path": path}
+        entity = _write(self.client.entity(self.kind, said.id), said, indexed)
+        entity.properties["parent"].string_value = said.parent or ""
+        entity.properties["parent"].exclude_from_indexes = True
+        return entity
+
+    @staticmethod
+    def _path(above: str, said: Said) -> str:
+        own = f"{said.created:%Y.%m.%d.%H.%M.%S}:{said.id[:4]}"
+        return f"{above}{_SEPARATOR}{own}" if above else own
+
+    @staticmethod
+    def _fragment(entity: messages.Entity) -> bytes:
+        return fragment(_read(entity), entity.properties["path"].string_value.count(_SEPARATOR))
+
+
+class Adjacency(_Documents):
+    """An entity for each comment with its parent's id; readers ask for each one's children."""
+
+    name = "adjacency"
+    kind = "Link"
+    indexes = (("Link", "thread", "parent", "created"),)
+
+    def fill(self, thread: Sequence[Said]) -> None:
+        """Store a thread."""
+        self.client.put(map(self._entity, thread))
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        return [fragment(*each) for each in itertools.islice(self._below("", 0, limit), limit)]
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return [fragment(*each) for each in self._below("", 0)]
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment. Its level takes a look at every comment above it."""
+        level, above = 0, comment_id
+        while above:
+            entity = self.client.get(self.kind, [above])[above]
+            above = entity.properties["parent"].string_value
+            level += 1
+        return [fragment(*each) for each in self._below(comment_id, level)]
+
+    def post(self, said: Said) -> None:
+        """Store a reply."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            if self.client.get(self.kind, [str(said.parent)], transaction):
+                yield self._entity(said)
+
+        self.client.transact(body)
+
+    def _below(
+        self, parent: str, level: int, limit: int | None = None
+    ) -> Iterator[tuple[Said, int]]:
+        """Yield what stands below a comment, without recursion in Python: threads may be deep."""
+        open_ = [self._children(parent, limit)]
+        while open_:
+            said = next(open_[-1], None)
+            if said is None:
+                open_.pop()
+                continue
+            yield said, level + len(open_) - 1
+            open_.append(self._children(said.id, limit))
+
+    def _children(self, parent: str, limit: int | None) -> Iterator[Said]:
+        where = (("thread", "=", THREAD), ("parent", "=", parent))
+        query = queries.Query(self.kind, where, ("created",), limit=limit)
+        return map(_read, self.client.run(query))
+
+    def _entity(self, said: Said) -> messages.Entity:
+        indexed = {"thread": THREAD, "parent": said.parent or ""}
+        entity = _write(self.client.entity(self.kind, said.id), said, indexed)
+        entity.properties["created"].exclude_from_indexes = False
+        return entity
+
+
+class Embedded(Layout):
+    """All comments in the thread's one entity."""
+
+    name = "embedded"
+
+    def fill(self, thread: Sequence[Said]) -> None:
+        """Store a thread.
+
+        Raises:
+            TooLarge: it is more than an entity holds.
+        """
+        self.client.put([self._entity(in_order(thread))])
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        return [fragment(placed.said, placed.level) for placed in self._load()[:limit]]
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return [fragment(placed.said, placed.level) for placed in self._load()]
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment."""
+        run = self._load()
+        place = place_of(run, comment_id)
+        below = run[place + 1 : end_below(run, place + 1, run[place].level)]
+        return [fragment(placed.said, placed.level) for placed in below]
+
+    def post(self, said: Said) -> None:
+        """Store a reply behind all that its parent has."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            run = self._load(transaction)
+            place = place_of(run, str(said.parent))
+            level = run[place].level
+            run.insert(end_below(run, place + 1, level), Placed(level + 1, said))
+            yield self._entity(run)
+
+        self.client.transact(body)
+
+    def edit(self, comment_id: str, html: str) -> None:
+        """Replace a text."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            run = self._load(transaction)
+            place = place_of(run, comment_id)
+            run[place] = Placed(run[place].level, edited(run[place].said, html))
+            yield self._entity(run)
+
+        self.client.transact(body)
+
+    def _load(self, transaction: bytes = b"") -> list[Placed]:
+        entity = self.client.get("Embedded", [THREAD], transaction)[THREAD]
+        return unpack(entity.properties["comments"].blob_value)
+
+    def _entity(self, run: Sequence[Placed]) -> messages.Entity:
+        entity = self.client.entity("Embedded", THREAD)
+        entity.properties["comments"].blob_value = pack(run)
+        entity.properties["comments"].exclude_from_indexes = True
+        return entity
+
+
+class _Count(msgspec.Struct, array_like=True):
+    """What the head knows of a bucket: its name, its comments, and the level of the first one."""
+
+    name: str
+    count: int
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """The buckets in reading order; `made` numbers the next one."""
+
+    counts: list[_Count]
+    made: int
+
+    def add(self, place: int, count: int) -> str:
+        """Note a new bucket; returns its name."""
+        name = f"{THREAD}#{self.made}"
+        self.made += 1
+        self.counts.insert(place, _Count(name, count))
+        return name
+
+    def place(self, name: str) -> int:
+        """Where a bucket stands."""
+        return next(place for place, each in enumerate(self.counts) if each.name == name)
+
+    def names(self, first: int, last: int | None = None) -> list[str]:
+        """The names of a run of buckets."""
+        return [each.name for each in self.counts[first:last]]
+
+
+class Buckets(Layout):
+    """Runs of about 100 comments, and a head with their counts. Changes rewrite them.
+
+    An index over the ids in a bucket leads from a comment to its bucket. Two who start a bucket at
+    once meet at the head, so it is made once.
+    """
+
+    name = "buckets"
+
+    def fill(self, thread: Sequence[Said]) -> None:
+        """Store a thread."""
+        order = in_order(thread)
+        head = _Head([], 0)
+        entities = []
+        for first in range(0, len(order), BUCKET):
+            run = order[first : first + BUCKET]
+            entities.append(self._bucket(head.add(len(head.counts), len(run)), run))
+        self.client.put([*entities, self._head(head)])
+
+    def page(self, limit: int, skip: int = 0) -> list[bytes]:
+        """A page, found by walking the counts."""
+        head = self._load_head()
+        ends = list(itertools.accumulate(each.count for each in head.counts))
+        first = next((place for place, end in enumerate(ends) if end > skip), len(ends))
+        last = next((place for place, end in enumerate(ends) if end >= skip + limit), len(ends))
+        before = ends[first - 1] if first else 0
+        run = self._load(head.names(first, last + 1))[skip - before :][:limit]
+        return [fragment(placed.said, placed.level) for placed in run]
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        run = self._load(self._load_head().names(0))
+        return [fragment(placed.said, placed.level) for placed in run]
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment: its bucket and those behind it, until it ends."""
+        name, run = self._find(comment_id)
+        place = place_of(run, comment_id)
+        level, below = run[place].level, run[place + 1 :]
+        end = end_below(below, 0, level)
+        if end == len(below):
+            head = self._load_head()
+            for following in head.names(head.place(name) + 1):
+                below += self._load([following])
+                end = end_below(below, end, level)
+                if end < len(below):
+                    break
+        return [fragment(placed.said, placed.level) for placed in below[:end]]
+
+    def post(self, said: Said) -> None:
+        """Store a reply behind all that its parent has."""
+        self.client.transact(lambda transaction: self._insert(said, transaction))
+
+    def edit(self, comment_id: str, html: str) -> None:
+        """Replace a text."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            name, run = self._find(comment_id, transaction)
+            place = place_of(run, comment_id)
+            run[place] = Placed(run[place].level, edited(run[place].said, html))
+            yield self._bucket(name, run)
+
+        self.client.transact(body)
+
+    def _insert(self, said: Said, transaction: bytes) -> Iterator[messages.Entity]:
+        head = self._load_head(transaction)
+        name, run = self._find(str(said.parent), transaction)
+        place = place_of(run, str(said.parent))
+        level = run[place].level
+        end = end_below(run, place + 1, level)
+        number = head.place(name)
+        while end == len(run) and number + 1 < len(head.counts):
+            following = self._load(head.names(number + 1, number + 2), transaction)
+            if following[0].level <= level:
+                break  # the reply is the last of the bucket before
+            number, run, end = number + 1, following, end_below(following, 0, level)
+        run.insert(end, Placed(level + 1, said))
+        name = head.counts[number].name
+        if len(run) > FULL:
+            run, rest = run[: len(run) // 2], run[len(run) // 2 :]
+            yield self._bucket(head.add(number + 1, len(rest)), rest)
+        head.counts[number].count = len(run)
+        yield self._bucket(name, run)
+        yield self._head(head)
+
+    def _find(self, comment_id: str, transaction: bytes = b"") -> tuple[str, list[Placed]]:
+        """The bucket of a comment."""
+        query = queries.Query("Bucket", (("ids", "=", comment_id),), limit=1)
+        entity = next(iter(self.client.run(query, transaction)))
+        return entity.key.path[-1].name, unpack(entity.properties["comments"].blob_value)
+
+    def _load(self, names: Sequence[str], transaction: bytes = b"") -> list[Placed]:
+        found = self.client.get("Bucket", names, transaction)
+        return [
+            placed
+            for name in names
+            for placed in unpack(found[name].properties["comments"].blob_value)
+        ]
+
+    def _load_head(self, transaction: bytes = b"") -> _Head:
+        entity = self.client.get("Head", [THREAD], transaction)[THREAD]
+        return msgspec.msgpack.decode(entity.properties["counts"].blob_value, type=_Head)
+
+    def _head(self, head: _Head) -> messages.Entity:
+        entity = self.client.entity("Head", THREAD)
+        entity.properties["counts"].blob_value = msgspec.msgpack.encode(head)
+        entity.properties["counts"].exclude_from_indexes = True
+        return entity
+
+    def _bucket(self, name: str, run: Sequence[Placed]) -> messages.Entity:
+        entity = self.client.entity("Bucket", name)
+        entity.properties["comments"].blob_value = pack(run)
+        entity.properties["comments"].exclude_from_indexes = True
+        ids: Any = entity.properties["ids"].array_value.values
+        for placed in run:
+            ids.add(string_value=placed.id)
+        return entity
+
+
+class Plain(Embedded):
+    """The same without packing, to see where it ends. Written only."""
+
+    name = "embedded, not packed"
+
+    def _entity(self, run: Sequence[Placed]) -> messages.Entity:
+        entity = self.client.entity("Embedded", THREAD)
+        entity.properties["comments"].blob_value = msgspec.msgpack.encode(run)
+        entity.properties["comments"].exclude_from_indexes = True
+        return entity
+
+
+ALL: tuple[type[Any], ...] = (Paths, Embedded, Buckets, Adjacency)

@@ -1,0 +1,158 @@
+"""The figures of the layouts as Markdown, and as plots.
+
+Owns how they are said: what is billed in numbers, times as ratios of one run. The layout that
+everything is compared with is `BASE`; its own milliseconds stand beside, as orientation.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from benchmarks import plots
+
+BASE = "path"
+PLOTTED = ("reads.svg", "calls.svg", "time.svg", "bytes.svg")
+
+
+class Figures(msgspec.Struct):
+    """What one call of one layout cost at one size; times are medians in seconds."""
+
+    layout: str
+    size: int
+    call: str
+    reads: int
+    writes: int
+    deletes: int
+    small: int
+    calls: int
+    bytes_in: int
+    bytes_out: int
+    wall: float = 0.0
+    cpu: float = 0.0
+    rounds: int = 0
+
+
+class Thread(msgspec.Struct):
+    """What is true of one size beside the calls."""
+
+    size: int
+    below: int
+    depth: int
+    stored: dict[str, int]
+    missing: tuple[str, ...]
+    changes: int
+    folding_writes: int
+    folding_deletes: int
+    folding_reads: int
+
+
+class Run(msgspec.Struct):
+    """All that one run has found."""
+
+    shape: str
+    rounds: int
+    most_embedded: dict[str, int]
+    sought: int
+    threads: list[Thread]
+    figures: list[Figures]
+
+
+def markdown(run: Run, titles: Mapping[str, str]) -> str:
+    """All tables."""
+    parts = [_about(run)]
+    for call, title in titles.items():
+        parts.append(f"### {title[0].upper()}{title[1:]}\n\n{_table(run, call)}")
+    parts.append(f"### Stored, and folded\n\n{_stored(run)}")
+    return "\n\n".join(parts)
+
+
+def _about(run: Run) -> str:
+    sizes = ", ".join(f"{thread.size:,}" for thread in run.threads)
+    below = ", ".join(f"{thread.below}" for thread in run.threads)
+    return (
+        f"One run over {run.shape}; threads of {sizes} comments, "
+        f"up to {max(thread.depth for thread in run.threads)} levels deep. "
+        f"The comment that is answered, edited and looked below has {below} comments below it. "
+        f"Medians of up to {run.rounds} rounds."
+    )
+
+
+def _table(run: Run, call: str) -> str:
+    lines = [
+        (
+            "| comments | layout | reads | writes | calls | bytes in | bytes out "
+            f"| CPU, x {BASE} | wall, x {BASE} | CPU ms |"
+        ),
+        "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for thread in run.threads:
+        found = {f.layout: f for f in run.figures if (f.size, f.call) == (thread.size, call)}
+        base = found[BASE]
+        lines += [_line(figures, base) for figures in found.values()]
+        lines += [
+            f"| {thread.size:,} | {layout} | cannot hold it | | | | | | | |"
+            for layout in thread.missing
+        ]
+    return "\n".join(lines)
+
+
+def _line(figures: Figures, base: Figures) -> str:
+    small = f" + {figures.small:,} small" if figures.small else ""
+    deletes = f" + {figures.deletes:,} deletes" if figures.deletes else ""
+    return (
+        f"| {figures.size:,} | {figures.layout} | {figures.reads:,}{small} "
+        f"| {figures.writes:,}{deletes} | {figures.calls:,} "
+        f"| {figures.bytes_in:,} | {figures.bytes_out:,} "
+        f"| {_ratio(figures.cpu, base.cpu)} | {_ratio(figures.wall, base.wall)} "
+        f"| {_ratio(figures.cpu * 1000, 1.0)} |"
+    )
+
+
+def _ratio(value: float, base: float) -> str:
+    ratio = value / base if base else 0.0
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2f}"
+
+
+def _stored(run: Run) -> str:
+    names = list(dict.fromkeys(name for thread in run.threads for name in thread.stored))
+    lines = [
+        (
+            f"| comments | {' | '.join(f'{name}, KiB' for name in names)} | changes folded "
+            "| writes and deletes for it | reads for it |"
+        ),
+        "|---:|" + "---:|" * (len(names) + 3),
+    ]
+    for thread in run.threads:
+        cells = [
+            f"{thread.stored[name] / 1024:,.0f}" if name in thread.stored else "-" for name in names
+        ]
+        lines.append(
+            f"| {thread.size:,} | {' | '.join(cells)} | {thread.changes} "
+            f"| {thread.folding_writes} and {thread.folding_deletes} | {thread.folding_reads} |"
+        )
+    ends = ", ".join(f"{layout}: {most:,}" for layout, most in run.most_embedded.items())
+    return "\n".join(
+        [*lines, "", f"Where one entity of 1 MiB ends, of {run.sought:,} sought: {ends} comments."]
+    )
+
+
+def drawn(run: Run, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The plots by file name."""
+    said = "one run; both axes logarithmic; a line ends where the layout cannot hold the thread"
+    ways: Sequence[tuple[str, str, Callable[[Figures], float]]] = (
+        ("reads.svg", "Billed reads and writes of one call", lambda f: f.reads + f.writes),
+        ("calls.svg", "Calls to the store, each a round trip in production", lambda f: f.calls),
+        ("time.svg", "Processor time in ms, no network (orientation only)", lambda f: f.cpu * 1000),
+        ("bytes.svg", "Bytes to and from the store", lambda f: f.bytes_in + f.bytes_out),
+    )
+    for file, title, value in ways:
+        panels = [plots.Panel(titles[call], _lines(run, call, value)) for call in titles]
+        yield file, plots.draw(title, said, panels)
+
+
+def _lines(run: Run, call: str, value: Callable[[Figures], float]) -> plots.Lines:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for figures in run.figures:
+        if figures.call == call:
+            lines.setdefault(figures.layout, []).append((figures.size, value(figures)))
+    return lines

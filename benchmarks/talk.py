@@ -1,0 +1,112 @@
+"""Discussions for the benchmarks: the comments that stand in a shape, with texts.
+
+Owns what every layout stores of a comment, and an order that rests on nothing but parent links.
+Texts are made, not copied: words of an invented vocabulary, drawn as often as words of a language
+are, in lengths as people write them (median 18 words). They shrink by zlib about as far as real
+comments do, which repeated sentences would not.
+"""
+
+import hashlib
+import itertools
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from benchmarks import shapes
+from comments import models
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+_WORDS = 12_000
+_MEDIAN_WORDS, _SPREAD, _MOST_WORDS = 2.9, 0.95, 600  # exp(2.9) = 18
+
+
+class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One comment with everything a backend keeps of it."""
+
+    id: str
+    parent: str | None
+    author_name: str
+    author_website: str
+    author_email: str
+    author_id: str
+    body: str
+    html: str
+    created: datetime
+    edited: datetime | None = None
+    status: str = "approved"
+    score: int = 0
+    revision: int = 1
+
+
+def thread(shape: shapes.Shape, seed: int = 1) -> list[Said]:
+    """The comments of a shape, in order of time."""
+    chance = random.Random(seed)
+    vocabulary = _vocabulary(chance)
+    ids = [_id(place) for place in range(len(shape))]
+    return [
+        said(ids[place], None if parent is None else ids[parent], place, _text(chance, vocabulary))
+        for place, parent in enumerate(shape)
+    ]
+
+
+def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
+    """One comment, `place` seconds after the first."""
+    reader = place % 400
+    return Said(
+        id=comment_id,
+        parent=parent,
+        author_name=f"reader {reader}",
+        author_website="",
+        author_email=f"reader{reader}@example.org",
+        author_id=f"g:{_id(reader)}",
+        body=body,
+        html=f"<p>{body}</p>\n",
+        created=START + timedelta(seconds=place),
+    )
+
+
+def reply(place: int, parent: str) -> Said:
+    """A comment that is posted later than all others."""
+    return said(_id(place), parent, place, f"An answer that came at {place}, and says no more.")
+
+
+def walk(thread: Sequence[Said], below: str | None = None) -> list[str]:
+    """The ids below a comment in reading order, by recursion over parent links."""
+    children: dict[str | None, list[Said]] = {}
+    for each in thread:
+        children.setdefault(each.parent, []).append(each)
+    order: list[str] = []
+    waiting = sorted(children.get(below, ()), key=lambda each: each.created, reverse=True)
+    while waiting:
+        found = waiting.pop()
+        order.append(found.id)
+        waiting += sorted(children.get(found.id, ()), key=lambda each: each.created, reverse=True)
+    return order
+
+
+def sizes(thread: Sequence[Said]) -> dict[str, int]:
+    """How many comments stand below each."""
+    below = {each.id: 0 for each in thread}
+    for each in reversed(thread):
+        if each.parent is not None:
+            below[each.parent] += below[each.id] + 1
+    return below
+
+
+def _id(place: int) -> str:
+    return models.comment_id(hashlib.sha256(f"talk {place}".encode()).digest())
+
+
+def _vocabulary(chance: random.Random) -> tuple[list[str], list[float]]:
+    syllables = ["".join(pair) for pair in itertools.product("bdfgklmnprstvw", "aeiou")]
+    words = [
+        "".join(chance.choices(syllables, k=chance.choice((1, 1, 2, 2, 3)))) for _ in range(_WORDS)
+    ]
+    return words, list(itertools.accumulate(1 / (rank + 3) for rank in range(_WORDS)))
+
+
+def _text(chance: random.Random, vocabulary: tuple[list[str], list[float]]) -> str:
+    count = min(_MOST_WORDS, 1 + int(chance.lognormvariate(_MEDIAN_WORDS, _SPREAD)))
+    return " ".join(chance.choices(vocabulary[0], cum_weights=vocabulary[1], k=count))
