@@ -1,9 +1,10 @@
 """The layouts of a comment thread, measured side by side.
 
-The classic layouts (`rivals`) and ours (`ours`) hold the same threads, each in a data file of its
-own, and answer five calls: the first page of 50, the whole thread, what stands below one comment,
-a reply, an edit. Of each call it prints what production would bill (the engine's meter), the calls
-that leave for the store, bytes, and wall and processor time, the layouts taking turns. Usage:
+The classic layouts (`rivals`, `bucketed`) and ours (`ours`) hold the same threads, each in a data
+file of its own, and answer five calls: the first page of 50, the whole thread, what stands below
+one comment, a reply, an edit. Of each call it prints what production would bill (the engine's
+meter), the calls that leave for the store, bytes, and processor and wall time, the layouts taking
+turns. Usage:
 
     python -m benchmarks.layouts [--shape FILE] [--sizes 100,1000,10000] [--rounds 9] [--write]
 
@@ -27,7 +28,7 @@ from typing import Any, Self
 import msgspec
 import yaml
 
-from benchmarks import ours, rawclient, rivals, shapes, tables, talk
+from benchmarks import bucketed, ours, rawclient, rivals, shapes, tables, talk
 from comments import datastore
 from emulator import inprocess, meter, testing
 
@@ -37,7 +38,15 @@ FOLDER = ROOT / "docs" / "layouts"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 PAGE = 50
 CELL_SECONDS = 4.0  # what a layout may spend on one call; it gets one round at least
-KINDS: tuple[type[Any], ...] = (*rivals.ALL, ours.Floor, ours.Materialized, ours.Warm)
+KINDS: tuple[type[Any], ...] = (
+    rivals.Paths,
+    rivals.Embedded,
+    bucketed.Buckets,
+    rivals.Adjacency,
+    ours.Floor,
+    ours.Materialized,
+    ours.Warm,
+)
 READS, WRITES = ("page", "whole", "subtree"), ("post", "edit")
 AFTER = "page after changes"
 CALLS = (*READS, *WRITES, AFTER)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks import layouts, ours, plots, rawclient, rivals, shapes, tables, talk
+from benchmarks import bucketed, layouts, ours, plots, rawclient, rivals, shapes, tables, talk
 from comments import datastore, floor, folding, models, repair
 from emulator import inprocess, testing
 from tests import programs
@@ -77,13 +77,27 @@ def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> N
     thread = talk.thread(shapes.grown(SIZE))
     order = talk.walk(thread)
     with layouts.Stores(tmp_path) as stores:
-        opened = stores.open(rivals.Buckets, thread)
+        opened = stores.open(bucketed.Buckets, thread)
         with opened.entered() as layout:
             for skip in (0, 50, 99, 100, 101, 240, SIZE):
                 assert ids(layout.page(50, skip)) == order[skip : skip + 50]
             with testing.meter(opened.engine) as cost:
                 layout.page(50, 80)
         assert cost.reads == 3  # the head and two buckets, not the one behind
+
+
+def test_counts_of_buckets_follow_the_replies(tmp_path: Path) -> None:
+    thread = talk.thread(shapes.grown(SIZE))
+    with (
+        layouts.Stores(tmp_path) as stores,
+        stores.open(bucketed.Buckets, thread).entered() as layout,
+    ):
+        for place in range(SIZE, SIZE + 20):
+            thread.append(talk.reply(place, thread[place % 3].id))
+            layout.post(thread[-1])
+        order = talk.walk(thread)
+        for skip in range(0, len(thread), 10):
+            assert ids(layout.page(10, skip)) == order[skip : skip + 10]
 
 
 @pytest.mark.parametrize("kind", [ours.Floor, ours.Materialized])
