@@ -6,9 +6,10 @@ reading order, each row as the bytes readers get; it is written once and never c
 buckets until they are worth rewriting. Rows of the tail win over rows of buckets.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
-    directory  zlib(msgpack [lines, tail, clearing, dead, changed])
+    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
+    best       [ranking, top]        keys of what `ranking` draws; nil while nothing has an upvote
 
 `heads` make subtree sizes exact without reading buckets: for each comment above the bucket's first
 row, how many rows of the bucket stand below it, as [length of its hash, rows]. They depend on the
@@ -83,6 +84,13 @@ class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_listed: bool
 
 
+class Best(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The keys of the directory's ranking, and of the bucket that holds its first rows."""
+
+    ranking: str
+    top: str
+
+
 class Content(msgspec.Struct, frozen=True, array_like=True):
     """What a directory says. `changed` is the newest change that it has taken in."""
 
@@ -91,6 +99,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     clearing: tuple[Clearing, ...] = ()
     dead: tuple[str, ...] = ()
     changed: datetime | None = None
+    best: Best | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,6 +47,7 @@ OWNERS = {
     "Vote": "votes",
     "Bucket": "folding",
     "BucketDirectory": "folding",
+    "Ranking": "folding",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

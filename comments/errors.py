@@ -3,6 +3,7 @@
     FlatthreadError
     |- BadInput               a value a caller sent; names the field
     |  |- BadCursor           a page cursor that is damaged, forged or of another listing
+    |  |  `- CursorExpired    a page cursor of a ranking that is not kept any more
     |  `- BadImport           a line of an import file
     |- NotFound               a site, thread or comment that is not there (for this caller)
     |- Forbidden              the caller may not do this
@@ -48,6 +49,15 @@ class BadCursor(BadInput):
 
     def __init__(self, message: str = "is not a cursor of this listing") -> None:
         super().__init__("cursor", message)
+
+
+class CursorExpired(BadCursor):
+    """A page cursor names a ranking that is not kept any more: start again."""
+
+    code = "cursor-expired"
+
+    def __init__(self) -> None:
+        super().__init__("is of a ranking that is not kept any more; start from the first page")
 
 
 class BadImport(FlatthreadError):

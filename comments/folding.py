@@ -1,7 +1,7 @@
 """Folding: taking changed rows into a thread's buckets, so that readers need not look at them.
 
-Owns Bucket and BucketDirectory, and the one place from which the flag `unfolded` is cleared (`tree`
-writes the rows). One folding of a thread, in steps that each leave it readable:
+Owns Bucket, BucketDirectory and Ranking, and the one place from which the flag `unfolded` is
+cleared (`tree` writes the rows). One folding of a thread, in steps that each leave it readable:
 
 1. **read** the directory, and by one query the rows whose flag stands;
 2. **write** new buckets under keys of this attempt, which nobody names yet;
@@ -33,7 +33,17 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from comments import buckets, datastore, materialized, models, records, sorthash, tree
+from comments import (
+    buckets,
+    datastore,
+    materialized,
+    models,
+    ranking,
+    records,
+    sorthash,
+    tree,
+    views,
+)
 
 T = TypeVar("T")
 
@@ -92,11 +102,14 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
             materialized.merged(base, fresh),
             {row.entry.id for row in fresh if row.rewrites},
         )
+        best = attempt.rank(buckets.Content(lines=lines, tail=tail), fresh)
     except materialized.Gone:
         delete_orphans(name, attempt.written)
         return None
     kept = {line.key for line in lines}
     dead = [line.key for line in base.lines if line.key not in kept]
+    if base.content.best is not None and (best is None or best.top != base.content.best.top):
+        dead.append(base.content.best.top)
     if len(fresh) < len(rows):
         dead += base.content.dead  # nobody has cleared the base yet
     content = buckets.Content(
@@ -107,6 +120,7 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
         ),
         dead=tuple(dead),
         changed=materialized.changed(base.content, fresh),
+        best=best,
     )
     return Prepared(name, base, content, tuple(attempt.written), attempt.token)
 
@@ -121,11 +135,12 @@ def switch(prepared: Prepared) -> Folded | None:
     parts = [writer.write(part) for part in rest]
     key = models.directory_key(name)
     row = models.BucketDirectory(key=key, version=prepared.token, content=first, parts=parts)
+    needed = [models.bucket_key(name, each) for each in writer.written]
+    if content.best is not None:
+        needed.append(models.ranking_key(name, content.best.ranking))
 
     def body() -> bool:
-        stored, *written = datastore.get_multi(
-            [key, *(models.bucket_key(name, each) for each in writer.written)]
-        )
+        stored, *written = datastore.get_multi([key, *needed])
         found = "" if stored is None else stored.version
         if found == prepared.token:
             return True  # our own commit, whose answer was lost
@@ -176,7 +191,37 @@ def _named(name: records.ThreadName) -> set[str]:
     """The buckets that a thread's directory names, and those that it is to delete."""
     directory = materialized.load_directory(name)
     named = {line.key for line in directory.lines}
+    if directory.content.best is not None:
+        named.add(directory.content.best.top)
     return named.union(directory.content.dead, materialized.parts_of(name))
+
+
+def old_rankings(name: records.ThreadName) -> list[str]:
+    """The rankings no directory names; give them to `delete_rankings` after `ranking.KEPT`.
+
+    Cursors name them, so they outlive their directory by that, on the clock of who deletes them.
+    """
+    query = datastore.Query("Ranking", ancestor=models.thread_key(name), keys_only=True)
+    stored = [message.key.path[-1].name for message in datastore.fetch(query)]
+    named = _named_ranking(name) if stored else ""
+    return [key for key in stored if key != named]
+
+
+def delete_rankings(name: records.ThreadName, found: Sequence[str]) -> None:
+    """Delete those of the rankings that no directory names by now."""
+
+    def body(part: Sequence[str]) -> None:
+        named = _named_ranking(name)
+        gone = tuple(models.ranking_key(name, key) for key in part if key != named)
+        datastore.apply(datastore.Writes(_OWNER, delete=gone))
+
+    for part in _in_parts(found):
+        datastore.transaction(functools.partial(body, part))
+
+
+def _named_ranking(name: records.ThreadName) -> str:
+    best = materialized.load_directory(name).content.best
+    return "" if best is None else best.ranking
 
 
 def _in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -276,6 +321,37 @@ class _Attempt(_Writer):
         ]
         return tuple(lines), tuple(tail)
 
+    def rank(
+        self, content: buckets.Content, fresh: Sequence[materialized.Row]
+    ) -> buckets.Best | None:
+        """Write the ranking and its first rows, where the changes touch them.
+
+        Raises:
+            materialized.Gone: a bucket was replaced meanwhile.
+        """
+        scheme, best = self._scheme, self._base.content.best
+        known = None if best is None else materialized.load_ranking(self._name, best.ranking)
+        hashes = {row.entry.sort_hash: row.votes for row in fresh}
+        votes = {each: hashes[each] for each in hashes if buckets.root_of(scheme, each) == each}
+        ranked = ranking.updated(known or ranking.Ranking(), votes)
+        if not ranked.ranked:
+            return None
+        if best is not None and ranked == known:
+            if not ranking.is_shown(scheme, materialized.load_top(self._name, best.top), hashes):
+                return best
+            key = best.ranking
+        else:
+            key = self._write_ranking(ranked)
+        directory = buckets.Directory(self.token, content)
+        view = views.View(directory, content.tail, functools.partial(_all, self._name))
+        return buckets.Best(key, self.write(ranking.encode_top(ranking.top(view, scheme, ranked))))
+
+    def _write_ranking(self, ranked: ranking.Ranking) -> str:
+        key = models.ranking_key(self._name, self.token)
+        row = models.Ranking(key=key, content=ranking.encode(ranked))
+        datastore.transaction(lambda: datastore.apply(datastore.Writes(_OWNER, put=(row,))))
+        return self.token
+
     def _replaced(
         self, line: buckets.Line | None, marks: Sequence[buckets.Mark], previous: str
     ) -> Iterator[buckets.Line]:
@@ -292,6 +368,14 @@ class _Attempt(_Writer):
         for run in _runs(sorted(entries.values(), key=lambda entry: entry.sort_hash)):
             yield buckets.line(self._scheme, self.write(buckets.encode_bucket(run)), run, previous)
             previous = run[-1].sort_hash
+
+
+def _all(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
+    """Read buckets that must be there."""
+    found = [bucket for bucket in materialized.load_buckets(name, keys) if bucket is not None]
+    if len(found) < len(keys):
+        raise materialized.Gone
+    return found
 
 
 def _worth_a_write(by_line: dict[int, list[buckets.Mark]], urgent: set[str]) -> Iterator[int]:

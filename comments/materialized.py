@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from comments import buckets, caching, datastore, errors, models, public, records, views
+from comments import buckets, caching, datastore, errors, models, public, ranking, records, views
 
 T = TypeVar("T")
 
@@ -80,6 +80,7 @@ class Row:
     shelved: bool
     rewrites: bool
     changed: datetime
+    votes: tuple[int, int]
 
 
 def view(name: records.ThreadName) -> views.View:
@@ -164,6 +165,7 @@ def row_of(message: Any) -> Row:
         message.properties["shelved"].boolean_value,
         message.properties["rewrites"].boolean_value,
         record.changed,
+        (0, 0) if record.is_tombstone or not record.listed else (record.up, record.down),
     )
 
 
@@ -184,6 +186,40 @@ def parts_of(name: records.ThreadName) -> tuple[str, ...]:
     """The keys of the entities that hold the rest of a directory too large for one."""
     stored = datastore.get(models.directory_key(name))
     return () if stored is None else tuple(stored.parts)
+
+
+def load_ranking(name: records.ThreadName, key: str) -> ranking.Ranking | None:
+    """A ranking, as this process keeps it; None if it is gone. "" is the one of nothing."""
+    if not key:
+        return ranking.Ranking()
+    cache = datastore.kept(HOLDINGS, Holdings).cache
+    found: ranking.Ranking | None = cache.get(("ranking", name, key))
+    if found is None:
+        row = datastore.get(models.ranking_key(name, key))
+        if row is None:
+            return None
+        found = ranking.decode(row.content)
+        size = _OVERHEAD * (1 + len(found.ranked))
+        cache.keep(("ranking", name, key), found, size)
+    return found
+
+
+def load_top(name: records.ThreadName, key: str) -> tuple[ranking.TopRow, ...]:
+    """The first rows of a ranking, as this process keeps them.
+
+    Raises:
+        Gone: they were replaced meanwhile.
+    """
+    cache = datastore.kept(HOLDINGS, Holdings).cache
+    found: tuple[ranking.TopRow, ...] | None = cache.get(("top", name, key))
+    if found is None:
+        row = datastore.get(models.bucket_key(name, key))
+        if row is None:
+            raise Gone
+        found = ranking.decode_top(row.content)
+        size = sum(_OVERHEAD + len(each.entry.json) for each in found)
+        cache.keep(("top", name, key), found, size)
+    return found
 
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:

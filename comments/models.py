@@ -6,8 +6,8 @@ Only what a query filters or orders by is indexed, because each indexed property
 
     Site      key: site id
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
-    BucketDirectory, Bucket
-              keys: "current", and attempt and number, below the thread's key
+    BucketDirectory, Bucket, Ranking
+              keys: "current", attempt and number, and attempt, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
               would make NDB's retry a second comment
 """
@@ -101,6 +101,17 @@ class Bucket(ndb.Model):
     """A run of a thread as readers get it, written once. Drawn in `buckets`."""
 
     content = ndb.BlobProperty(indexed=False)
+
+
+class Ranking(ndb.Model):
+    """Discussions by their votes, written once. Drawn in `ranking`."""
+
+    content = ndb.BlobProperty(indexed=False)
+
+
+def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
+    """The key of a ranking; `key` is its attempt."""
+    return ndb.Key(Ranking, key, parent=thread_key(name))
 
 
 def directory_key(name: records.ThreadName) -> ndb.Key:

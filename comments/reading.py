@@ -7,11 +7,13 @@ come from the `floor`, the ordered query that every answer here equals. Nothing 
 
     thread   discussions, oldest first
     recent   discussions, newest first
+    best     discussions, those with the best votes first (`ranking`), the rest oldest first
     oldest, newest   flat by time
 
 Replies below a comment are oldest first in every order but the flat ones. Cursors are positions:
 a page continues strictly after the last comment of the page before, so comments that come, go or
-change meanwhile are neither skipped nor repeated.
+change meanwhile are neither skipped nor repeated. One of `best` names its ranking too, and expires
+with it. Where nothing is folded there is no ranking: `best` is then as `thread`.
 """
 
 import contextlib
@@ -32,6 +34,7 @@ from comments import (
     materialized,
     models,
     public,
+    ranking,
     records,
     sorthash,
     views,
@@ -48,6 +51,7 @@ class Order(enum.StrEnum):
 
     THREAD = "thread"
     RECENT = "recent"
+    BEST = "best"
     OLDEST = "oldest"
     NEWEST = "newest"
 
@@ -157,6 +161,7 @@ def listing(
     Raises, now or when the page is made:
         errors.BadInput: a parent with another order.
         errors.BadCursor: a cursor of another listing, or none of ours.
+        errors.CursorExpired: a cursor of a ranking that is gone.
         errors.NotFound: the parent is not a listed comment of this thread.
     """
     if parent is not None and order is not Order.THREAD:
@@ -164,6 +169,8 @@ def listing(
     label = cursors.label(models.thread_key_name(name), order, parent or "")
     if order is Order.RECENT:
         return _recent(scheme, name, asked, label)
+    if order is Order.BEST:
+        return _best(scheme, name, asked, label)
 
     def otherwise() -> public.Page:
         run = floor.run(
@@ -259,6 +266,56 @@ def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, lab
         return cut(materialized.from_rows(floor.thread(name)))
 
     return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+
+
+def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label: str) -> Listing:
+    """A page of discussions, the best first."""
+    most, position = asked.limit + 1, ("", "")
+    if asked.cursor is not None:
+        key, after = cursors.unseal(asked.cursor, label, asked.secret)
+        position = (key, after)
+
+    def cut(view: views.View) -> public.Page:
+        best = view.directory.content.best
+        key, after = position
+        if best is not None and asked.cursor is None:
+            key = best.ranking
+        ranked = materialized.load_ranking(name, key)
+        if ranked is None:
+            raise errors.CursorExpired if asked.cursor else materialized.Gone
+        if best is not None and asked.cursor is None:
+            top = materialized.load_top(name, best.top)
+            found = ranking.top_rows(view, scheme, ranked, top, limit=most)
+        else:
+            found = ranking.rows(view, scheme, ranked, after=after, limit=most)
+        rows = list(itertools.islice(found, most))
+        return _ranked_page(view, rows, asked, label, key=key)
+
+    def otherwise() -> public.Page:
+        return cut(materialized.from_rows(floor.thread(name)))
+
+    return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+
+
+def _ranked_page(
+    view: views.View,
+    rows: Sequence[tuple[buckets.Entry, int]],
+    asked: Asked,
+    label: str,
+    *,
+    key: str,
+) -> public.Page:
+    shown = rows[: asked.limit]
+    cursor = None
+    if len(rows) > asked.limit:
+        cursor = cursors.seal([key, shown[-1][0].sort_hash], label, asked.secret)
+    return public.Page(
+        comments=tuple(entry.json for entry, _ in shown),
+        replies=tuple(below for _, below in shown),
+        cursor=cursor,
+        total=view.total,
+        changed=view.changed,
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -125,6 +125,8 @@ class ImportedComment(msgspec.Struct, frozen=True):
     status: Status
     created: datetime
     source: str
+    up: int = 0
+    down: int = 0
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -385,6 +385,7 @@ class _Batch:
             status=node.status,
             source=node.source,
         )
+        row.up, row.down, row.score = node.up, node.down, node.up - node.down
         _place(self.scheme, row, parent, self.thread)
         self.rows[node.id] = row
         self.changed[node.id] = None

@@ -84,7 +84,13 @@ class View:
             self._expect(low, high, limit)
         else:
             self._need(range(self.directory.line_of(low), len(self.directory.lines)), high)
-        stored = (entry for entry in self._stored(low, high) if entry.id not in self._replaced)
+        return self.patched(self._stored(low, high), low, high)
+
+    def patched(
+        self, entries: Iterable[buckets.Entry], low: str, high: str
+    ) -> Iterator[buckets.Entry]:
+        """Yield the rows of a range from those that the directory's stored forms hold of it."""
+        stored = (entry for entry in entries if entry.id not in self._replaced)
         first, last = self._between(low, high)
         changed = (mark.entry for mark in self._marks[first:last] if mark.json)
         return heapq.merge(stored, changed, key=_hash_of)
@@ -95,6 +101,35 @@ class View:
         first, last = self._between(low + "\0", high)
         weight = self._weights[last] - self._weights[first]
         return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
+
+    def grown_below(self, sort_hash: str) -> int:
+        """How many rows more stand below a comment than the directory and its tail say."""
+        low, high = sorthash.subtree_range(sort_hash)
+        first, last = self._between(low + "\0", high)
+        return self._growth[last] - self._growth[first]
+
+    @functools.cached_property
+    def _growth(self) -> list[int]:
+        tail = {mark.id: mark.weight for mark in self.directory.content.tail}
+        grown = (mark.weight - tail.get(mark.id, 0) for mark in self._marks)
+        return [0, *itertools.accumulate(grown)]
+
+    def read_discussions(self, roots: Iterable[str], limit: int) -> None:
+        """Read the buckets that the first `limit` rows of discussions can take, in one call."""
+        lines, before = self.directory.lines, self.directory.before
+        places: set[int] = set()
+        for root in roots:
+            if limit <= 0:
+                break
+            low, high = sorthash.subtree_range(root)
+            first = max(0, self.directory.line_of(low))
+            for place in range(first, len(lines)):
+                is_enough = place > first and before[place] - before[first + 1] >= limit
+                if is_enough or lines[place].first >= high:
+                    break
+                places.add(place)
+            limit -= self.size_of_root(root)
+        self._need(sorted(places), sorthash.ABOVE)
 
     def stretch(self, sort_hash: str) -> tuple[str, str, int]:
         """The range of hashes around one for which one bucket is read, and how many rows follow."""

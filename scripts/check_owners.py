@@ -18,7 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OWNERS = {"Comment": "tree", "Vote": "votes", "Bucket": "folding", "BucketDirectory": "folding"}
+OWNERS = {
+    "Comment": "tree", "Vote": "votes",
+    "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
+}  # fmt: skip
 DOOR = "datastore"
 WRITES = {
     "put", "put_async", "put_multi", "put_multi_async",

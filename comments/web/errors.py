@@ -36,6 +36,7 @@ class UnsupportedMedia(errors.FlatthreadError):
 # The nearest class of an error's ancestry counts. What is not here is a fault of ours: 500.
 STATUSES: dict[type[Exception], int] = {
     errors.BadInput: 400,
+    errors.CursorExpired: 410,
     Unauthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,

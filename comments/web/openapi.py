@@ -74,7 +74,7 @@ _ONE = "/comments/{id}"
 OPERATIONS = (
     Operation(
         "get", _COMMENTS, "listComments", "A page of a thread, in order",
-        shapes.CommentPage, (400, 404, 503), query=shapes.ListQuery, extra=_THREAD,
+        shapes.CommentPage, (400, 404, 410, 503), query=shapes.ListQuery, extra=_THREAD,
     ),
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment",

@@ -29,6 +29,7 @@ class Order(enum.StrEnum):
 
     THREAD = "thread"
     RECENT = "recent"
+    BEST = "best"
     OLDEST = "oldest"
     NEWEST = "newest"
 

@@ -222,7 +222,9 @@ def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> N
     old = buckets.Entry("AA", "id", 1, b"old")
     newer = buckets.Mark("AA", "id", 2, b"new", held=True)
     directory = buckets.Directory("v", buckets.Content(tail=(newer,)))
-    row = materialized.Row(old, is_listed=True, shelved=True, rewrites=False)
+    row = materialized.Row(
+        old, is_listed=True, shelved=True, rewrites=False, changed=trees.START, votes=(0, 0)
+    )
     assert materialized.merged(directory, [row]) == [newer]
 
 

@@ -416,7 +416,7 @@ def test_every_page_lists_its_own_comments_nested(client, grown):
         ("thread=page&limit=0", 400, "limit"),
         ("thread=page&limit=201", 400, "limit"),
         ("thread=page&limit=x", 400, "limit"),
-        ("thread=page&order=best", 400, "order"),
+        ("thread=page&order=worst", 400, "order"),
         ("thread=page&cursor=forged", 400, "cursor"),
         ("thread=page&around=x", 400, "around"),
         (f"thread=page&around={'a' * 26}", 404, "comment"),

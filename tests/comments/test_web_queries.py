@@ -52,7 +52,7 @@ def test_a_page_names_a_thread() -> None:
         ),
         ("thread=t&limit=1&limit=1", "limit"),
         ("thread=t&limit=1&l%69mit=1", "limit"),
-        ("thread=t&order=best", "order"),
+        ("thread=t&order=worst", "order"),
         ("thread=t&cursor=", "cursor"),
         ("thread=t&cursor=%00", "cursor"),
         ("thread=t&cursor=%ff", "cursor"),

@@ -1,0 +1,269 @@
+"""Claims about `best`: the order is the formula's, pages join, cursors keep their ranking."""
+
+import hashlib
+from datetime import timedelta
+
+import flask.testing
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import (
+    buckets,
+    datastore,
+    errors,
+    floor,
+    folding,
+    materialized,
+    models,
+    posting,
+    public,
+    ranking,
+    reading,
+    records,
+)
+from comments.reading import Order
+from emulator import inprocess, testing
+from tests import trees
+
+SECRET = trees.SETTINGS.secret
+SCHEME = trees.SETTINGS.scheme
+# A change here makes every stored ranking unreadable: add a form instead.
+GOLDEN_RANKING = "789c9b347991a313330390746462040022ad0408"
+GOLDEN_TOP = "789c9b3869ca2247c75d893801e311a6ea5a2600480e0f31"
+# Up and down votes of discussions, in the order in which they were written.
+VOTES = [(0, 0), (1, 0), (90, 10), (0, 9), (3, 3), (1, 0), (0, 0), (40, 1), (0, 0)]
+BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes at which a short thread has several buckets, and more rows than its top."""
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    monkeypatch.setattr(ranking, "TOP_ROWS", 6)
+
+
+def _id(text: str) -> str:
+    return models.comment_id(hashlib.sha256(text.encode()).digest())
+
+
+def _import(
+    site: records.Site, text: str, votes: tuple[int, int] = (0, 0), parent: str | None = None
+) -> str:
+    up, down = votes
+    node = records.ImportedComment(
+        id=_id(text),
+        reply_to=parent,
+        author=records.Author("Ann"),
+        body=text,
+        html=f"<p>{text}</p>",
+        renderer="test",
+        status=records.Status.APPROVED,
+        created=trees.START,
+        source=f"test:{text}",
+        up=up,
+        down=down,
+    )
+    trees.store_imported(trees.name_of(site), node)
+    return node.id
+
+
+@pytest.fixture
+def name(store: datastore.Store, site: records.Site) -> records.ThreadName:
+    """A thread with votes, every discussion with two answers; never folded."""
+    for place, votes in enumerate(VOTES):
+        root = _import(site, f"{place}", votes)
+        reply = _import(site, f"{place}.1", (5, 0), root)
+        _import(site, f"{place}.1.1", (0, 0), reply)
+    return trees.name_of(site)
+
+
+def _fold(name: records.ThreadName) -> None:
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    folding.clear(folded)
+    _forget()
+
+
+def _forget() -> None:
+    """Be a process that has just started."""
+    kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    kept.cache = materialized.Holdings().cache
+
+
+def _page(name: records.ThreadName, limit: int = 4, cursor: str | None = None) -> public.Page:
+    asked = reading.Asked(limit, cursor, SECRET)
+    return reading.page(SCHEME, name, asked, order=Order.BEST)
+
+
+def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
+    """All rows from a cursor on, with their numbers of replies."""
+    found: list[tuple[bytes, int]] = []
+    while True:
+        page = _page(name, limit, cursor)
+        found += zip(page.comments, page.replies, strict=True)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def _expected(name: records.ThreadName, roots: list[str]) -> list[tuple[bytes, int]]:
+    """The discussions with these roots, from the floor."""
+    rows = floor.thread(name)
+    return [
+        (public.fragment(row), sum(o.sort_hash.startswith(row.sort_hash) for o in rows) - 1)
+        for root in roots
+        for row in rows
+        if row.sort_hash.startswith(next(r.sort_hash for r in rows if r.id == _id(root)))
+    ]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_score_is_a_share_and_votes_move_it_their_way(up: int, down: int) -> None:
+    found = ranking.score(up, down)
+    assert 0 <= found <= 1
+    assert ranking.score(up + 1, down) >= found
+    assert ranking.score(up, down + 1) <= found
+    assert (found > 0) == (up > 0)
+
+
+def test_a_sure_share_ranks_above_a_higher_unsure_one() -> None:
+    assert ranking.score(90, 10) > ranking.score(1, 0)
+    # The published example values of the formula: 1 of 1, and 90 of 100.
+    assert round(ranking.score(1, 0), 4) == 0.2065
+    assert round(ranking.score(90, 10), 4) == 0.8256
+
+
+def test_the_form_of_a_ranking_is_for_ever() -> None:
+    made = ranking.Ranking((ranking.Ranked("AB", 3, 0), ranking.Ranked("AA", 2, 1)))
+    assert ranking.decode(ranking.encode(made)) == made
+    top = (ranking.TopRow(buckets.Entry("AA", "a" * 26, 1, b"{}"), 2),)
+    assert ranking.decode_top(ranking.encode_top(top)) == top
+    assert ranking.decode(bytes.fromhex(GOLDEN_RANKING)) == made
+    assert ranking.decode_top(bytes.fromhex(GOLDEN_TOP)) == top
+
+
+@pytest.mark.parametrize("limit", [1, 4, 7, 200])
+def test_pages_of_best_join_to_the_discussions_by_score(
+    name: records.ThreadName, site: records.Site, limit: int
+) -> None:
+    best = [str(place) for place in BEST]
+    assert _from(name, None, limit) == _expected(name, [str(n) for n in range(len(VOTES))])
+    _fold(name)
+    assert _from(name, None, limit) == _expected(name, best)
+    # ... and with answers in the delta, in the tail, and in buckets again.
+    for step in range(6):
+        trees.post(site, f"late {step}", _id(f"{BEST[step]}.1"))
+        assert _from(name, None, limit) == _expected(name, best)
+        if step % 2:
+            _fold(name)
+            assert _from(name, None, limit) == _expected(name, best)
+
+
+def test_what_is_not_ranked_follows_at_the_end(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    first = _page(name)
+    _import(site, "newest", (99, 0))
+    order = [*map(str, BEST), "newest"]
+    assert [*first.comments, *(row for row, _ in _from(name, first.cursor, 5))] == [
+        row for row, _ in _expected(name, order)
+    ]
+
+
+def test_a_cursor_keeps_its_ranking_until_that_is_gone(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    cursor = _page(name).cursor
+    _import(site, "newest", (99, 0))
+    _fold(name)
+    assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
+    assert _from(name, cursor, 5) == _expected(name, [*map(str, BEST), "newest"])[4:]
+    old = folding.old_rankings(name)
+    assert len(old) == 1
+    folding.delete_rankings(name, [*old, folding._named_ranking(name)])
+    assert folding.old_rankings(name) == []
+    _forget()
+    with pytest.raises(errors.CursorExpired) as refusal:
+        _page(name, cursor=cursor)
+    assert (refusal.value.field, refusal.value.code) == ("cursor", "cursor-expired")
+    assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
+
+
+def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    said = trees.post(site, "canary", _id("7.1"))
+    _fold(name)
+    cursor = _page(name, 1).cursor
+    later = trees.START + timedelta(days=1)
+    posting.retract(said.id, author_id=said.author.id, revision=None, now=later)
+    for _ in range(2):
+        assert _from(name, None, 3) == _expected(name, [str(place) for place in BEST])
+        assert _from(name, cursor, 3) == _expected(name, [str(place) for place in BEST])[1:]
+        _fold(name)
+    stored = list(datastore.fetch(datastore.Query("Bucket", ancestor=models.thread_key(name))))
+    best = materialized.load_directory(name).content.best
+    assert best is not None
+    assert best.top in {message.key.path[-1].name for message in stored}
+    assert all(b"canary" not in row.entry.json for row in materialized.load_top(name, best.top))
+    named = {line.key for line in materialized.load_directory(name).lines}
+    assert {message.key.path[-1].name for message in stored} == {*named, best.top}
+
+
+def test_without_votes_nothing_is_ranked(store: datastore.Store, site: records.Site) -> None:
+    trees.grow(site, trees.TREE)
+    name = trees.name_of(site)
+    _fold(name)
+    assert materialized.load_directory(name).content.best is None
+    assert folding.old_rankings(name) == []
+    rows = [public.fragment(row) for row in floor.thread(name)]
+    assert [row for row, _ in _from(name, None, 3)] == rows
+
+
+def test_a_ranking_is_not_written_again_for_what_it_does_not_say(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    before = materialized.load_directory(name).content.best
+    _import(site, "without votes")
+    _fold(name)
+    assert materialized.load_directory(name).content.best == before
+    trees.post(site, "an answer", _id("7"))
+    _fold(name)
+    after = materialized.load_directory(name).content.best
+    assert before is not None
+    assert after is not None
+    assert (after.ranking == before.ranking, after.top == before.top) == (True, False)
+
+
+def test_a_first_page_of_best_costs_three_reads_cold_and_nothing_warm(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    _fold(name)
+    with testing.meter(engine) as cost:
+        page = _page(name, 5)
+    assert len(page.comments) == 5
+    assert (cost.reads, cost.writes) == (3, 0)
+    with testing.meter(engine) as cost:
+        _page(name, 5)
+    assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
+
+
+def test_the_api_ranks_and_says_when_a_cursor_expired(
+    name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
+) -> None:
+    _fold(name)
+    url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
+    first = client.get(url).get_json()
+    assert first["comments"][0]["id"] == _id("7")
+    _import(site, "newest", (99, 0))
+    _fold(name)
+    folding.delete_rankings(name, folding.old_rankings(name))
+    _forget()
+    answer = client.get(f"{url}&cursor={first['cursor']}")
+    assert answer.status_code == 410
+    assert (answer.get_json()["code"], answer.get_json()["field"]) == ("cursor-expired", "cursor")
