@@ -4,6 +4,7 @@ import contextlib
 import os
 import queue
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -99,6 +100,21 @@ def copy_project(target: Path, *, without: Path | None = None) -> Path:
             (target / name).write_bytes((ROOT / name).read_bytes())
             (target / name).chmod((ROOT / name).stat().st_mode)
     return target
+
+
+def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
+    """Give a copy of the project what is installed here, as scripts/venv would leave it.
+
+    A folder of links and not a link: whatever clears the copy's environment removes links only.
+    """
+    venv = folder / ".venv"
+    venv.mkdir()
+    for each in lender.iterdir():
+        (venv / each.name).symlink_to(each)
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        stamp = venv / f"installed-{name}"
+        stamp.unlink(missing_ok=True)
+        shutil.copy(folder / name, stamp)
 
 
 def _listed(*options: str) -> set[str]:

@@ -37,12 +37,7 @@ def table_rows(text: str) -> list[list[str]]:
 def clone(tmp_path_factory):
     """A fresh clone, but for the time it takes to install what is installed here."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
-    made = programs.BIN.parent
-    (folder / ".venv").symlink_to(made)
-    # As scripts/venv leaves it; without, the test would install into the environment it runs in.
-    for name in ("requirements.txt", "requirements-dev.txt"):
-        if not (made / f"installed-{name}").exists():
-            shutil.copy(folder / name, made / f"installed-{name}")
+    programs.borrow_environment(folder)
     return folder
 
 

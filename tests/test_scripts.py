@@ -6,6 +6,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -18,11 +19,7 @@ from tests import programs
 def project(tmp_path):
     """A copy of the project with what it needs already installed."""
     folder = programs.copy_project(tmp_path / "project")
-    (folder / ".venv").symlink_to(programs.BIN.parent)
-    for name in ("requirements.txt", "requirements-dev.txt"):
-        stamp = programs.BIN.parent / f"installed-{name}"
-        if not stamp.exists():
-            shutil.copy(folder / name, stamp)
+    programs.borrow_environment(folder)
     return folder
 
 
@@ -150,7 +147,7 @@ class TestVenv:
 echo "$(basename "$0") $*" >>"$LOG"
 case "$*" in
   *version_info*) exit "${TOO_OLD:-0}" ;;
-  "-m venv --clear "*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  "-m venv --clear "*) rm -rf .venv/* && mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
   *"pip install"*) exit "${PIP_FAILS:-0}" ;;
 esac
 """
@@ -201,6 +198,42 @@ esac
         (folder / ".venv" / "bin" / "python").unlink()
         _, did = self.venv(folder)
         assert "-m venv --clear .venv" in did
+
+    @pytest.mark.parametrize("has_python", [True, False])
+    def test_what_a_link_points_to_is_neither_cleared_nor_installed_into(self, folder, has_python):
+        theirs = folder / "theirs"
+        program(theirs / "notes", "of another project")
+        if has_python:
+            program(theirs / "bin" / "python", self.PYTHON)
+        before = sorted(theirs.rglob("*"))
+        (folder / ".venv").symlink_to(theirs)
+        made, did = self.venv(folder)
+        assert made.returncode == 0, made.stderr
+        assert f".venv is a link to {theirs}, which stays as it is." in made.stderr
+        assert sorted(theirs.rglob("*")) == before
+        assert not (folder / ".venv").is_symlink()
+        assert "-m venv --clear .venv" in did
+        assert self.venv(folder)[1].count("install") == 0
+
+    def test_a_link_to_what_is_wanted_is_used(self, folder):
+        self.venv(folder)
+        (folder / ".venv").rename(folder / "theirs")
+        (folder / ".venv").symlink_to(folder / "theirs")
+        used, did = self.venv(folder)
+        assert (used.returncode, used.stderr) == (0, "")
+        assert "venv --clear" not in did
+        assert (folder / ".venv").is_symlink()
+
+    def test_a_borrowed_environment_can_be_cleared_without_harm_to_the_lender(self, folder):
+        lender = folder / "lender"
+        program(lender / "bin" / "tool", "theirs")
+        (folder / "requirements-dev.txt").write_text("")
+        programs.borrow_environment(folder, lender=lender)
+        assert (folder / ".venv" / "bin" / "tool").read_text() == "theirs"
+        command = [sys.executable, "-m", "venv", "--clear", "--without-pip", folder / ".venv"]
+        subprocess.run(command, check=True)
+        assert (lender / "bin" / "tool").read_text() == "theirs"
+        assert [each.name for each in lender.rglob("*")] == ["bin", "tool"]
 
     def test_a_python_that_is_too_old_is_refused_in_words(self, folder):
         for name in ("python3.11", "python3.12", "python3.13", "python"):
