@@ -18,7 +18,6 @@ program or a page of ours on this machine, so nothing here asks for a password.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -135,7 +134,7 @@ class Admin:
 
     def _faults(self, _request: httpdoor.Request) -> httpdoor.Response:
         plan = self.engine.fault_plan
-        log = [] if plan is None else [dataclasses.asdict(each) for each in plan.log]
+        log = [] if plan is None else [each._asdict() for each in plan.log]
         return _json({"is_installed": plan is not None, "injected": log})
 
     def _install_faults(self, request: httpdoor.Request) -> httpdoor.Response:
@@ -171,7 +170,7 @@ class Admin:
             return httpdoor.Response("".join(("indexes:\n", *entries)).encode())
 
     def _cost(self, _request: httpdoor.Request) -> httpdoor.Response:
-        return _json(dataclasses.asdict(self.engine.meter.total()))
+        return _json(self.engine.meter.total()._asdict())
 
     def _forget_cost(self, request: httpdoor.Request) -> httpdoor.Response:
         self.engine.meter.reset()

@@ -18,9 +18,8 @@ so they do not depend on the order of the entries.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import (
     cursors,
@@ -45,8 +44,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _UNIT_BITS = 1074  # 2^-1074 is the smallest double
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregation:
+class Aggregation(NamedTuple):
     """One aggregation: `count` up to `most`, or `sum` or `avg` of the property `name`."""
 
     alias: str
@@ -55,8 +53,7 @@ class Aggregation:
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A number for each alias, None being null, and what it took."""
 
     numbers: dict[str, int | float | None]
@@ -210,7 +207,7 @@ def _plan(
         # The cursor came from a walk along another index.
         raise errors.Unimplemented(f"A cursor with an aggregation over {missing[0]}, not ordered,")
     projection = tuple(dict.fromkeys((*parsed.projection, *names)))
-    wanted = dataclasses.replace(parsed, projection=projection)
+    wanted = parsed._replace(projection=projection)
     return planner.plan(wanted, snapshot.definitions.by_kind.get(parsed.kind or "", ()))
 
 

@@ -13,7 +13,7 @@ reversible and the digest differs).
 """
 
 import hashlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import errors, messages, values
 
@@ -23,8 +23,7 @@ _HEADER_SIZE = 2 + _DIGEST_SIZE
 _DESCENDING = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A gap between results: behind `after`, or, seen from the reversed query, before it."""
 
     after: bytes

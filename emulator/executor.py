@@ -9,6 +9,7 @@ What a transaction reads is noted in its ReadSet while it is read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import (
     cursors,
@@ -35,8 +36,7 @@ _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
 _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A serialised QueryResultBatch, and what it took."""
 
     content: bytes

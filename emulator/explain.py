@@ -13,7 +13,7 @@ that another process goes on with is explained by its last request alone.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import indexes, messages, meter, plans
 
@@ -21,8 +21,7 @@ _MAX_UNFINISHED = 1000  # queries whose first batches are remembered
 _KEY = "__name__"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """What a query took, in one request or several."""
 
     results: int

@@ -23,8 +23,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from emulator import errors, faultrules
 
@@ -36,8 +35,7 @@ _in_hand = threading.local()
 _installed = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Injection:
+class Injection(NamedTuple):
     """One fault that was injected: where, at which call of the rule's count, by which rule."""
 
     place: str
@@ -46,8 +44,7 @@ class Injection:
     action: str
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who waits for an answer.
 
     `timeout` is for how many seconds. `on_gone` takes what to call when nobody waits any more, and

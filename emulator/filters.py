@@ -16,7 +16,7 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import errors, keys, messages, values
 
@@ -31,8 +31,7 @@ _AND, _OR = 1, 2
 _ANY_OF = -1  # counts OR beside the operators
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """The encoded values (or paths) between two bounds. None is no bound."""
 
     low: bytes | None = None
@@ -80,8 +79,7 @@ Ranges = tuple[Range, ...]
 EVERYTHING: Ranges = (Range(),)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Condition:
+class Condition(NamedTuple):
     """One comparison with one value; IN is met by the value as EQUAL is."""
 
     name: str
@@ -92,8 +90,7 @@ class Condition:
 Conjunction = frozenset[Condition]
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """One conjunction of the filter's disjunctive normal form.
 
     `equalities` may name a property twice: an array may hold both values. `ranges` are those of the
@@ -114,8 +111,7 @@ class Branch:
         return not self.key_ranges or not all(ranges for _, ranges in self.ranges)
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """A whole filter: its branches, the ancestor that all share, and the names it compares."""
 
     branches: tuple[Branch, ...] = (Branch(),)
@@ -129,7 +125,7 @@ def parse(given: messages.Filter, partition: keys.Partition) -> Filter:
     Raises:
         errors.InvalidArgument: no data could make the filter legal.
     """
-    tally: collections.Counter[int] = collections.Counter()
+    tally: dict[int, int] = collections.defaultdict(int)
     found = _read(given, partition, tally)
     _check_tally(tally)
     ancestor = _ancestor_of(found[0])
@@ -142,7 +138,7 @@ def parse(given: messages.Filter, partition: keys.Partition) -> Filter:
     )
 
 
-def _check_tally(tally: collections.Counter[int]) -> None:
+def _check_tally(tally: dict[int, int]) -> None:
     if tally[NOT_EQUAL] > 1:
         raise errors.InvalidArgument("A query may have only one NOT_EQUAL filter.")
     if tally[NOT_IN] and (
@@ -154,7 +150,7 @@ def _check_tally(tally: collections.Counter[int]) -> None:
 
 
 def _read(
-    given: messages.Filter, partition: keys.Partition, tally: collections.Counter[int]
+    given: messages.Filter, partition: keys.Partition, tally: dict[int, int]
 ) -> list[Conjunction]:
     match given.WhichOneof("filter_type"):
         case "composite_filter":
@@ -166,7 +162,7 @@ def _read(
 
 
 def _read_composite(
-    given: messages.CompositeFilter, partition: keys.Partition, tally: collections.Counter[int]
+    given: messages.CompositeFilter, partition: keys.Partition, tally: dict[int, int]
 ) -> list[Conjunction]:
     if given.op not in (_AND, _OR):
         raise errors.InvalidArgument("A composite filter's operator is not set.")
@@ -204,7 +200,7 @@ def _ancestor_of(conjunction: Conjunction) -> bytes | None:
 
 
 def _read_property(
-    given: messages.PropertyFilter, partition: keys.Partition, tally: collections.Counter[int]
+    given: messages.PropertyFilter, partition: keys.Partition, tally: dict[int, int]
 ) -> list[Conjunction]:
     name, operator = given.property.name, given.op
     if not name:
@@ -269,13 +265,21 @@ def _is_whole(element: messages.PathElement) -> bool:
 
 
 def _branch(conjunction: Conjunction) -> Branch:
-    conditions = sorted(each for each in conjunction if each.operator != HAS_ANCESTOR)
-    equal = [each for each in conditions if each.operator in (EQUAL, IN)]
-    equalities = {(each.name, each.value) for each in equal if each.name != KEY}
+    equalities: set[tuple[str, bytes]] = set()
+    compared: set[str] = set()
+    is_key_equal = False
     ranges: dict[str, Ranges] = {}
-    for each in conditions:
-        if each.name == KEY or each not in equal:
+    for each in sorted(conjunction):
+        is_equal = each.operator in (EQUAL, IN)
+        if each.operator == EQUAL:
+            compared.add(each.name)
+        if is_equal and each.name != KEY:
+            equalities.add((each.name, each.value))
+        elif each.operator != HAS_ANCESTOR:
+            is_key_equal = is_key_equal or is_equal
             ranges[each.name] = _narrowed(ranges.get(each.name, EVERYTHING), each)
+    if not ranges:
+        return Branch(tuple(sorted(equalities)), compared=frozenset(compared))
     key_ranges = ranges.pop(KEY, EVERYTHING)
     equalities |= {(name, point) for name, found in ranges.items() for point in _points(found)}
     ranges = {
@@ -285,31 +289,28 @@ def _branch(conjunction: Conjunction) -> Branch:
         if not any(name == other and _contain(found, value) for other, value in equalities)
     }
     inequalities = set(ranges)
-    if key_ranges != EVERYTHING and not _points(key_ranges):
-        inequalities |= {KEY} - {each.name for each in equal}
+    if key_ranges != EVERYTHING and not _points(key_ranges) and not is_key_equal:
+        inequalities.add(KEY)
     return Branch(
         equalities=tuple(sorted(equalities)),
         ranges=tuple(ranges.items()),
         key_ranges=key_ranges,
         inequalities=frozenset(inequalities),
-        compared=frozenset(each.name for each in equal if each.operator == EQUAL),
+        compared=frozenset(compared),
     )
 
 
 def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
     """Return the parts of ranges that also meet a condition."""
-    match condition.operator:
-        case _ if condition.operator == NOT_EQUAL:
-            sides: tuple[tuple[int, ...], ...] = ((_LT,), (_GT,))
-        case _ if condition.operator in (EQUAL, IN):
-            sides = ((_GE, _LE),)
-        case _:
-            sides = ((condition.operator,),)
-    parts = (
-        functools.reduce(lambda part, side: part.narrowed(side, condition.value), side, each)
-        for each in ranges
-        for side in sides
-    )
+    operator, value = condition.operator, condition.value
+    parts: list[Range] = []
+    for each in ranges:
+        if operator == NOT_EQUAL:
+            parts += (each.narrowed(_LT, value), each.narrowed(_GT, value))
+        elif operator in (EQUAL, IN):
+            parts.append(each.narrowed(_GE, value).narrowed(_LE, value))
+        else:
+            parts.append(each.narrowed(operator, value))
     return tuple(each for each in parts if not each.is_empty)
 
 

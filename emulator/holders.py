@@ -23,15 +23,14 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator import readsets
 
 Event = list[Any]  # a verb, a holder's name, and what `Table.apply` says; as JSON carries it
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
+class Footprint(NamedTuple):
     """The places that one request has read: single ones, and ranges low <= place < high."""
 
     places: list[str]

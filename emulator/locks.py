@@ -19,8 +19,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator import errors, holders, peers, pool, readsets
 
@@ -40,8 +40,7 @@ CONTENTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Party:
+class Party(NamedTuple):
     """A transaction, or a commit outside of one, as the others see it."""
 
     name: str

@@ -12,7 +12,6 @@ empty. In a transaction the answer is of its snapshot, and later changes do not 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from emulator import errors, indexes, keys, messages, queries, readsets, rows, values
@@ -53,7 +52,7 @@ def through(
     if not kind.startswith("__"):
         return snapshot, query, reads
     if kind.startswith(_STATISTICS):
-        return snapshot, dataclasses.replace(query, branches=()), reads
+        return snapshot, query._replace(branches=()), reads
     if kind not in _KINDS:
         return snapshot, query, reads
     _check(kind, query)

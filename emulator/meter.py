@@ -36,7 +36,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import filters, messages, queries
 
@@ -47,8 +47,7 @@ PLAN_READS = 1  # for a query that is explained and not run
 FlatPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """What was billed. `index_entries` are those read, whether they were billed or not."""
 
     reads: int = 0
@@ -60,8 +59,7 @@ class Cost:
     bytes_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(NamedTuple):
     """The bill of one query, in the units of the service's explain."""
 
     documents: int = 0

@@ -13,8 +13,8 @@ Nothing here may ever sort entities or look at one: a query that no index serves
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from emulator import errors, filters, indexes, keys, plans, queries, values
 
@@ -35,14 +35,14 @@ def plan(query: queries.Query, composites: Sequence[indexes.Index]) -> plans.Pla
     candidates = [index for index in composites if index.kind == query.kind]
     wanted: list[indexes.Index] = []
     for columns in _column_choices(query, ordered, candidates):
-        shape = plans.Plan(query, (), columns, is_key_descending)
-        found = [(branch, _serve(shape, branch, candidates)) for branch in query.branches]
+        directions = tuple(is_descending for _, is_descending in columns)
+        shape = plans.Plan(query, (), columns, is_key_descending, directions)
+        needs = [_Need(branch, _varying(shape, branch)) for branch in query.branches]
+        found = [(need, _serve(shape, need, candidates)) for need in needs]
         if all(scans for _, scans in found):
-            branches = (_branches(shape, branch, scans) for branch, scans in found)
-            return plans.Plan(
-                query, tuple(itertools.chain.from_iterable(branches)), columns, is_key_descending
-            )
-        wanted = wanted or [_wanted(shape, branch) for branch, scans in found if not scans]
+            branches = (_branches(shape, need, scans) for need, scans in found)
+            return shape._replace(branches=tuple(itertools.chain.from_iterable(branches)))
+        wanted = wanted or [_wanted(shape, need) for need, scans in found if not scans]
     raise errors.MissingIndex("".join(map(indexes.to_yaml, dict.fromkeys(wanted))))
 
 
@@ -51,7 +51,7 @@ def _plan_kindless(query: queries.Query) -> plans.Plan:
     branches = [
         plans.Branch(scans, _key_spans(query, each, is_descending=False)) for each in query.branches
     ]
-    return plans.Plan(query, tuple(branches), (), is_key_descending=False)
+    return plans.Plan(query, tuple(branches), (), is_key_descending=False, directions=())
 
 
 def _column_choices(
@@ -75,56 +75,62 @@ def _column_choices(
 
 def _varying(shape: plans.Plan, branch: filters.Branch) -> dict[int, tuple[str, bool]]:
     """Return the columns that a branch does not fix, by their place."""
+    if not shape.columns:
+        return {}
     fixed = {name for name, _ in branch.equalities} - dict(branch.ranges).keys()
     return {place: each for place, each in enumerate(shape.columns) if each[0] not in fixed}
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """An index whose entries end with the suffix that is wanted."""
+class _Need(NamedTuple):
+    """A branch of the query, and the columns that it does not fix, by their place."""
 
-    index: indexes.Index
-    prefix: Columns
+    branch: filters.Branch
+    varying: dict[int, tuple[str, bool]]
+
+
+# An index whose entries end with the suffix that is wanted, and what stands before that.
+_Candidate = tuple[indexes.Index, Columns]
 
 
 def _serve(
-    shape: plans.Plan, branch: filters.Branch, composites: list[indexes.Index]
+    shape: plans.Plan, need: _Need, composites: list[indexes.Index]
 ) -> tuple[plans.Scan, ...]:
     """Choose the scans of a branch; none if no index serves it."""
     query = shape.query
-    suffix = tuple(_varying(shape, branch).values())
-    needs_ancestor = query.ancestor is not None and bool(suffix or shape.is_key_descending)
-    candidates = [
-        found
-        for index in (*_builtins(query, branch, suffix), *composites)
-        if (index.has_ancestor or not needs_ancestor)
-        and (not index.has_ancestor or query.ancestor is not None)
-        and (found := _candidate(shape, branch, index, suffix))
-    ]
-    return _cover(candidates, branch.equalities, query.ancestor)
+    suffix = tuple(need.varying.values())
+    fixed = dict(need.branch.equalities)
+    has_ancestor = query.ancestor is not None
+    needs_ancestor = has_ancestor and bool(suffix or shape.is_key_descending)
+    candidates = []
+    for index in (*_builtins(query, fixed, suffix), *composites):
+        if index.is_key_descending != shape.is_key_descending:
+            continue
+        if has_ancestor if index.has_ancestor else not needs_ancestor:
+            prefix = _prefix(index, fixed, suffix)
+            if prefix is not None:
+                candidates.append((index, prefix))
+    return _cover(candidates, need.branch.equalities, query.ancestor)
 
 
-def _builtins(query: queries.Query, branch: filters.Branch, suffix: Columns) -> list[indexes.Index]:
+def _builtins(
+    query: queries.Query, fixed: Iterable[str], suffix: Columns
+) -> Iterator[indexes.Index]:
     kind = query.kind or ""
-    found = [indexes.builtin(kind)]
-    found += [indexes.builtin(kind, name) for name in dict(branch.equalities)]
-    found += [indexes.builtin(kind, name, is_descending=down) for name, down in suffix[:1]]
-    return list(dict.fromkeys(found))
+    yield indexes.builtin(kind)
+    for name in fixed:
+        yield indexes.builtin(kind, name)
+    for name, is_descending in suffix[:1]:
+        yield indexes.builtin(kind, name, is_descending=is_descending)
 
 
-def _candidate(
-    shape: plans.Plan, branch: filters.Branch, index: indexes.Index, suffix: Columns
-) -> _Candidate | None:
+def _prefix(index: indexes.Index, fixed: dict[str, bytes], suffix: Columns) -> Columns | None:
+    """Return what stands before a suffix in an index, None if that is not all fixed."""
     split = len(index.properties) - len(suffix)
     if split < 0 or index.properties[split:] != suffix:
         return None
-    if index.is_key_descending != shape.is_key_descending:
-        return None
     prefix = index.properties[:split]
-    names = [name for name, _ in prefix]
-    if len(set(names)) < len(names) or not set(names) <= dict(branch.equalities).keys():
-        return None
-    return _Candidate(index, prefix)
+    names = {name for name, _ in prefix}
+    return prefix if len(names) == len(prefix) and names <= fixed.keys() else None
 
 
 def _cover(
@@ -134,38 +140,26 @@ def _cover(
 ) -> tuple[plans.Scan, ...]:
     """Choose scans that together meet all equalities, the longest prefixes first."""
     if not equalities:
-        bare = [each for each in candidates if not each.prefix]
-        return (_scan(bare[0].index, [], ancestor),) if bare else ()
+        bare = [index for index, prefix in candidates if not prefix]
+        return (_scan(bare[0], [], ancestor),) if bare else ()
     open_pairs = list(equalities)
     scans = []
     while open_pairs:
-        best: list[tuple[str, bytes]] = []
-        best_candidate = None
-        for candidate in candidates:
-            pairs = _pairs(candidate, open_pairs, equalities)
-            gain = len(set(pairs) & set(open_pairs))
-            if gain > len(set(best) & set(open_pairs)):
-                best, best_candidate = pairs, candidate
-        if best_candidate is None:
+        # For each property a value, one that is still to be met if there is one.
+        picked = {pair[0]: pair for pair in (*equalities, *open_pairs)}
+        gains = [sum(picked[name] in open_pairs for name, _ in prefix) for _, prefix in candidates]
+        most = max(gains, default=0)
+        if not most:
             return ()
-        down = [is_descending for _, is_descending in best_candidate.prefix]
+        index, prefix = candidates[gains.index(most)]
         fixed = [
-            values.complement(value) if is_descending else value
-            for (_, value), is_descending in zip(best, down, strict=True)
+            values.complement(picked[name][1]) if is_descending else picked[name][1]
+            for name, is_descending in prefix
         ]
-        scans.append(_scan(best_candidate.index, fixed, ancestor))
-        open_pairs = [pair for pair in open_pairs if pair not in best]
+        scans.append(_scan(index, fixed, ancestor))
+        met = [picked[name] for name, _ in prefix]
+        open_pairs = [pair for pair in open_pairs if pair not in met]
     return tuple(scans)
-
-
-def _pairs(
-    candidate: _Candidate,
-    open_pairs: list[tuple[str, bytes]],
-    equalities: tuple[tuple[str, bytes], ...],
-) -> list[tuple[str, bytes]]:
-    """Pick a value for each property of a prefix, one that is still to be met if there is one."""
-    ranked = {name: (name, value) for name, value in (*equalities, *open_pairs)}
-    return [ranked[name] for name, _ in candidate.prefix]
 
 
 def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> plans.Scan:
@@ -174,10 +168,10 @@ def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> p
 
 
 def _branches(
-    shape: plans.Plan, branch: filters.Branch, scans: tuple[plans.Scan, ...]
+    shape: plans.Plan, need: _Need, scans: tuple[plans.Scan, ...]
 ) -> Iterator[plans.Branch]:
     """Yield the branches of a plan that walk one of a query's."""
-    varying = _varying(shape, branch)
+    branch, varying = need
     directions = tuple(is_descending for _, is_descending in varying.values())
     spans = _spans(shape, branch, list(varying.values()))
     single = _single(branch) if varying else None
@@ -242,12 +236,12 @@ def _key_spans(query: queries.Query, branch: filters.Branch, *, is_descending: b
     return plans.within(keys.descendants(query.ancestor), found)
 
 
-def _wanted(shape: plans.Plan, branch: filters.Branch) -> indexes.Index:
+def _wanted(shape: plans.Plan, need: _Need) -> indexes.Index:
     """Return the one index that would serve a branch."""
-    prefix = sorted({(name, False) for name, _ in branch.equalities})
+    prefix = sorted({(name, False) for name, _ in need.branch.equalities})
     return indexes.Index(
         kind=shape.query.kind or "",
-        properties=(*prefix, *_varying(shape, branch).values()),
+        properties=(*prefix, *need.varying.values()),
         has_ancestor=shape.query.ancestor is not None,
         is_key_descending=shape.is_key_descending,
     )

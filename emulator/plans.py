@@ -14,7 +14,8 @@ next suffix can lie that meets all, and the walk seeks that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import cursors, errors, filters, indexes, keys, queries, values
 
@@ -32,8 +33,7 @@ class Scan:
     prefix: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """A merge join of scans over the suffixes that lie in one of the segments.
 
     `constants` are the values (encoded as in a descending or ascending entry) that the position has
@@ -74,8 +74,7 @@ class Branch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How to walk the results of a query in order.
 
     `columns` are the names and directions of the position's values; its key follows them.
@@ -86,11 +85,7 @@ class Plan:
     branches: tuple[Branch, ...]
     columns: tuple[tuple[str, bool], ...]
     is_key_descending: bool
-    directions: tuple[bool, ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        directions = tuple(is_descending for _, is_descending in self.columns)
-        object.__setattr__(self, "directions", directions)
+    directions: tuple[bool, ...]
 
     def position(self, branch: Branch, suffix: bytes) -> bytes:
         """Put a branch's constants into a suffix."""
@@ -174,6 +169,8 @@ class Plan:
 
 def spans(ranges: filters.Ranges, *, is_descending: bool) -> Spans:
     """Return the bytes of the values that lie in ranges, rising."""
+    if ranges == filters.EVERYTHING:
+        return ANYTHING
     found = sorted(_span(each, is_descending=is_descending) for each in ranges)
     return tuple((first, beyond) for first, beyond in found if first < beyond)
 

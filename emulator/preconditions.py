@@ -9,7 +9,7 @@ update) is not decided here, and comes first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import errors, messages
 
@@ -18,8 +18,7 @@ _MAX_NANOS = 1_000_000_000
 _MICROSECOND = 1000  # nanoseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Precondition:
+class Precondition(NamedTuple):
     """The version or the update time (in nanoseconds) that the stored entity must have."""
 
     base_version: int | None

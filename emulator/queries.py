@@ -12,7 +12,7 @@ every branch: `a = 1 OR b > 2` finds nothing that has no b.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import errors, filters, keys, messages
 
@@ -22,16 +22,14 @@ _RESERVED = re.compile(r"__.*__", re.DOTALL)
 _DESCENDING = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """One sort order."""
 
     name: str
     is_descending: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """A checked query.
 
     `projection` holds names, none for whole entities. Of the results that agree in the first
@@ -173,6 +171,8 @@ def _check_inequalities_first(given: tuple[Order, ...], inequalities: set[str]) 
 
 
 def _projection(query: messages.Query, branches: tuple[filters.Branch, ...]) -> tuple[str, ...]:
+    if not query.projection:
+        return ()
     names = tuple(each.property.name for each in query.projection)
     if len(set(names)) < len(names):
         raise errors.InvalidArgument("A projection names a property twice.")

@@ -36,7 +36,7 @@ import sqlite3
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from google.protobuf import message
 
@@ -89,8 +89,7 @@ ALTER TABLE entities ADD COLUMN crc INTEGER;
 Row = tuple[bytes, int, int, bytes | None, bytes | None, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """One entity as it lies in the file."""
 
     entity_id: int
@@ -100,8 +99,7 @@ class Stored:
     meta: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The one row of `store`."""
 
     version: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import entities, errors, keys, messages, paths
 
@@ -21,8 +21,7 @@ _MILLISECOND = 1000  # microseconds
 _NAN = "NaN"
 
 
-@dataclass(frozen=True, slots=True)
-class Transform:
+class Transform(NamedTuple):
     """One checked transform. The operand is a number or an array; none for the server's time."""
 
     path: paths.Path

@@ -19,7 +19,6 @@ from __future__ import annotations
 import heapq
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from emulator import cursors, indexes, joins, keys, plans, readsets, rows, values
@@ -40,8 +39,7 @@ class Hit(NamedTuple):
     suffix: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Paging:
+class Paging(NamedTuple):
     """Which part of the results is wanted."""
 
     start: cursors.Position
@@ -50,8 +48,7 @@ class Paging:
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(NamedTuple):
     """The positions at which one entity is a result, with its key and version."""
 
     firsts: frozenset[bytes]

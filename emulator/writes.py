@@ -8,7 +8,7 @@ life of the file; those in use or reserved are passed over. Ids say nothing abou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator import (
     changes,
@@ -28,8 +28,7 @@ _ID_MASK = (1 << _ID_BITS) - 1
 _ID_FACTOR = 0x9E37_79B9_7F4A5  # odd, so that multiplying is a bijection
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """One checked mutation."""
 
     operation: str
