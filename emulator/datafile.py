@@ -21,7 +21,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from emulator import errors, rows
+from emulator import errors, tables
 
 APPLICATION = 0x46744453  # "FtDS"
 BUSY_SECONDS = 20.0  # below the deadlines of clients: an answer is better than silence
@@ -85,16 +85,16 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
 def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], found: int) -> None:
     if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
         raise errors.FailedPrecondition(f"{path} lies where SQLite can keep no write-ahead log.")
-    if found == rows.FORMAT:
+    if found == tables.FORMAT:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         found = found_format(connection, path)  # again: another process may have been faster
         if not found:
-            rows.create_tables(connection, now(), int.from_bytes(os.urandom(7), "big"))
+            tables.create(connection, now(), int.from_bytes(os.urandom(7), "big"))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        elif found < rows.FORMAT:
-            rows.upgrade_tables(connection, found)
+        elif found < tables.FORMAT:
+            tables.upgrade(connection, found)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -112,9 +112,9 @@ def found_format(connection: sqlite3.Connection, path: str) -> int:
             f"{path} is a database of another program: application id {application:#x}, "
             f"format {found}."
         )
-    if not 0 < found <= rows.FORMAT:
+    if not 0 < found <= tables.FORMAT:
         raise errors.FailedPrecondition(
-            f"{path} has format {found}; this engine reads formats 1 to {rows.FORMAT}. A newer "
+            f"{path} has format {found}; this engine reads formats 1 to {tables.FORMAT}. A newer "
             "engine wrote it."
         )
     return found

@@ -17,7 +17,7 @@ from typing import Self, cast
 
 from emulator import (
     autoindex,
-    changes,
+    commits,
     datafile,
     entities,
     errors,
@@ -39,9 +39,7 @@ from emulator import (
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_LOOKUP_KEYS = 1000
-MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # what gRPC clients take unless told otherwise
 _QUERIES = frozenset({"RunQuery", "RunAggregationQuery"})
-_TRANSACTIONAL, _NON_TRANSACTIONAL = 1, 2
 
 _logger = logging.getLogger(__name__)
 _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -81,6 +79,7 @@ class Engine:
         self._faults: faults.Plan | None = None
         self.meter = meter.Meter()
         self._runs = runs.Runs(self._reading, self.meter, stopwatch)
+        self._commits = commits.Commits(self._transactions, self._begin, self.meter)
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -285,91 +284,7 @@ class Engine:
         return b""
 
     def _commit(self, request: messages.CommitRequest) -> bytes:
-        default = _partition(request)
-        selector = request.WhichOneof("transaction_selector")
-        has_transaction = selector is not None
-        if request.mode == _NON_TRANSACTIONAL and has_transaction:
-            raise errors.InvalidArgument(
-                "A non-transactional commit may not specify a transaction."
-            )
-        if request.mode != _NON_TRANSACTIONAL and not has_transaction:
-            raise errors.InvalidArgument("A transactional commit must specify a transaction.")
-        if not has_transaction:
-            return self._write(request, default, None)
-        if selector == "single_use_transaction":
-            return self._commit_single_use(request, default)
-        return self._commit_transaction(request, request.transaction, default)
-
-    def _commit_single_use(self, request: messages.CommitRequest, default: keys.Partition) -> bytes:
-        options = request.single_use_transaction
-        if options.WhichOneof("mode") == "read_only":
-            raise errors.InvalidArgument("A single-use transaction must be read-write.")
-        scope = (default.project, default.database)
-        name = self._begin(options, scope).name
-        try:
-            return self._commit_transaction(request, name, default)
-        except BaseException:
-            # Nobody knows its id.
-            self._transactions.roll_back(name, scope)
-            raise
-
-    def _commit_transaction(
-        self, request: messages.CommitRequest, name: bytes, default: keys.Partition
-    ) -> bytes:
-        scope = (default.project, default.database)
-        with self._transactions.using(name, scope) as transaction:
-            if transaction.is_read_only and request.mutations:
-                raise errors.InvalidArgument("Cannot modify entities in a read-only transaction.")
-            try:
-                answer = self._write(request, default, transaction)
-            except errors.Aborted:
-                self._transactions.end(transaction, transactions.Outcome.ABORTED)
-                raise
-            self._transactions.end(transaction, transactions.Outcome.COMMITTED)
-            return answer
-
-    def _write(
-        self,
-        request: messages.CommitRequest,
-        default: keys.Partition,
-        transaction: transactions.Transaction | None,
-    ) -> bytes:
-        if not request.mutations:
-            # Nothing is written, so what was read is consistent: it is one snapshot.
-            if transaction is None:
-                return b""
-            seen = self._transactions.snapshot_of(transaction).version
-            return messages.field(8, messages.timestamp(seen))
-
-        def check() -> list[writes.Write]:
-            checked = writes.check(request.mutations, default)
-            if transaction is None:
-                writes.check_each_once(checked)
-            return checked
-
-        def apply(
-            writer: changes.Writer, checked: list[writes.Write]
-        ) -> tuple[bytes, messages.CommitResponse, list[writes.Write]]:
-            response = messages.CommitResponse()
-            for write in checked:
-                faults.point("commit.mutation")
-                response.mutation_results.append(writes.apply(writer, write))
-            response.index_updates = writer.index_updates
-            if transaction is not None:
-                response.commit_time.FromMicroseconds(writer.commit_version)
-            return _sent(response), response, checked
-
-        answer, response, checked = self._transactions.write(transaction, check, apply)
-        applied = [
-            write
-            for write, result in zip(checked, response.mutation_results, strict=True)
-            if not result.conflict_detected
-        ]
-        deletes = sum(write.entity is None for write in applied)
-        self.meter.count_commit(
-            [write.key for write in applied], writes=len(applied) - deletes, deletes=deletes
-        )
-        return answer
+        return self._commits.commit(request, _partition(request))
 
     def _allocate_ids(self, request: messages.AllocateIdsRequest) -> bytes:
         default = _partition(request)
@@ -388,7 +303,7 @@ class Engine:
                 answer.CopyFrom(key)
                 entities.fill_partition(answer, partition)
                 answer.path[-1].id = writes.take_id(writer, partition, key)
-            sent = _sent(response)
+            sent = commits.sent(response)
         self.meter.count(small=1)
         return sent
 
@@ -405,16 +320,6 @@ class Engine:
                 writer.reserve(encoded)
         self.meter.count(small=1)
         return b""
-
-
-def _sent(response: messages.CommitResponse | messages.AllocateIdsResponse) -> bytes:
-    """Serialise what cannot be cut, before it is committed: a client would refuse more."""
-    answer = response.SerializeToString()
-    if len(answer) >= MAX_RESPONSE_BYTES:
-        raise errors.InvalidArgument(
-            f"The answer would be {MAX_RESPONSE_BYTES} bytes or more. Send fewer at once."
-        )
-    return answer
 
 
 def _partition(request: messages.Request) -> keys.Partition:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator import datafile, errors, indexes, keys, readsets, rows
+from emulator import datafile, errors, indexes, keys, readsets, rows, tables
 
 MAX_LISTED = 100  # problems that are described; all are counted
 _PAGE = 1000  # entities held at a time
@@ -60,9 +60,9 @@ def check(path: str | os.PathLike[str]) -> Report:
     with datafile.translated_at_opening(name):
         connection = datafile.connect(name, datafile.Durability.DURABLE)
         with contextlib.closing(connection):
-            if datafile.found_format(connection, name) != rows.FORMAT:
+            if datafile.found_format(connection, name) != tables.FORMAT:
                 raise errors.FailedPrecondition(
-                    f"{name} is not of format {rows.FORMAT}: an engine that opens it upgrades it."
+                    f"{name} is not of format {tables.FORMAT}: an engine that opens it upgrades it."
                 )
             connection.execute("BEGIN")
             try:

@@ -1,32 +1,10 @@
-"""The rows of the data file: its tables, and reading them.
+"""The rows of the data file, and reading them.
 
-Owns the stored form of everything that is kept.
-
-    store          one row: version of the last commit, next number to scatter into an id, seed of
-                   the scatter, generation of the composite definitions, the earliest version whose
-                   state can still be read
-    composites     codes of the composite indexes that are kept up to date
-    entities       id, key (`keys`), proto (serialised Entity, key first), version, created, meta,
-                   CRC-32 of proto (null if an older engine wrote it)
-    indexes        id of each index of each partition: name = partition + code (`indexes`)
-    index_entries  (index id, entry) -> entity id, version that wrote it, whether the entity has
-                   more entries in this index, below the same ancestor if it has ancestors
-    history        entities as they were before a change: the version that ended each, then what
-                   `entities` said of it, and the id of its kind's index. In order of `until`
-    reserved       keys whose ids are not to be given out
-
-Versions are commit times in microseconds, strictly rising, so a version is also the update time.
-`meta` is what follows an entity in an EntityResult, ready to be spliced. The file's user_version is
-FORMAT; a change of the tables needs a new one, and an entry in `UPGRADES` that makes the new tables
-of the old ones. Format 1 had no history and no CRC, and its `store` was called `state`: an engine
-that knows only format 1 and has the file open while it is upgraded must fail and not write on.
-
-History holds no index entries: `history` computes them again from the entities. So a change of an
-entity costs one more row, whatever it is indexed by.
+Owns the statements that read the `tables`, and what a stored row says.
 
 What must stay true: a Reader lives inside one SQLite transaction, which its maker begins and ends,
-so all that it reads is of one version. Statements that name a table stand here, where they read or
-create, and in `changes`, where they write.
+so all that it reads is of one version. Statements that name a table stand here, where they read,
+and in `changes`, where they write.
 """
 
 from __future__ import annotations
@@ -41,48 +19,6 @@ from typing import NamedTuple
 from google.protobuf import message
 
 from emulator import errors, indexes, keys, messages, readsets
-
-FORMAT = 2
-
-_HISTORY = """
-CREATE TABLE history (
-    id INTEGER PRIMARY KEY, until INTEGER NOT NULL, version INTEGER NOT NULL,
-    created INTEGER NOT NULL, entity_id INTEGER NOT NULL, kind_id INTEGER NOT NULL,
-    key BLOB NOT NULL, proto BLOB NOT NULL
-);
-CREATE INDEX history_keys ON history (key, until, version, kind_id)
-"""
-_SCHEMA = (
-    """
-CREATE TABLE store (
-    version INTEGER NOT NULL, next_id INTEGER NOT NULL, seed INTEGER NOT NULL,
-    generation INTEGER NOT NULL, kept_since INTEGER NOT NULL
-);
-CREATE TABLE composites (code BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE entities (
-    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, proto BLOB NOT NULL,
-    version INTEGER NOT NULL, created INTEGER NOT NULL, meta BLOB NOT NULL, crc INTEGER
-);
-CREATE TABLE indexes (
-    id INTEGER PRIMARY KEY, partition BLOB NOT NULL, code BLOB NOT NULL, UNIQUE (partition, code)
-);
-CREATE TABLE index_entries (
-    index_id INTEGER NOT NULL, entry BLOB NOT NULL, entity_id INTEGER NOT NULL,
-    version INTEGER NOT NULL, is_multiple INTEGER NOT NULL, PRIMARY KEY (index_id, entry)
-) WITHOUT ROWID;
-CREATE TABLE reserved (key BLOB PRIMARY KEY) WITHOUT ROWID;
-"""
-    + _HISTORY
-)
-_UPGRADES = {
-    1: """
-ALTER TABLE state RENAME TO store;
-ALTER TABLE store ADD COLUMN kept_since INTEGER NOT NULL DEFAULT 0;
-UPDATE store SET kept_since = version;
-ALTER TABLE entities ADD COLUMN crc INTEGER;
-"""
-    + _HISTORY,
-}
 
 # One row of a scan: entry, entity id, whether the entity has more entries here, and, if they were
 # asked for, the entity's proto, meta and version.
@@ -315,26 +251,6 @@ def _damaged(entity_id: int) -> errors.Damaged:
 
 
 DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
-
-
-def create_tables(connection: sqlite3.Connection, version: int, seed: int) -> None:
-    """Make the tables of an empty file, inside the caller's transaction."""
-    for statement in _SCHEMA.split(";"):
-        connection.execute(statement)
-    connection.execute("INSERT INTO store VALUES (?, 1, ?, 1, ?)", (version, seed, version))
-    _set_format(connection)
-
-
-def upgrade_tables(connection: sqlite3.Connection, found: int) -> None:
-    """Make this format's tables of an older one's, inside the caller's transaction."""
-    for step in range(found, FORMAT):
-        for statement in _UPGRADES[step].split(";"):
-            connection.execute(statement)
-    _set_format(connection)
-
-
-def _set_format(connection: sqlite3.Connection) -> None:
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:

@@ -28,12 +28,12 @@ FORMAT_2 = {
 
 UPGRADE_KILLED_BEFORE_ITS_COMMIT = """
 import os, signal, sqlite3, sys
-from emulator import rows
+from emulator import tables
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("PRAGMA journal_mode = WAL")
 connection.execute("PRAGMA cache_spill = 1")
 connection.execute("BEGIN IMMEDIATE")
-rows.upgrade_tables(connection, 1)
+tables.upgrade(connection, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -3,8 +3,7 @@
 import grpc
 import pytest
 
-from emulator import engine as engines
-from emulator import inprocess, testing
+from emulator import commits, inprocess, testing
 
 METADATA = (
     ("google-cloud-resource-prefix", "projects/elsewhere"),
@@ -100,7 +99,7 @@ def test_a_lookup_by_long_keys_is_answered_below_4_mib(near, unindexed, refused)
 def test_a_commit_or_allocation_whose_answer_cannot_be_sent_changes_nothing(
     near, engine, monkeypatch, refused
 ):
-    monkeypatch.setattr(engines, "MAX_RESPONSE_BYTES", 400)
+    monkeypatch.setattr(commits, "MAX_RESPONSE_BYTES", 400)
     entities = [{"upsert": near.entity(near.key("T", n))} for n in range(1, 21)]
     with refused("INVALID_ARGUMENT", "Send fewer"):
         near.commit(*entities)
