@@ -86,6 +86,12 @@ class Plan:
         with self._lock:
             return list(self._log)
 
+    @property
+    def held(self) -> int:
+        """How many calls have been struck and are not let go yet."""
+        with self._lock:
+            return self._held
+
     def install(self) -> None:
         """Begin to strike, with all counts at zero. For the engine."""
         global _installed  # noqa: PLW0603 - the one check of a point that no plan waits for
@@ -107,6 +113,7 @@ class Plan:
         """Start afresh in a forked child, where another thread's lock would stay locked."""
         self._lock = threading.Lock()
         self._waiting: set[threading.Event] = set()
+        self._held = 0
 
     def run(self, method: str, proceed: Callable[[], bytes], caller: Caller) -> bytes:
         """Answer one call, with the fault that the plan has for it."""
@@ -153,6 +160,7 @@ class Plan:
             rule = self.rules[found]
             injection = Injection(place, self._counts[found], found, rule.action.value)
             self._log.append(injection)
+            self._held += 1
         _logger.info("%s", injection)
         return rule
 
@@ -166,6 +174,13 @@ class Plan:
         return strikes
 
     def _inject(self, rule: faultrules.Rule) -> None:
+        try:
+            self._act(rule)
+        finally:
+            with self._lock:
+                self._held -= 1
+
+    def _act(self, rule: faultrules.Rule) -> None:
         if rule.delay:
             self._wait(rule.delay)
         match rule.action:

@@ -79,6 +79,21 @@ def running(
                 program.stop()
 
 
+def run(
+    command: Sequence[str | Path], *, cwd: str | Path, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end with an environment of `settings`, and keep what it says."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(**settings),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
 def environment(**settings: str) -> dict[str, str]:
     """An environment of a user without settings: the way to programs, a home, and `settings`.
 

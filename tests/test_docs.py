@@ -3,7 +3,6 @@
 import dataclasses
 import re
 import shutil
-import subprocess
 
 import pytest
 
@@ -42,15 +41,7 @@ def clone(tmp_path_factory):
 
 
 def run(clone, command, **settings):
-    return subprocess.run(
-        ["sh", "-c", command],
-        cwd=clone,
-        env=programs.environment(**settings),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=programs.PATIENCE,
-    )
+    return programs.run(["sh", "-c", command], cwd=clone, **settings)
 
 
 def test_the_readme_shows_both_commands():

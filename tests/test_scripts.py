@@ -23,18 +23,6 @@ def project(tmp_path):
     return folder
 
 
-def run(command, *, cwd, **settings):
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=programs.environment(**settings),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=programs.PATIENCE,
-    )
-
-
 def program(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -98,7 +86,9 @@ class TestServe:
                     assert b"still here" in programs.fetch(url + thread)[1]
 
     def test_wrong_settings_end_it_with_one_line_and_status_3(self, project):
-        ended = run([project / "scripts" / "serve"], cwd=project, MAX_BODY="none", PORT="0")
+        ended = programs.run(
+            [project / "scripts" / "serve"], cwd=project, MAX_BODY="none", PORT="0"
+        )
         assert ended.returncode == 3
         assert ended.stdout == ""
         assert ended.stderr == (
@@ -108,7 +98,7 @@ class TestServe:
     def test_a_data_file_it_cannot_read_ends_it_with_one_line_and_status_3(self, project):
         (project / "data").mkdir()
         (project / "data" / "flatthread.db").write_bytes(b"no data file at all" * 1_000)
-        ended = run([project / "scripts" / "serve"], cwd=project, PORT="0")
+        ended = programs.run([project / "scripts" / "serve"], cwd=project, PORT="0")
         assert ended.returncode == 3
         assert ended.stdout == ""
         assert ended.stderr.splitlines()[-1].startswith(
@@ -118,8 +108,10 @@ class TestServe:
 
     def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project):
         flask = [programs.BIN / "flask", "--app", "main", "site", "list"]
-        assert run(flask, cwd=project).returncode == 0
-        ended = run([project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3")
+        assert programs.run(flask, cwd=project).returncode == 0
+        ended = programs.run(
+            [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3"
+        )
         assert ended.returncode == 3
         assert ended.stderr.splitlines()[-1].startswith("flatthread: site demo holds sort hashes")
         assert "Traceback" not in ended.stderr
@@ -164,7 +156,7 @@ esac
         log = folder / "log"
         log.write_text("")
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        ended = run(
+        ended = programs.run(
             [folder / "scripts" / "venv", "requirements.txt"],
             cwd="/",
             **{"PATH": path, "LOG": str(log), **settings},
@@ -279,7 +271,7 @@ exit 0
         log = folder / "log"
         log.write_text("")
         settings = {"PATH": str(folder / "bin"), "LOG": str(log), **settings}
-        ended = run([folder / "scripts" / "test", *arguments], cwd="/", **settings)
+        ended = programs.run([folder / "scripts" / "test", *arguments], cwd="/", **settings)
         return ended, log.read_text().splitlines()
 
     def test_it_ends_with_pytests_summary(self, folder):

@@ -3,12 +3,17 @@
 import contextlib
 import datetime as dt
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import datastore
+from google.cloud.datastore_v1.services.datastore import DatastoreClient
+from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
 from google.protobuf import descriptor_pool, message_factory
 from hypothesis import HealthCheck, settings
 
@@ -270,6 +275,29 @@ def last(key: Any) -> Any:
     return element.name or element.id
 
 
+def increment_from_64_threads(service: Service, key: Any) -> None:
+    """Raise the number `n` of an entity by one in each thread, again after each ABORTED."""
+
+    def increment() -> None:
+        while True:
+            transaction = service.begin()
+            try:
+                number = service.get(key, transaction=transaction)["n"]
+                write = {"upsert": service.entity(key, n=number + 1)}
+                service.commit(write, transaction=transaction)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.ABORTED:
+                    raise
+            else:
+                return
+
+    threads = [threading.Thread(target=increment) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
@@ -360,3 +388,13 @@ def service(channel: grpc.Channel) -> Service:
 def near(engine: inprocess.Engine) -> Service:
     """The same client, in process only: for tests where the door does not matter."""
     return Service(inprocess.Channel(engine))
+
+
+@pytest.fixture
+def gcd_client(channel: grpc.Channel) -> datastore.Client:
+    """A google-cloud-datastore client through either door."""
+    made = datastore.Client(project="test", credentials=AnonymousCredentials())
+    made._datastore_api_internal = DatastoreClient(
+        transport=DatastoreGrpcTransport(channel=channel)
+    )
+    return made

@@ -1,11 +1,7 @@
 """Claims about explain: plans, and numbers of what ran, as production's clients expect them."""
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
-from google.cloud import datastore
 from google.cloud.datastore import query_profile
-from google.cloud.datastore_v1.services.datastore import DatastoreClient
-from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
 
 from emulator import explain, meter, testing
 
@@ -249,25 +245,16 @@ def test_an_explained_query_in_a_transaction_reads_and_conflicts(service, eight,
 # The clients' own view
 
 
-@pytest.fixture
-def client(channel):
-    made = datastore.Client(project="test", credentials=AnonymousCredentials())
-    made._datastore_api_internal = DatastoreClient(
-        transport=DatastoreGrpcTransport(channel=channel)
-    )
-    return made
-
-
-def characters(client, *, analyze):
-    return client.query(
+def characters(gcd_client, *, analyze):
+    return gcd_client.query(
         kind="T",
-        ancestor=client.key(*ANCESTOR),
+        ancestor=gcd_client.key(*ANCESTOR),
         explain_options=query_profile.ExplainOptions(analyze=analyze),
     )
 
 
-def test_google_cloud_datastore_reads_a_plan(client, eight):
-    iterator = characters(client, analyze=False).fetch()
+def test_google_cloud_datastore_reads_a_plan(gcd_client, eight):
+    iterator = characters(gcd_client, analyze=False).fetch()
     found = iterator.explain_metrics
     assert found.plan_summary.indexes_used == [
         {"query_scope": GROUP, "properties": "(__name__ ASC)"}
@@ -277,9 +264,9 @@ def test_google_cloud_datastore_reads_a_plan(client, eight):
     assert list(iterator) == []
 
 
-def test_google_cloud_datastore_reads_what_a_query_took(client, eight):
-    with client.transaction():
-        iterator = characters(client, analyze=True).fetch()
+def test_google_cloud_datastore_reads_what_a_query_took(gcd_client, eight):
+    with gcd_client.transaction():
+        iterator = characters(gcd_client, analyze=True).fetch()
         with pytest.raises(query_profile.QueryExplainError):
             _ = iterator.explain_metrics
         assert len(list(iterator)) == 8
@@ -299,9 +286,9 @@ def test_google_cloud_datastore_reads_what_a_query_took(client, eight):
 
 
 @pytest.mark.parametrize("analyze", [False, True])
-def test_google_cloud_datastore_explains_aggregations(client, eight, analyze):
-    nested = client.query(kind="T", ancestor=client.key(*ANCESTOR))
-    asked = client.aggregation_query(
+def test_google_cloud_datastore_explains_aggregations(gcd_client, eight, analyze):
+    nested = gcd_client.query(kind="T", ancestor=gcd_client.key(*ANCESTOR))
+    asked = gcd_client.aggregation_query(
         nested, explain_options=query_profile.ExplainOptions(analyze=analyze)
     )
     asked.count().sum("a").avg("a")

@@ -12,10 +12,7 @@ from pathlib import Path
 import google.api_core.exceptions
 import grpc
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import datastore, ndb
-from google.cloud.datastore_v1.services.datastore import DatastoreClient
-from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
 from google.cloud.ndb import _retry
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,15 +77,6 @@ def run_python(program, *arguments):
         [sys.executable, "-c", program, *map(str, arguments)],
         env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
-
-
-@pytest.fixture
-def gcd_client(channel):
-    made = datastore.Client(project="test", credentials=AnonymousCredentials())
-    made._datastore_api_internal = DatastoreClient(
-        transport=DatastoreGrpcTransport(channel=channel)
-    )
-    return made
 
 
 @pytest.fixture
@@ -232,7 +220,7 @@ def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(engine, servi
     while not engine.fault_plan.log:
         late = outcome(lambda: service.call("Commit", patience=0.5, **request))
         assert late == "DEADLINE_EXCEEDED"
-    programs.wait_until(lambda: not engine.fault_plan._waiting)
+    programs.wait_until(lambda: not engine.fault_plan.held)
     engine.install_faults(None)
     assert service.get(service.key("T", 1)) is None
 
@@ -266,7 +254,7 @@ def test_a_hanging_call_does_not_keep_a_server_from_stopping(engine, make_servic
         programs.wait_until(lambda: engine.fault_plan.log)
         running.stop()
         caller.join(PATIENCE)
-    programs.wait_until(lambda: not engine.fault_plan._waiting)
+    programs.wait_until(lambda: not engine.fault_plan.held)
     assert len(statuses) == 1
 
 

@@ -9,10 +9,7 @@ import sys
 import google.api_core.exceptions
 import grpc
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import datastore, ndb
-from google.cloud.datastore_v1.services.datastore import DatastoreClient
-from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
 
 from emulator import errors, inprocess, messages, testing
 
@@ -35,15 +32,6 @@ class T(ndb.Model):
 def context(channel):
     with testing.ndb_client(channel).context(cache_policy=False):
         yield
-
-
-@pytest.fixture
-def client(channel):
-    made = datastore.Client(project="test", credentials=AnonymousCredentials())
-    made._datastore_api_internal = DatastoreClient(
-        transport=DatastoreGrpcTransport(channel=channel)
-    )
-    return made
 
 
 def test_ndb_models_come_back_as_they_were_put(context):
@@ -124,52 +112,52 @@ def test_ndb_raises_the_error_of_a_missing_index(context):
         T.query(T.b == "x").order(T.when).fetch()
 
 
-def test_google_cloud_datastore_reads_writes_and_counts(client):
-    key = client.key("T", "x")
+def test_google_cloud_datastore_reads_writes_and_counts(gcd_client):
+    key = gcd_client.key("T", "x")
     entity = datastore.Entity(key, exclude_from_indexes=("note",))
     entity.update(a=1, note="n", tags=["p", "q"], when=dt.datetime.now(dt.UTC))
-    client.put(entity)
-    assert client.get(key) == entity
-    other = datastore.Entity(client.key("T"))
+    gcd_client.put(entity)
+    assert gcd_client.get(key) == entity
+    other = datastore.Entity(gcd_client.key("T"))
     other["a"] = 2
-    client.put(other)
+    gcd_client.put(other)
     assert other.key.id
-    query = client.query(kind="T", order=["-a"])
+    query = gcd_client.query(kind="T", order=["-a"])
     assert [each.key for each in query.fetch()] == [other.key, key]
-    counted = client.aggregation_query(client.query(kind="T")).count(alias="all").fetch()
+    counted = gcd_client.aggregation_query(gcd_client.query(kind="T")).count(alias="all").fetch()
     assert [result.value for page in counted for result in page] == [2]
-    with client.transaction() as transaction:
-        found = client.get(key)
+    with gcd_client.transaction() as transaction:
+        found = gcd_client.get(key)
         found["a"] = 5
         transaction.put(found)
-    assert client.get(key)["a"] == 5
+    assert gcd_client.get(key)["a"] == 5
     with (  # noqa: PT012 - the commit at the end raises
         pytest.raises(google.api_core.exceptions.Aborted),
-        client.transaction() as transaction,
+        gcd_client.transaction() as transaction,
     ):
-        found = client.get(key)
-        client._datastore_api.commit(
+        found = gcd_client.get(key)
+        gcd_client._datastore_api.commit(
             request={
                 "project_id": "test", "mode": 2,
                 "mutations": [{"upsert": datastore.helpers.entity_to_protobuf(entity)._pb}],
             }
         )  # fmt: skip
         transaction.put(found)
-    assert len(client.allocate_ids(client.key("T"), 3)) == 3
-    client.reserve_ids_multi([client.key("T", 77)])
-    client.delete_multi([key, other.key])
+    assert len(gcd_client.allocate_ids(gcd_client.key("T"), 3)) == 3
+    gcd_client.reserve_ids_multi([gcd_client.key("T", 77)])
+    gcd_client.delete_multi([key, other.key])
     assert list(query.fetch()) == []
 
 
-def test_google_cloud_datastore_pages(client):
+def test_google_cloud_datastore_pages(gcd_client):
     for start in (0, 500):
-        client.put_multi(
-            [datastore.Entity(client.key("T", n + 1)) for n in range(start, start + 500)]
+        gcd_client.put_multi(
+            [datastore.Entity(gcd_client.key("T", n + 1)) for n in range(start, start + 500)]
         )
-    pages = client.query(kind="T").fetch()
+    pages = gcd_client.query(kind="T").fetch()
     sizes = [len(list(page)) for page in pages.pages]
     assert sizes == [300, 300, 300, 100]
-    assert len(list(client.query(kind="T").fetch(offset=950))) == 50
+    assert len(list(gcd_client.query(kind="T").fetch(offset=950))) == 50
 
 
 def commit(service):

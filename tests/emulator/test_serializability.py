@@ -5,6 +5,7 @@ is a server on the same file. What an outsider changes either comes first, and t
 has read it is ABORTED, or it waits until that transaction has committed.
 """
 
+import fcntl
 import itertools
 import random
 import threading
@@ -60,12 +61,17 @@ class File:
         )
 
     def tables(self):
-        for path in self.locks.iterdir():
-            if path.name != "gate":
-                peer = peers.Peer(path)
-                peer.catch_up()
-                peer.close()
-                yield peer.table
+        found = []
+        with (self.locks / "gate").open("rb") as gate:
+            # In a turn, as processes do: a file that is being written anew holds half a story.
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            for path in self.locks.iterdir():
+                if path.name != "gate":
+                    peer = peers.Peer(path)
+                    peer.catch_up()
+                    peer.close()
+                    found.append(peer.table)
+        return found
 
 
 _projects = itertools.count()

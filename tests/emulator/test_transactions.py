@@ -2,11 +2,11 @@
 
 import threading
 
-import grpc
 import pytest
 
 import emulator.transactions
 from emulator import storage
+from tests.emulator import conftest
 
 
 @pytest.fixture
@@ -293,24 +293,7 @@ def test_several_requests_of_one_transaction_may_run_at_once(service, accounts):
 def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
     key = service.key("T", "counter")
     service.put(key, n=0)
-
-    def increment():
-        while True:
-            transaction = service.begin()
-            number = service.get(key, transaction=transaction)["n"]
-            try:
-                service.commit(set_to(service, key, n=number + 1), transaction=transaction)
-            except grpc.RpcError as error:
-                if error.code() is not grpc.StatusCode.ABORTED:
-                    raise
-            else:
-                return
-
-    threads = [threading.Thread(target=increment) for _ in range(64)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    conftest.increment_from_64_threads(service, key)
     assert service.get(key) == {"n": 64}
 
 
