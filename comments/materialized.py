@@ -32,6 +32,7 @@ CACHE_MAX_AGE = 60.0  # seconds that a directory may be used
 CACHE_BYTES = 64 * 1024 * 1024  # of one process
 MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
 _TRIES = 3
+_PROBES = 10  # until rows did not change while they were read
 _OVERHEAD = 200  # bytes of Python around an entry, roughly
 
 
@@ -246,16 +247,29 @@ def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
 def _unfolded(
     cache: caching.Cache, name: records.ThreadName, directory: buckets.Directory
 ) -> Iterable[Row]:
-    """Probe for the rows that are not folded, and read those that nobody here holds."""
-    probed = {
-        message.key.path[-1].name: message.properties["revision"].integer_value
-        for message in datastore.fetch(_probe(name))
-    }
-    if len(probed) > MOST_UNFOLDED:
-        raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
-    probed = {each: at for each, at in probed.items() if not directory.holds(each, at)}
-    if not probed:
-        return ()
+    """The rows that are not folded and that the directory does not hold, all as of one moment.
+
+    A row may change between the probe and its reading, and other rows before it did: with the new
+    row but without those, the thread would be one that never was. So the probe is repeated.
+    """
+    for _ in range(_PROBES):
+        probed = {
+            message.key.path[-1].name: message.properties["revision"].integer_value
+            for message in datastore.fetch(_probe(name))
+        }
+        if len(probed) > MOST_UNFOLDED:
+            raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
+        probed = {each: at for each, at in probed.items() if not directory.holds(each, at)}
+        rows = _rows(cache, name, probed) if probed else {}
+        if all(each in rows and rows[each].entry.revision == at for each, at in probed.items()):
+            return rows.values()
+    raise NotMaterialized("the rows change faster than they are read")
+
+
+def _rows(
+    cache: caching.Cache, name: records.ThreadName, probed: Mapping[str, int]
+) -> dict[str, Row]:
+    """Rows at their revisions or later ones, reading those that this process does not hold."""
     held: Mapping[str, Row] = cache.get(("rows", name)) or {}
     missing = [
         comment_id
@@ -267,7 +281,7 @@ def _unfolded(
     if missing:
         size = sum(_OVERHEAD + len(row.entry.json) for row in rows.values())
         cache.keep(("rows", name), rows, size)
-    return rows.values()
+    return rows
 
 
 def _probe(name: records.ThreadName) -> datastore.Query:

@@ -1,6 +1,6 @@
 """Claims about listings: folded or not, every page is the floor's, and costs what it shows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -271,3 +271,24 @@ class TestCost:
             materialized.using(name, lambda view: list(view.rows()))
         directory = materialized.load_directory(name)
         assert cost.reads == 1 + len(directory.lines)
+
+
+def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_it(
+    site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = trees.name_of(site)
+    trees.post(site, "first")
+    assert folding.fold(SCHEME, name) is not None
+    target = trees.post(site, "second")
+    real, waiting = datastore.lookup, ["a change meanwhile"]
+
+    def late(kind: str, names: Sequence[str]) -> Iterable[datastore.Entity]:
+        if waiting:
+            waiting.clear()
+            trees.post(site, "third")
+            posting.retract(target.id, author_id=target.author.id, revision=None, now=trees.START)
+        return real(kind, names)
+
+    monkeypatch.setattr(datastore, "lookup", late)
+    found = reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
+    assert found.comments == tuple(map(public.fragment, floor.thread(name)))
