@@ -52,7 +52,7 @@ class View:
         Views of one tag answer alike, in every process. Reads no bucket.
         """
         marks = [(mark.id, mark.revision, bool(mark.json), mark.held) for mark in self._marks]
-        made_of = msgspec.msgpack.encode((self.directory.version, marks))
+        made_of = msgspec.msgpack.encode((self.directory.version, self.changed, marks))
         return hashlib.sha256(made_of).hexdigest()[:32]
 
     @property

@@ -282,7 +282,7 @@ def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_
     target = trees.post(site, "second")
     real, waiting = datastore.lookup, ["a change meanwhile"]
 
-    def late(kind: str, names: Sequence[str]) -> Iterable[datastore.Entity]:
+    def late(kind: str, names: Sequence[str]) -> Iterable[object]:
         if waiting:
             waiting.clear()
             trees.post(site, "third")
