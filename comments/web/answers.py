@@ -12,12 +12,13 @@ of this process, so they are put together and compressed once. What must stay tr
 
 import dataclasses
 import hashlib
+import http
 from collections.abc import Callable
 
 import flask
 import msgspec
 
-from comments import caching, datastore, reading
+from comments import caching, datastore, public, reading
 from comments.web import codings
 
 _JSON = "application/json"
@@ -34,6 +35,22 @@ class Fixed:
 
     tag: str
     codings: dict[codings.Coding, bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """How a page is put into bytes. `made_of` names everything but the page that goes into them.
+
+    `describe` gives headers of an answer that sends the page.
+    """
+
+    render: Callable[[public.Page], bytes]
+    made_of: str = ""
+    content_type: str = _JSON
+    describe: Callable[[public.Page], dict[str, str]] | None = None
+
+
+_AS_JSON = Form(public.Page.json)
 
 
 def fixed(data: bytes) -> Fixed:
@@ -53,17 +70,23 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
     )
 
 
-def page(listing: reading.Listing, *, cdn_seconds: int) -> flask.Response:
-    """A page of a thread, as it is kept or made anew.
+def page(listing: reading.Listing, *, cdn_seconds: int, form: Form | None = None) -> flask.Response:
+    """A page of a thread, as it is kept or made anew; as JSON unless another form is given.
 
     `cdn_seconds` is how long a cache between us and the readers may answer for us.
     """
+    form = form or _AS_JSON
 
     def give(offer: reading.Offer) -> flask.Response:
         if offer.tag:
-            return _page(listing.key, offer.tag, lambda: offer.make().json(), cdn_seconds)
-        data = offer.make().json()
-        return _page(listing.key, _digest(data), lambda: data, cdn_seconds)
+            tag = _digest(f"{offer.tag} {form.made_of}".encode()) if form.made_of else offer.tag
+            response = _page(listing.key, tag, lambda: form.render(offer.make()), form, cdn_seconds)
+        else:
+            data = form.render(offer.make())
+            response = _page(listing.key, _digest(data), lambda: data, form, cdn_seconds)
+        if form.describe and response.status_code == http.HTTPStatus.OK:
+            response.headers.update(form.describe(offer.make()))
+        return response
 
     return listing.answer(give)
 
@@ -75,8 +98,13 @@ def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
     return response
 
 
-def _page(key: str, tag: str, make: Callable[[], bytes], cdn_seconds: int) -> flask.Response:
-    response = _negotiated(tag, lambda coding: _kept(key, tag, coding, make))
+def _page(
+    key: str, tag: str, make: Callable[[], bytes], form: Form, cdn_seconds: int
+) -> flask.Response:
+    place = f"{form.made_of} {key}"
+    response = _negotiated(
+        tag, lambda coding: _kept(place, tag, coding, make), content_type=form.content_type
+    )
     if cdn_seconds:
         response.headers["Cache-Control"] = (
             f"public, max-age=0, s-maxage={cdn_seconds}, stale-while-revalidate={cdn_seconds}"

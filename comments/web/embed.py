@@ -6,6 +6,8 @@ No script runs in them. Only the site's own registered origins may frame a page.
 """
 
 import dataclasses
+import hashlib
+from pathlib import Path
 
 import flask
 import msgspec
@@ -17,18 +19,25 @@ from comments.web import errors as web_errors
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed", template_folder="templates")
 
 _HTML = "text/html; charset=utf-8"
+_PAGE = "embed.html"
+_FRAGMENT = "thread.html"
+_HERE = Path(__file__).parent
+_SOURCES = (
+    "embed.py",
+    "discussion.py",
+    "linkeddata.py",
+    f"templates/{_PAGE}",
+    f"templates/{_FRAGMENT}",
+)
+# Part of every tag: what a reader holds of an older release is not what this one makes.
+_RELEASE = hashlib.sha256(b"".join((_HERE / name).read_bytes() for name in _SOURCES)).hexdigest()
 
 
 # Any text as the site's id: what cannot be one is refused by a page, like one that is not there.
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
     """A thread as a whole document."""
-    shown = _shown(_site(site_id), base="")
-    data = linkeddata.posting(
-        title=shown.title, address=shown.address, total=shown.total, items=shown.items
-    )
-    made = flask.render_template("embed.html", shown=shown, d=discussion, data=data, root=_root())
-    return _answer(made, shown)
+    return _answer(_asked(_site(site_id), base=""), _PAGE)
 
 
 @blueprint.get("/<site_id>/fragment")
@@ -39,8 +48,7 @@ def fragment(site_id: str) -> flask.Response:
     """
     site = _site(site_id)
     there = flask.url_for("embed.page", site_id=site.id)
-    shown = _shown(site, base=f"//{flask.request.host}{there}")
-    return _answer(flask.render_template("thread.html", shown=shown, d=discussion), shown)
+    return _answer(_asked(site, base=f"//{flask.request.host}{there}"), _FRAGMENT)
 
 
 @blueprint.after_request
@@ -65,6 +73,32 @@ def _refused(error: Exception) -> flask.Response:
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for, and what the thread says of itself."""
+
+    site: records.Site
+    name: records.ThreadName
+    query: shapes.EmbedQuery
+    links: discussion.Links
+    title: str
+    address: str
+
+    @property
+    def limits(self) -> reading.Asked:
+        """How much is wanted, from where."""
+        secret = context.settings().secret
+        return reading.Asked(self.query.limit, self.query.cursor or None, secret)
+
+    def next(self, cursor: str | None) -> str:
+        """The page that goes on; empty at the end."""
+        if cursor is None:
+            return ""
+        if self.query.below:
+            return self.links.below(self.query.below, cursor=cursor)
+        return self.links.after(cursor)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,59 +132,19 @@ def _site(site_id: str) -> records.Site:
     return site
 
 
-def _shown(site: records.Site, *, base: str) -> _Shown:
+def _asked(site: records.Site, *, base: str) -> _Asked:
     thread, query = queries.read_thread(shapes.EmbedQuery, site)
     _refuse_together(query)
     name = records.ThreadName(site.id, thread)
-    links = discussion.Links(base, name, query.order, query.limit)
-    comments, cursor, total = _read(site, name, query)
     about = threads.get(name)
-    return _Shown(
+    return _Asked(
+        site=site,
+        name=name,
+        query=query,
+        links=discussion.Links(base, name, query.order, query.limit),
         title=about.title if about else "",
         address=threads.address(about, site),
-        total=total,
-        items=discussion.items(comments, query.order),
-        links=links,
-        is_first=not (query.cursor or query.around or query.below),
-        is_ordered=not (query.around or query.below),
-        next=_next(links, query, cursor),
     )
-
-
-def _read(
-    site: records.Site, name: records.ThreadName, query: shapes.EmbedQuery
-) -> tuple[list[public.Comment], str | None, int]:
-    """The comments to show, the cursor behind them, and how many the thread has."""
-    scheme = sorthash.Scheme(site.digits, site.width)
-    asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
-    if query.below:
-        return _below(name, query.below, asked)
-    if query.around:
-        found = reading.around(scheme, name, query.around, asked)
-    else:
-        found = reading.page(scheme, name, asked, order=reading.Order(query.order))
-    return discussion.shown(found), found.cursor, found.total
-
-
-def _below(
-    name: records.ThreadName, comment_id: str, asked: reading.Asked
-) -> tuple[list[public.Comment], str | None, int]:
-    """A comment and what stands below it."""
-    top = floor.listed_in(name, comment_id)
-    found = reading.replies(comment_id, asked)
-    comments = discussion.shown(found)
-    if asked.cursor is None:
-        replies = msgspec.UNSET if found.cursor else len(comments)
-        comments.insert(0, public.comment(top, replies))
-    return comments, found.cursor, found.total
-
-
-def _next(links: discussion.Links, query: shapes.EmbedQuery, cursor: str | None) -> str:
-    if cursor is None:
-        return ""
-    if query.below:
-        return links.below(query.below, cursor=cursor)
-    return links.after(cursor)
 
 
 def _refuse_together(query: shapes.EmbedQuery) -> None:
@@ -166,13 +160,72 @@ def _refuse_together(query: shapes.EmbedQuery) -> None:
                     raise errors.BadInput(name, f"does not go with {with_}")
 
 
-def _answer(made: str, shown: _Shown) -> flask.Response:
-    response = answers.cacheable(made.encode(), content_type=_HTML)
-    if shown.next:
-        # For builders, which need not read the HTML: the next page in the same form.
-        query = shown.next.partition("?")[2]
-        response.headers["Link"] = f'<?{query}>; rel="next"'
+def _answer(asked: _Asked, template: str) -> flask.Response:
+    if asked.query.below:
+        return _below(asked, asked.query.below, template)
+    return answers.page(
+        _listing(asked),
+        cdn_seconds=asked.site.cdn_seconds,
+        form=answers.Form(
+            lambda found: _rendered(asked, template, discussion.shown(found), found),
+            made_of=repr((_RELEASE, template, asked.links.base, asked.title, asked.address)),
+            content_type=_HTML,
+            describe=lambda found: _pointer(asked, found),
+        ),
+    )
+
+
+def _listing(asked: _Asked) -> reading.Listing:
+    scheme, query = sorthash.Scheme(asked.site.digits, asked.site.width), asked.query
+    if query.around:
+        return reading.listing_around(scheme, asked.name, query.around, asked.limits)
+    order = reading.Order(query.order)
+    return reading.listing(scheme, asked.name, asked.limits, order=order)
+
+
+def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
+    """A comment and what stands below it.
+
+    Its tag is of its bytes: the comment is read on its own, perhaps before a change that the tag
+    of the listing has seen.
+    """
+    top = floor.listed_in(asked.name, comment_id)
+    found = reading.replies(comment_id, asked.limits)
+    comments = discussion.shown(found)
+    if asked.query.cursor is msgspec.UNSET:
+        replies = msgspec.UNSET if found.cursor else len(comments)
+        comments.insert(0, public.comment(top, replies))
+    made = _rendered(asked, template, comments, found)
+    response = answers.cacheable(made, content_type=_HTML)
+    response.headers.update(_pointer(asked, found))
     return response
+
+
+def _pointer(asked: _Asked, found: public.Page) -> dict[str, str]:
+    """The next page in the same form, for builders: they need not read the HTML."""
+    query = asked.next(found.cursor).partition("?")[2]
+    return {"Link": f'<?{query}>; rel="next"'} if query else {}
+
+
+def _rendered(
+    asked: _Asked, template: str, comments: list[public.Comment], found: public.Page
+) -> bytes:
+    query = asked.query
+    shown = _Shown(
+        title=asked.title,
+        address=asked.address,
+        total=found.total,
+        items=discussion.items(comments, query.order),
+        links=asked.links,
+        is_first=not (query.cursor or query.around or query.below),
+        is_ordered=not (query.around or query.below),
+        next=asked.next(found.cursor),
+    )
+    data = linkeddata.posting(
+        title=shown.title, address=shown.address, total=shown.total, items=shown.items
+    )
+    made = flask.render_template(template, shown=shown, d=discussion, data=data, root=_root())
+    return made.encode()
 
 
 def _root() -> str:

@@ -1,10 +1,12 @@
 """Threads as HTML: all of a thread in its order, valid, harmless, at the cost of the JSON page."""
 
+import gzip
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import flask
 import pytest
 from flask.testing import FlaskClient
 
@@ -202,7 +204,7 @@ def test_a_removed_comment_keeps_its_place_and_nothing_else(client, open_store, 
 
 def test_every_kind_of_page_is_valid(client, open_store, site, grown):
     with open_store.context():
-        body = "**x**\n\n| a | b |\n|-|-|\n| [y](javascript:x) | 1 |"
+        body = "**x**\n\n| a | b |\n|-|-|\n| [y](/relative) | 1 |"
         trees.post(site, body, thread="markdown", author=ADA)
         for number, payload in enumerate(PAYLOADS):
             title = PAYLOADS[-number]
@@ -512,6 +514,61 @@ def test_an_unchanged_page_is_not_sent_again(client, open_store, site, grown, fo
 
 
 # --- Cost --------------------
+
+
+def test_a_page_is_rendered_once_until_it_changes(client, open_store, site, grown, monkeypatch):
+    made = []
+    render = flask.render_template
+    monkeypatch.setattr(
+        flask, "render_template", lambda name, **more: made.append(name) or render(name, **more)
+    )
+    path = "/embed/demo?thread=page"
+    first = client.get(path)
+    assert client.get(path).data == first.data
+    tag = {"If-None-Match": first.headers["ETag"]}
+    assert client.get(path, headers=tag).status_code == 304
+    assert len(made) == 1
+    assert (
+        client.get(f"{path}&limit=2").headers["Link"]
+        == client.get(f"{path}&limit=2").headers["Link"]
+    )
+    assert len(made) == 2
+    with open_store.context():
+        trees.post(site, "new")
+    assert "new" in client.get(path, headers=tag).text
+    assert len(made) == 3
+
+
+def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, site):
+    with open_store.context():
+        trees.post(site, "hello", url="http://localhost:8080/a")
+        trees.post(site, "again")
+        folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
+    paths = ("/embed/demo?thread=page", "/embed/demo/fragment?thread=page")
+    tags = [client.get(path).headers["ETag"] for path in paths]
+    assert tags[0] != tags[1]
+    elsewhere = client.get(paths[1], headers={"Host": "other.example"})
+    assert "//other.example/" in elsewhere.text
+    assert "other.example" not in client.get(paths[1]).text
+    with open_store.context():
+        sites.change("demo", origins=["https://new.example"])
+    response = client.get(paths[0], headers={"If-None-Match": tags[0]})
+    assert response.status_code == 200
+    assert "localhost:8080" not in response.text
+
+
+def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(client, open_store, grown):
+    with open_store.context():
+        sites.change("demo", cdn_seconds=5)
+    for form in ("", "/fragment"):
+        kept = client.get(f"/embed/demo{form}?thread=page").headers["Cache-Control"]
+        assert "s-maxage=5" in kept
+
+
+def test_a_page_is_compressed_for_who_takes_it(client, grown):
+    response = client.get("/embed/demo?thread=page", headers={"Accept-Encoding": "gzip"})
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(response.data) == client.get("/embed/demo?thread=page").data
 
 
 def test_a_page_costs_what_the_json_page_costs(
