@@ -20,6 +20,7 @@ _ORDERS = {
     shapes.Order.THREAD: "Oldest discussions",
     shapes.Order.RECENT: "Newest discussions",
     shapes.Order.BEST: "Best discussions",
+    shapes.Order.BEST: "Best discussions",
     shapes.Order.OLDEST: "Oldest comments",
     shapes.Order.NEWEST: "Newest comments",
 }

@@ -19,7 +19,7 @@ from tests.conftest import NOW, ROOT
 IMPORTED = ROOT / "tests" / "fixtures" / "imports" / "disqus.xml"
 REAL = ROOT.parent / "shared" / "data" / "disqus" / "benbalter-1145.xml"
 ADA = records.Author("Ada", id="g:ada")
-ORDERS = ("thread", "recent", "oldest", "newest")
+ORDERS = ("thread", "recent", "best", "oldest", "newest")
 PAYLOADS = (
     '"><img src=x onerror=alert(1)>',
     "</script><script>alert(1)</script>",
