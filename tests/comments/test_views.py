@@ -2,6 +2,7 @@
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,3 +157,15 @@ def test_a_page_reads_the_buckets_it_shows_in_two_calls(limit: int) -> None:
     assert list(itertools.islice(view.rows(start, limit=limit), limit)) == entries[505:][:limit]
     assert len(calls) <= 2
     assert sum(calls) <= 2 + limit // 10
+
+
+def test_whatever_a_view_shows_is_in_its_tag() -> None:
+    mark = buckets.Mark("AA", "id", 1, b"{}", held=False)
+    changes = ({"id": "other"}, {"revision": 2}, {"json": b""}, {"held": True})
+    marks = [[], [mark], *([msgspec.structs.replace(mark, **change)] for change in changes)]
+    tags = {
+        views.View(buckets.Directory(version), each, lambda _keys: ()).tag
+        for version in ("v", "w")
+        for each in marks
+    }
+    assert len(tags) == 2 * len(marks)
