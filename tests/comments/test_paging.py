@@ -94,6 +94,7 @@ def _walk(listing: Listing) -> list[str]:
     while page.cursor is not None:
         page = listing.read(reading.Asked(3, page.cursor, SECRET))
         found += _ids(page)
+        assert len(found) < 500, "paging does not end"
     return found
 
 

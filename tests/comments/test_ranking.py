@@ -103,6 +103,7 @@ def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tupl
     while True:
         page = _page(name, limit, cursor)
         found += zip(page.comments, page.replies, strict=True)
+        assert len(found) <= page.total, "paging does not end"
         cursor = page.cursor
         if cursor is None:
             return found
