@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 
 from comments import datastore, floor, folding, posting, records, rendering, sites, threads
 from comments.transfer import disqus, importing
+from comments.web import discussion, shapes
 from emulator import inprocess, testing
 from tests import html5, htmlpages, trees
 from tests.conftest import NOW, ROOT
@@ -115,6 +116,16 @@ def test_every_order_is_that_of_the_api(client, grown, order):
     expected = [comment["id"] for comment in listed["comments"]]
     assert walk(client, order=order, limit=3) == expected
     assert len(expected) == len(grown)
+
+
+def test_every_order_of_the_api_is_linked(client, grown):
+    labels = {label: order for order, label in discussion._ORDERS.items()}
+    assert set(labels.values()) == set(shapes.Order)
+    for order in shapes.Order:
+        page = get(client, order=order)
+        current = [v["href"] for _, v in page.elements if "aria-current" in v]
+        plain = order is shapes.Order.THREAD
+        assert current == ["?thread=page" if plain else f"?thread=page&order={order}"]
 
 
 def test_a_thread_that_was_never_folded_shows_too(client, open_store, site):
