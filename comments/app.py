@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import flask
 
-from comments import cli, config, datastore
-from comments.web import api, context, cors, embed, errors, headers, pages, paths
+from comments import cli, config, datastore, upkeep
+from comments.web import api, context, cors, embed, errors, headers, pages, paths, tasks
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -27,12 +27,21 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(api.blueprint)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(embed.blueprint)
+    app.register_blueprint(tasks.blueprint)
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)
     app.after_request(headers.add)
     app.wsgi_app = _inside(store, app.wsgi_app)  # type: ignore[assignment, method-assign]
     cli.register(app)
     return app
+
+
+def start_worker(app: flask.Flask) -> upkeep.Worker:
+    """Start what this process does beside answering. Call it after the last fork."""
+    kept = context.of(app)
+    worker = upkeep.Worker(kept.store, kept.settings.scheme)
+    worker.start()
+    return worker
 
 
 def _inside(store: datastore.Store, wsgi: "WSGIApplication") -> "WSGIApplication":

@@ -1,4 +1,4 @@
-"""The commands of `flask --app main ...`: sites, imports, repair.
+"""The commands of `flask --app main ...`: sites, imports, repair, folding.
 
 Owns what an operator types and reads. Every command enters the store, reports what it did, and
 exits with 0 only if all of it was done: 1 for input that was refused, 2 for wrong usage.
@@ -9,6 +9,7 @@ imported by that command.
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_site)
     app.cli.add_command(_import)
     app.cli.add_command(_repair)
+    app.cli.add_command(_fold)
 
 
 def _settings() -> config.Settings:
@@ -174,7 +176,7 @@ def _repair(site_id: str | None, *, fix: bool) -> None:
 
 
 def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bool) -> int:
-    from comments import repair
+    from comments import folding, repair
 
     problems = repair.find_problems(scheme, name)
     for problem in problems:
@@ -185,4 +187,31 @@ def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bo
         )
     if problems and fix:
         repair.fix(scheme, name)
+        if any(problem.field == "sort_hash" for problem in problems):
+            folding.drop(name)
     return len(problems)
+
+
+@click.command("fold")
+@click.argument("site_id", metavar="[SITE]", required=False)
+@click.argument("thread", metavar="[THREAD]", required=False)
+@click.option("--wait/--no-wait", default=True, help="Wait for the grace, then clear and delete.")
+@flask.cli.with_appcontext
+@_reported
+def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
+    """Take changed comments into the buckets that readers get, now.
+
+    Removes what interrupted foldings left. Without a wait, serving processes do the rest.
+    """
+    from comments import folding, upkeep
+
+    chosen = [sites.get(site_id)] if site_id else sites.every()
+    names = [name for site in chosen for name in upkeep.threads(site.id)]
+    if thread is not None:
+        names = [name for name in names if name.id == thread]
+        if not names:
+            raise errors.NotFound("thread", thread)
+    if wait and names:
+        click.echo(f"This takes {folding.GRACE:.0f} s longer than the work itself.", err=True)
+    done = upkeep.fold_whole(_settings().scheme, names, wait=time.sleep if wait else None)
+    click.echo(f"{done.folded} threads folded, {done.waiting} left to be cleared.")

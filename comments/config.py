@@ -33,6 +33,7 @@ NAMES = frozenset(
         "SORT_HASH_DIGITS",
         "SORT_HASH_LEVELS",
         "SORT_HASH_WIDTH",
+        "TASKS_SECRET",
     }
 )
 _SECRET_BYTES = 16
@@ -56,6 +57,8 @@ class Settings:
     max_body: int = 64 * 1024
     edit_window: int = 15 * 60
     guest_term: int = 24 * 60 * 60
+    on_app_engine: bool = False
+    tasks_secret: str = ""
 
     @property
     def where(self) -> str:
@@ -92,6 +95,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         max_body=_number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
         edit_window=_number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
         guest_term=_number(values, "GUEST_TERM", 24 * 3600, 60, 24 * 3600),
+        # Of the environment alone: a file may not claim what App Engine says.
+        on_app_engine=bool(source.get("GAE_ENV")),
+        tasks_secret=_long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
     )
 
 
@@ -162,14 +168,18 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     A deployment without a secret must not start: several instances would each make their own and
     refuse one another's tokens.
     """
-    given = values.get("SECRET", "")
+    given = _long_enough("SECRET", values.get("SECRET", ""))
     if given:
-        if len(given) < _SECRET_BYTES:
-            raise errors.Misconfigured(f"SECRET is at least {_SECRET_BYTES} characters")
         return given
     if kind != "embedded":
         raise errors.Misconfigured("SECRET is not set: give a random text, the same everywhere")
     return _kept_secret(data_dir / "secret")
+
+
+def _long_enough(name: str, given: str) -> str:
+    if given and len(given) < _SECRET_BYTES:
+        raise errors.Misconfigured(f"{name} is at least {_SECRET_BYTES} characters")
+    return given
 
 
 def _kept_secret(path: Path) -> str:

@@ -168,6 +168,21 @@ def clear(folded: Folded) -> None:
         datastore.transaction(functools.partial(_delete, folded.name, keys))
 
 
+def drop(name: records.ThreadName) -> None:
+    """Forget a thread's directory, after comments got other hashes: the next folding starts anew.
+
+    The delta cannot say where a bucket holds a comment that has moved. Until a process's directory
+    has reached its age, it may show such a comment at its old place.
+    """
+    key = models.directory_key(name)
+
+    def body() -> None:
+        parts = [models.bucket_key(name, part) for part in materialized.parts_of(name)]
+        datastore.apply(datastore.Writes(_OWNER, delete=(key, *parts)))
+
+    datastore.transaction(body)
+
+
 def sweep(name: records.ThreadName) -> list[str]:
     """The keys of buckets that no directory names; give them to `delete_orphans` after `GRACE`."""
     query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)

@@ -146,7 +146,8 @@ def merged(directory: buckets.Directory, rows: Iterable["Row"]) -> list[buckets.
         entry, known = row.entry, marks.get(row.entry.id)
         if known is not None and known.revision > entry.revision:
             continue
-        held = row.shelved
+        # `shelved` speaks of the last directory; without one no bucket holds anything.
+        held = row.shelved and bool(directory.version)
         if known is not None:
             held = known.held
         elif entry.id in directory.clearing:

@@ -134,6 +134,11 @@ def thread_key(name: records.ThreadName) -> ndb.Key:
     return ndb.Key(Thread, thread_key_name(name))
 
 
+def thread_key_of(key_name: str) -> ndb.Key:
+    """The key of the thread that comments name by this key name."""
+    return ndb.Key(Thread, key_name)
+
+
 def thread_key_name(name: records.ThreadName) -> str:
     """The key name of a thread. Site ids hold neither "/" nor "#", so no two threads share one."""
     encoded = name.id.encode()

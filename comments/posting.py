@@ -16,7 +16,7 @@ import hmac
 import secrets
 from datetime import datetime
 
-from comments import config, datastore, errors, records, rendering, threadids, tree
+from comments import config, datastore, errors, records, rendering, tasks, threadids, tree
 from comments.models import comment_id
 
 _MAX_TITLE = 500
@@ -77,6 +77,8 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
 
     # Many answer one comment, or start discussions on one page, at once: let them take turns.
     change = datastore.transaction(body, line=draft.parent or f"{name.site}/{name.id}")
+    if change.is_new:
+        tasks.changed(name)
     return Posted(change.comment, change.is_new)
 
 
@@ -112,7 +114,7 @@ def edit(
         datastore.apply(change.writes)
         return change.comment
 
-    return datastore.transaction(verb, line=comment_id)
+    return _erased(datastore.transaction(verb, line=comment_id))
 
 
 def retract(
@@ -137,7 +139,12 @@ def retract(
         datastore.apply(change.writes)
         return change.comment
 
-    return datastore.transaction(verb, line=comment_id)
+    return _erased(datastore.transaction(verb, line=comment_id))
+
+
+def _erased(comment: records.Comment) -> records.Comment:
+    tasks.erased(records.ThreadName(comment.site, comment.thread))
+    return comment
 
 
 def preview(body: str) -> str:

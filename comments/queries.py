@@ -12,6 +12,7 @@ from google.cloud.datastore_v1.types import query as query_types
 
 _Query = query_types.Query.pb()
 _Filter = query_types.PropertyFilter.pb()
+_Reference = query_types.PropertyReference.pb()
 _HAS_ANCESTOR = query_types.PropertyFilter.Operator.HAS_ANCESTOR
 _OPERATORS = {
     "=": query_types.PropertyFilter.Operator.EQUAL,
@@ -35,6 +36,7 @@ class Query:
     limit: int | None = None
     keys_only: bool = False
     projection: Sequence[str] = ()
+    distinct_on: Sequence[str] = ()
     ancestor: Any = None
 
 
@@ -51,6 +53,7 @@ def message(query: Query, partition: Any) -> Any:
         built.filter.composite_filter.op = query_types.CompositeFilter.Operator.AND
         for condition in filters:
             built.filter.composite_filter.filters.add().property_filter.CopyFrom(condition)
+    built.distinct_on.extend(_Reference(name=name) for name in query.distinct_on)
     for name in query.order:
         direction = query_types.PropertyOrder.Direction
         built.order.add(

@@ -17,8 +17,10 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 # Whole names: "config" alone would be a setting of gunicorn's.
+import comments.app
 import comments.config
 import comments.errors
+import comments.upkeep
 
 if TYPE_CHECKING:
     from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
@@ -43,6 +45,8 @@ loglevel = "warning"
 control_socket_disable = True
 
 _PAUSE = 0.05
+_STOP_SECONDS = 5.0
+_workers: "list[comments.upkeep.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
 
@@ -54,8 +58,18 @@ def post_fork(_server: object, worker: "Worker") -> None:
 
 
 def post_worker_init(worker: "Worker") -> None:
-    """Print the URL once a worker answers. Its socket is open by now, its loop is not."""
+    """Start the upkeep, and print the URL once a worker answers.
+
+    Its socket is open by now, its loop is not.
+    """
     threading.Thread(target=_announce, args=(_url(worker),), daemon=True).start()
+    _workers.append(comments.app.start_worker(worker.wsgi))
+
+
+def worker_exit(_server: object, _worker: "Worker") -> None:
+    """Let the upkeep end its step. What it leaves, the next process finds."""
+    for each in _workers:
+        each.stop(_STOP_SECONDS)
 
 
 def _url(worker: "Worker") -> str:

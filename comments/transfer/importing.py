@@ -17,7 +17,7 @@ from typing import Self
 
 import msgspec
 
-from comments import datastore, errors, models, records, sorthash, tree
+from comments import datastore, errors, models, records, sorthash, tasks, tree
 from comments.transfer import planning, source, spool
 from comments.transfer.report import Report
 
@@ -151,6 +151,8 @@ def _write_batch(
         added.append(imported.added)
 
     datastore.transaction(body, line=f"{thread.name.site}/{thread.name.id}")
+    if max(added):
+        tasks.changed(thread.name, changes=max(added))
     return max(added)
 
 

@@ -26,6 +26,11 @@ def keep(app: flask.Flask, context: Context) -> None:
     app.extensions[_NAME] = context
 
 
+def of(app: flask.Flask) -> Context:
+    """The context of an application."""
+    return cast(Context, app.extensions[_NAME])
+
+
 def settings() -> config.Settings:
     """The settings of the current application."""
-    return cast(Context, flask.current_app.extensions[_NAME]).settings
+    return of(flask.current_app).settings

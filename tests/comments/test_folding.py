@@ -1,19 +1,29 @@
 """Claims about folding: whoever folds, stops or reads when, a view equals the floor.
 
 The machine is a store with two processes that read with caches of their own, clocks that differ,
-and folders that stop at any step. After every step both processes read the thread whole, and one
-page of it, and compare with the one ordered query.
+and folders that stop at any step. After every step each process that is awake reads the thread
+whole, and a page of some order, and compares with the one ordered query.
 """
 
 import contextlib
 import dataclasses
+import itertools
+import os
+import time
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from comments import (
+    buckets,
     datastore,
     errors,
     floor,
@@ -22,7 +32,9 @@ from comments import (
     models,
     posting,
     public,
+    reading,
     records,
+    repair,
     sites,
 )
 from emulator import inprocess
@@ -31,6 +43,7 @@ from tests.conftest import ROOT
 
 NAME = records.ThreadName("demo", "page")
 SCHEME = trees.SETTINGS.scheme
+SECRET = trees.SETTINGS.secret
 
 
 class Process:
@@ -72,6 +85,8 @@ class Machine(RuleBasedStateMachine):
         self.folders: list[Folder] = []
         self.comments: list[str] = []
         self.shown: dict[str, object] = {}
+        self.dozing: set[int] = set()
+        self.step = 0
         with self.processes[0].store.context():
             self.site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
             # Folded once, so that readers have a directory from the start.
@@ -128,8 +143,10 @@ class Machine(RuleBasedStateMachine):
             self.folders.append(Folder(self.processes[by], prepared))
 
     @precondition(lambda self: any(each.folded is None for each in self.folders))
-    @rule(pick=st.integers(0, 9))
+    @rule(pick=st.integers(0, 19))
     def switch(self, pick: int) -> None:
+        if pick >= 10:
+            return  # long gaps between preparing and switching are where folders meet
         waiting = [each for each in self.folders if each.folded is None]
         folder = waiting[pick % len(waiting)]
         with folder.process.store.context():
@@ -169,32 +186,132 @@ class Machine(RuleBasedStateMachine):
         for process in self.processes:
             process.now += seconds
 
-    @rule(by=st.integers(0, 1))
-    def read(self, by: int) -> None:
-        process = self.processes[by]
-        with process.store.context():
-            expected = [public.fragment(row) for row in floor.thread(NAME)]
-            assert materialized.using(NAME, lambda v: [row.json for row in v.rows()]) == expected
-            view = materialized.view(NAME)
-            assert view.total == len(expected)
-            # A tag names what is shown, in every process and for ever.
-            assert self.shown.setdefault(view.tag, expected) == expected
+    @rule(pick=st.integers(0, 99), status=st.sampled_from(records.Status), size=st.integers(1, 4))
+    def import_a_chain(self, pick: int, status: records.Status, size: int) -> None:
+        """A comment of any status below any comment, and approved replies below it."""
+        reply_to = self._pick(pick) if pick % 3 else None
+        nodes = []
+        for number in range(size):
+            comment_id = models.comment_id(f"{len(self.comments) + number:016d}".encode())
+            nodes.append(
+                records.ImportedComment(
+                    id=comment_id,
+                    reply_to=reply_to,
+                    author=records.Author("Ann", id=f"g:import {comment_id}"),
+                    body="imported",
+                    html="<p>imported</p>",
+                    renderer="test",
+                    status=records.Status.APPROVED if number else status,
+                    created=trees.START,
+                    source="test",
+                )
+            )
+            reply_to = comment_id
+        with self.processes[0].store.context():
+            trees.store_imported(NAME, *nodes)
+        self.comments += [node.id for node in nodes]
+
+    @rule(pick=st.integers(0, 99), field=st.sampled_from(("slug", "level")))
+    def damage_and_repair(self, pick: int, field: str) -> None:
+        with self.processes[0].store.context():
+            self._damage(self._pick(pick), field, {"slug": "damaged", "level": 99}[field])
+            assert repair.fix(SCHEME, NAME)
+
+    @rule(pick=st.integers(0, 99))
+    def damage_and_repair_a_place(self, pick: int) -> None:
+        """A comment loses its parent and becomes a root: it and all below it get other hashes."""
+        with self.processes[0].store.context():
+            self._damage(self._pick(pick), "parent", None)
+            if repair.fix(SCHEME, NAME):
+                folding.drop(NAME)
+        # For this long a process may show them at their old places.
+        self.pass_time(materialized.CACHE_MAX_AGE)
+
+    def _damage(self, comment_id: str, field: str, value: object) -> None:
+        def body() -> None:
+            row = datastore.get(models.comment_key(comment_id))
+            setattr(row, field, value)
+            datastore.apply(datastore.Writes("tree", put=(row,)))
+
+        datastore.transaction(body)
 
     @rule(by=st.integers(0, 1))
-    def count(self, by: int) -> None:
-        with self.processes[by].store.context():
-            rows = floor.thread(NAME)
-            sizes = materialized.using(NAME, lambda v: [v.below(row.sort_hash) for row in rows])
-        below = [
-            sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows
-        ]
-        assert sizes == below
+    def doze_or_wake(self, by: int) -> None:
+        """A process reads after each step, or only when it wakes: with what it held then."""
+        self.dozing ^= {by}
+
+    @invariant()
+    def every_process_reads_the_floor(self) -> None:
+        self.step += 1
+        for by, process in enumerate(self.processes):
+            if by in self.dozing:
+                continue
+            with process.store.context():
+                rows = floor.thread(NAME)
+                _compare_view(rows, self.shown)
+                _compare_page(rows, self.step)
 
 
+def _compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
+    try:
+        found = materialized.using(
+            NAME,
+            lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
+        )
+    except materialized.NotMaterialized:
+        return
+    below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
+    assert found == ([public.fragment(row) for row in rows], below)
+    view = materialized.view(NAME)
+    assert view.total == len(rows)
+    # A tag names what is shown, in every process and for ever.
+    assert shown.setdefault(view.tag, found) == found
+
+
+def _compare_page(rows: list[records.Comment], pick: int) -> None:
+    """A page of one order, of a few rows, from anywhere: the orders take turns."""
+    orders = [order for order in reading.Order if order is not reading.Order.BEST]
+    order = orders[pick % len(orders)]
+    asked = reading.Asked(1 + pick % 5, None, SECRET)
+    found = reading.page(SCHEME, NAME, asked, order=order)
+    if pick % 3 and found.cursor:
+        asked = dataclasses.replace(asked, cursor=found.cursor)
+        found = reading.page(SCHEME, NAME, asked, order=order)
+    if order is not reading.Order.RECENT:
+        expected = floor.page(
+            NAME,
+            order=floor.Order(order),
+            parent=None,
+            limit=asked.limit,
+            cursor=asked.cursor,
+            secret=SECRET,
+        )
+        assert found.comments == public.page(expected).comments
+        return
+    roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows}, reverse=True)
+    run = [row for root in roots for row in rows if row.sort_hash.startswith(root)]
+    first = asked.limit if asked.cursor else 0
+    shown = run[first : first + asked.limit]
+    assert list(found.comments) == [public.fragment(row) for row in shown]
+
+
+# The long run: FOLDING_SECONDS=600 .venv/bin/python -m pytest -s tests/comments/test_folding.py
 @pytest.mark.slow
 def test_views_equal_the_floor_whatever_happens_meanwhile() -> None:
+    seconds = float(os.environ.get("FOLDING_SECONDS", "0"))
+    end = time.monotonic() + seconds
+    for number in itertools.count(1):
+        _run(number, examples=200 if seconds else 15)
+        if time.monotonic() >= end:
+            break
+        print(f"seed {number}: {number * 200} examples", flush=True)  # noqa: T201 - the long run's
+
+
+def _run(number: int, *, examples: int) -> None:
     run = settings(
-        max_examples=200, stateful_step_count=50, suppress_health_check=list(HealthCheck)
+        max_examples=examples,
+        stateful_step_count=50,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
-    Machine.TestCase.settings = run
-    Machine.TestCase("runTest").runTest()
+    run_state_machine_as_test(seed(number)(Machine), settings=run)

@@ -1,0 +1,100 @@
+"""The threads that changed in this process and wait to be folded.
+
+Owns when a thread is due: `ERASE_AFTER` an edit or a retraction, else when `FOLD_ROWS` changes wait
+or the oldest is `FOLD_AFTER` seconds old. A thread waits once, however often it changed.
+
+What must stay true: nothing depends on this. Which rows are not folded stands in the store, in the
+commit that changed them; what is lost here with a process is found again by a query (`upkeep`).
+A process without a worker keeps nothing, so nothing grows where nobody folds.
+"""
+
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Callable
+
+from comments import datastore, records
+
+HOLDINGS = "tasks"  # under which `datastore.kept` keeps the backlog
+FOLD_ROWS = 64  # changes; benchmarks/folding.py shows what fewer cost
+FOLD_AFTER = 300.0  # seconds
+# Seconds: at once, but a burst of edits is one folding. With the grace, and the minute that cron
+# may take, an erased text leaves every stored form within minutes; the promise is an hour.
+ERASE_AFTER = 1.0
+
+
+@dataclasses.dataclass(slots=True)
+class _Waiting:
+    changes: int
+    due: float
+
+
+class Backlog:
+    """Names of threads and when each is due. Safe for many threads.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._waiting: dict[records.ThreadName, _Waiting] = {}
+        self._changed = threading.Condition()
+        self._is_open = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def open(self) -> None:
+        """Keep what is added from now on: somebody here will fold it."""
+        with self._changed:
+            self._is_open = True
+
+    def close(self) -> None:
+        """Forget everything and wake who waits."""
+        with self._changed:
+            self._is_open = False
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def add(self, name: records.ThreadName, *, changes: int = 1, within: float = math.inf) -> None:
+        """Note changes of a thread, which is to be folded `within` seconds at the latest."""
+        with self._changed:
+            if not self._is_open:
+                return
+            now = self.clock()
+            waiting = self._waiting.setdefault(name, _Waiting(0, now + FOLD_AFTER))
+            waiting.changes += changes
+            within = 0.0 if waiting.changes >= FOLD_ROWS else within
+            waiting.due = min(waiting.due, now + within)
+            self._changed.notify_all()
+
+    def take(self) -> list[records.ThreadName]:
+        """Take the threads that are due, those that wait longest first."""
+        with self._changed:
+            now = self.clock()
+            due = [name for name, waiting in self._waiting.items() if waiting.due <= now]
+            due.sort(key=lambda name: self._waiting[name].due)
+            for name in due:
+                del self._waiting[name]
+            return due
+
+    def wait(self, until: float) -> bool:
+        """Wait for a thread to be due, for `until` or for the end. False when that has come."""
+        with self._changed:
+            first = min((each.due for each in self._waiting.values()), default=math.inf)
+            seconds = min(first, until) - self.clock()
+            if self._is_open and seconds > 0:
+                self._changed.wait(min(seconds, FOLD_AFTER))
+            return self._is_open
+
+
+def changed(name: records.ThreadName, *, changes: int = 1) -> None:
+    """Say that rows of a thread changed and readers gained something. Call it after the commit."""
+    datastore.kept(HOLDINGS, Backlog).add(name, changes=changes)
+
+
+def erased(name: records.ThreadName) -> None:
+    """Say that a thread lost a text that its buckets may hold. Call it after the commit."""
+    datastore.kept(HOLDINGS, Backlog).add(name, within=ERASE_AFTER)

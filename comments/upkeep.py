@@ -1,0 +1,212 @@
+"""Upkeep: who folds, and when.
+
+Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
+what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
+it and delete what it replaced, with the orphans found beside it.
+
+On one machine a `Worker` does this, one thread of each serving process, started after it was
+forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` to do a `round`.
+
+What must stay true: whatever fails is tried again later, and nothing that fails ends a worker.
+What is remembered here may be lost: flags stand in the store, so a process that starts, and from
+time to time each one, looks for the threads that have some (`look`).
+"""
+
+import dataclasses
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from comments import datastore, errors, folding, models, records, sorthash, tasks
+
+HOLDINGS = "upkeep"
+LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
+_RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
+_TRIES = 5  # of a command for one thread
+
+_log = logging.getLogger("flatthread")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Switched:
+    """What is to be cleared at a time of this process's clock."""
+
+    due: float
+    folded: folding.Folded
+    orphans: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """What a round did: threads folded and cleared, and those that wait for their grace."""
+
+    folded: int
+    cleared: int
+    waiting: int
+
+
+class Upkeep:
+    """The upkeep of one store by one process."""
+
+    def __init__(
+        self, scheme: sorthash.Scheme, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._scheme = scheme
+        self._clock = clock
+        self._switched: list[Switched] = []
+        self._turn = threading.Lock()
+
+    @property
+    def waiting(self) -> Sequence[Switched]:
+        """What is not cleared yet."""
+        return tuple(self._switched)
+
+    @property
+    def next_clearing(self) -> float:
+        """When there is something to clear, by this process's clock."""
+        return min((each.due for each in self._switched), default=float("inf"))
+
+    def round(self, names: Iterable[records.ThreadName]) -> Done:
+        """Fold these threads, and clear what was switched long enough ago. One at a time."""
+        with self._turn:
+            folded = sum(self._try(name) for name in names)
+            return Done(folded, self._clear(), len(self._switched))
+
+    def fold(self, name: records.ThreadName) -> bool:
+        """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
+        folded = folding.fold(self._scheme, name)
+        if folded is None:
+            return False
+        due = self._clock() + folding.GRACE
+        orphans = tuple(folding.sweep(name))
+        if folded.directory.content.clearing or folded.directory.content.dead or orphans:
+            self._switched.append(Switched(due, folded, orphans))
+        return True
+
+    def _try(self, name: records.ThreadName) -> bool:
+        try:
+            if self.fold(name):
+                return True
+        except Exception as error:  # noqa: BLE001 - one thread's trouble must not stop the others
+            _report(f"folding {name.site} {name.id}", error)
+        retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
+        datastore.kept(tasks.HOLDINGS, tasks.Backlog).add(name, changes=0, within=retry)
+        return False
+
+    def _clear(self) -> int:
+        due = [each for each in self._switched if each.due <= self._clock()]
+        for each in due:
+            self._switched.remove(each)
+            try:
+                clear(each)
+            except Exception as error:  # noqa: BLE001 - same
+                _report(f"clearing {each.folded.name.site} {each.folded.name.id}", error)
+                later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
+                self._switched.append(later)
+        return len(due)
+
+
+def clear(switched: Switched) -> None:
+    """Clear what was folded and delete what is not needed, its grace being over."""
+    folding.clear(switched.folded)
+    folding.delete_orphans(switched.folded.name, switched.orphans)
+
+
+def of_process(scheme: sorthash.Scheme) -> Upkeep:
+    """The upkeep that this process does for the current store."""
+    return datastore.kept(HOLDINGS, lambda: Upkeep(scheme))
+
+
+def look() -> list[records.ThreadName]:
+    """The threads that have rows with a flag, whoever changed them."""
+    query = datastore.Query(
+        "Comment",
+        where=(("unfolded", "=", True),),
+        order=("thread",),
+        projection=("thread",),
+        distinct_on=("thread",),
+    )
+    names = [message.properties["thread"].string_value for message in datastore.fetch(query)]
+    rows = datastore.get_multi([models.thread_key_of(name) for name in names])
+    return [models.thread_record(row).name for row in rows if row is not None]
+
+
+def threads(site: str) -> Iterator[records.ThreadName]:
+    """The threads of a site."""
+    query = datastore.Query("Thread", where=(("site", "=", site),))
+    for entity in datastore.fetch(query):
+        yield records.ThreadName(site, entity.properties["thread"].string_value)
+
+
+def fold_whole(
+    scheme: sorthash.Scheme,
+    names: Iterable[records.ThreadName],
+    *,
+    wait: Callable[[float], None] | None,
+) -> Done:
+    """Fold threads now, and clear them after the grace if there is a way to `wait` for it.
+
+    Raises:
+        errors.Overloaded: a thread is folded by others faster than here, or the store is busy.
+    """
+    upkeep = Upkeep(scheme)
+    names = list(names)
+    for name in names:
+        if not any(upkeep.fold(name) for _ in range(_TRIES)):
+            raise errors.Overloaded(f"{name.site} {name.id} is folded by others just now")
+    if wait is None or not upkeep.waiting:
+        return Done(len(names), 0, len(upkeep.waiting))
+    wait(folding.GRACE)
+    for each in upkeep.waiting:
+        clear(each)
+    return Done(len(names), len(upkeep.waiting), 0)
+
+
+class Worker:
+    """The thread of a process that does its upkeep."""
+
+    def __init__(self, store: datastore.Store, scheme: sorthash.Scheme) -> None:
+        self._store = store
+        self._backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
+        self._upkeep = store.kept(HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock))
+        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+        self._next_look = self._backlog.clock()
+
+    def start(self) -> None:
+        """Begin, in the process that is to do the work: a thread does not survive a fork."""
+        self._backlog.open()
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """End after the step in hand; whether that was within the seconds."""
+        self._backlog.close()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        with self._store.context():
+            while self._backlog.wait(min(self._next_look, self._upkeep.next_clearing)):
+                self.step()
+
+    def step(self) -> Done:
+        """Do what is due now."""
+        if self._next_look <= self._backlog.clock():
+            self._look()
+        return self._upkeep.round(self._backlog.take())
+
+    def _look(self) -> None:
+        self._next_look = self._backlog.clock() + LOOK_EVERY
+        try:
+            for name in look():
+                self._backlog.add(name, changes=0, within=0.0)
+        except Exception as error:  # noqa: BLE001 - the next look is near
+            _report("looking for threads to fold", error)
+
+
+def _report(what: str, error: Exception) -> None:
+    if isinstance(error, errors.Overloaded):
+        _log.warning("%s failed, and is tried again: %s", what, error)
+    else:
+        _log.error("%s failed, and is tried again", what, exc_info=error)

@@ -1,0 +1,39 @@
+"""What cron asks of the service: upkeep, on machines where no thread of ours outlives an answer.
+
+Refused unless the request is cron's own. On App Engine that is the header `X-Appengine-Cron`, which
+App Engine strips from everybody else's requests; elsewhere anyone can send it, so it counts for
+nothing there and `TASKS_SECRET` has to be presented.
+"""
+
+import hmac
+
+import flask
+
+from comments import config, errors, upkeep
+from comments.web import context
+
+blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
+
+
+@blueprint.before_request
+def _admit() -> None:
+    settings = context.settings()
+    if not _is_cron(settings, flask.request):
+        raise errors.Forbidden("this is for the service's own cron")
+
+
+def _is_cron(settings: config.Settings, request: flask.Request) -> bool:
+    if settings.on_app_engine:
+        return request.headers.get("X-Appengine-Cron") == "true"
+    presented = request.headers.get("Authorization", "").encode()
+    expected = f"Bearer {settings.tasks_secret}".encode()
+    return bool(settings.tasks_secret) and hmac.compare_digest(presented, expected)
+
+
+@blueprint.get("/fold")
+def fold() -> flask.Response:
+    """Fold what is not folded; clear what this process folded at an earlier call."""
+    done = upkeep.of_process(context.settings().scheme).round(upkeep.look())
+    response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
+    response.headers["Cache-Control"] = "no-store"
+    return response

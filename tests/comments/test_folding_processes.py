@@ -1,0 +1,249 @@
+"""Claims about folding in real processes: killed, stopped, or two at once, no reader is misled."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comments import (
+    datastore,
+    floor,
+    folding,
+    materialized,
+    public,
+    records,
+    repair,
+    sites,
+    upkeep,
+)
+from emulator import inprocess
+from tests import programs, trees
+
+pytestmark = pytest.mark.slow
+
+SCHEME = trees.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+INDEXES = programs.ROOT / "index.yaml"
+
+# Folds and clears, dying at a commit; says how many there were if it lives.
+FOLDING = """
+import json
+import sys
+from comments import datastore, folding
+from emulator import faults, inprocess
+from tests.comments import test_folding_processes as shared
+
+folding.BUCKET_ROWS, folding.TAIL_ROWS = 4, 2
+with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
+    commits = []
+    def counted(method, request, proceed):
+        commits.append(method)
+        return proceed()
+    engine.install_faults(faults.Plan.parse(json.loads(sys.argv[2])))
+    store = datastore.Store(inprocess.Channel(engine, counted), project="test")
+    with store.context():
+        folded = folding.fold(shared.SCHEME, shared.NAME)
+        folding.clear(folded)
+    print(commits.count("Commit"))
+"""
+
+# Folds without end until told to stop; says how often it switched and how often it was refused.
+RACING = """
+import sys
+import threading
+from comments import datastore, folding
+from emulator import inprocess
+from tests.comments import test_folding_processes as shared
+
+folding.BUCKET_ROWS, folding.TAIL_ROWS = 4, 2
+told = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), told.set()), daemon=True).start()
+with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
+    store = datastore.Store(inprocess.Channel(engine), project="test")
+    print("opened", flush=True)
+    switched = refused = 0
+    with store.context():
+        while not told.is_set():
+            folded = folding.fold(shared.SCHEME, shared.NAME)
+            if folded is None:
+                refused += 1
+                continue
+            switched += 1
+            folding.clear(folded)  # nobody reads with an old directory here
+    print(switched, refused)
+"""
+
+# Keeps a directory, stops itself before a probe that comes before the directory's age limit, and
+# reads on when it is woken.
+STOPPED = """
+import os
+import signal
+import sys
+from comments import datastore, floor, materialized, public
+from emulator import inprocess
+from tests.comments import test_folding_processes as shared
+
+materialized.CACHE_MAX_AGE = shared.AGE
+with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
+    stops = []
+    def stopping(method, request, proceed):
+        is_probe = method.endswith("RunQuery") and len(request.query.projection) == 1
+        if stops and is_probe:
+            stops.clear()
+            print("stopping", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return proceed()
+    store = datastore.Store(inprocess.Channel(engine, stopping), project="test")
+    def read():
+        return materialized.using(shared.NAME, lambda view: [row.json for row in view.rows()])
+    with store.context():
+        read()
+        store.kept(materialized.HOLDINGS, materialized.Holdings).cache.drop(
+            ("directory", shared.NAME)
+        )
+        stops.append(True)
+        found = read()
+        print(found == [public.fragment(row) for row in floor.thread(shared.NAME)], flush=True)
+"""
+AGE = 1.5  # seconds: longer than a read takes, shorter than anybody wants to wait
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[datastore.Store]:
+    """A store in a file that other processes share, with its context entered."""
+    with inprocess.open_engine(path, indexes=INDEXES) as engine:
+        opened = datastore.Store(inprocess.Channel(engine), project="test")
+        with opened.context():
+            yield opened
+
+
+@pytest.fixture
+def grown(store: datastore.Store) -> records.Site:
+    """A thread that was folded, and has changed since in buckets, tail and delta."""
+    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    for round_ in range(3):
+        trees.grow(site, {f"{round_}.{n}": {f"{round_}.{n}.1": {}} for n in range(4)})
+        if round_ < 2:
+            _fold_whole()
+    return site
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+
+
+def _fold_whole() -> None:
+    folded = folding.fold(SCHEME, NAME)
+    assert folded is not None
+    folding.clear(folded)
+
+
+def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        cwd=programs.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _check_reader() -> None:
+    """What a process that has just started reads is the floor's."""
+    datastore.kept(
+        materialized.HOLDINGS, materialized.Holdings
+    ).cache = materialized.Holdings().cache
+    rows = floor.thread(NAME)
+    found = materialized.using(NAME, lambda view: [row.json for row in view.rows()])
+    assert found == [public.fragment(row) for row in rows]
+    assert materialized.view(NAME).total == len(rows)
+
+
+def _check_settled() -> None:
+    """Nothing is left over after one more folding, by whoever comes next."""
+    orphans = folding.sweep(NAME)
+    _fold_whole()
+    folding.delete_orphans(NAME, orphans)
+    _check_reader()
+    assert upkeep.look() == []
+    assert folding.sweep(NAME) == []
+    directory = materialized.load_directory(NAME)
+    rows = sum(line.count for line in directory.lines)
+    assert rows + sum(mark.weight for mark in directory.content.tail) == len(floor.thread(NAME))
+
+
+def _run(path: Path, plan: object) -> tuple[int, str]:
+    with _start(FOLDING, path, json.dumps(plan)) as child:
+        said, _ = child.communicate(timeout=programs.PATIENCE)
+    return child.returncode, said
+
+
+def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishes(
+    path: Path, grown: records.Site
+) -> None:
+    status, commits = _run(path, {"rules": []})
+    assert status == 0
+    _check_settled()
+    assert int(commits) > 3  # buckets, the switch, the flags, the deletion
+    # What is stored after a commit is what is stored before the next one.
+    for call in range(1, int(commits) + 1):
+        trees.grow(grown, {f"{call}.{n}": {} for n in range(7)})
+        when = "after" if call == int(commits) else "before"
+        rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
+        status, said = _run(path, {"rules": [rule]})
+        # Another history may need fewer commits than the first.
+        assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
+        _check_reader()
+        _check_settled()
+    assert repair.find_problems(SCHEME, NAME) == []
+
+
+def test_two_processes_that_fold_one_thread_at_once_lose_nothing(
+    path: Path, grown: records.Site
+) -> None:
+    with _start(RACING, path) as one, _start(RACING, path) as two:
+        for child in (one, two):
+            assert child.stdout is not None
+            assert child.stdout.readline() == "opened\n"
+        for number in range(40):
+            trees.post(grown, f"while they fold {number}")
+        said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in (one, two)]
+    assert [child.returncode for child in (one, two)] == [0, 0]
+    assert all(int(switched) > 0 for switched, _ in said)
+    _check_settled()
+
+
+def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
+    path: Path, grown: records.Site
+) -> None:
+    with _start(STOPPED, path) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "stopping\n"
+        programs.wait_until(lambda: _is_stopped(reader.pid))
+        trees.post(grown, "while it stood still")
+        _fold_whole()
+        _let_age_pass()
+        reader.send_signal(signal.SIGCONT)
+        assert reader.stdout.readline() == "True\n"
+    assert reader.returncode == 0
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+def _let_age_pass() -> None:
+    """Until a directory that was read before this is too old for anybody."""
+    since = materialized._seconds()
+    programs.wait_until(lambda: materialized._seconds() - since > AGE)

@@ -1,0 +1,106 @@
+"""Claims about the backlog: when a thread is due, once, and who keeps one."""
+
+import math
+
+import pytest
+
+from comments import datastore, errors, posting, reading, records, tasks
+from tests import trees
+
+NAME = records.ThreadName("demo", "page")
+OTHER = records.ThreadName("demo", "other")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def backlog(clock: Clock) -> tasks.Backlog:
+    made = tasks.Backlog(clock)
+    made.open()
+    return made
+
+
+def test_a_thread_is_due_when_enough_of_it_changed(backlog: tasks.Backlog) -> None:
+    for _ in range(tasks.FOLD_ROWS - 1):
+        backlog.add(NAME)
+    assert backlog.take() == []
+    backlog.add(NAME)
+    assert backlog.take() == [NAME]
+    assert backlog.take() == []
+
+
+def test_a_thread_is_due_some_time_after_its_first_change(
+    backlog: tasks.Backlog, clock: Clock
+) -> None:
+    backlog.add(NAME)
+    clock.now += tasks.FOLD_AFTER - 1
+    backlog.add(NAME)
+    backlog.add(OTHER)
+    assert backlog.take() == []
+    clock.now += 1
+    assert backlog.take() == [NAME]
+
+
+def test_an_erasure_does_not_wait_for_company(backlog: tasks.Backlog, clock: Clock) -> None:
+    backlog.add(OTHER)
+    backlog.add(NAME)
+    backlog.add(NAME, within=tasks.ERASE_AFTER)
+    clock.now += tasks.ERASE_AFTER
+    assert backlog.take() == [NAME]
+
+
+def test_without_a_worker_nothing_is_kept(clock: Clock) -> None:
+    backlog = tasks.Backlog(clock)
+    backlog.add(NAME)
+    assert len(backlog) == 0
+    assert not backlog.wait(math.inf)
+
+
+@pytest.fixture
+def due(store: datastore.Store, clock: Clock) -> tasks.Backlog:
+    """The backlog of the store."""
+    made = store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock))
+    made.open()
+    return made
+
+
+def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
+    due: tasks.Backlog, clock: Clock, site: records.Site
+) -> None:
+    row = trees.post(site, "text", key="0123456789abcdef")
+    assert len(due) == 1
+    clock.now += tasks.FOLD_AFTER
+    assert due.take() == [NAME]
+    trees.post(site, "text", key="0123456789abcdef")  # a repeat changes nothing
+    reading.page(trees.SETTINGS.scheme, NAME, reading.Asked(10, None, trees.SETTINGS.secret))
+    assert len(due) == 0
+    for verb in ("edit", "retract"):
+        if verb == "edit":
+            posting.edit(
+                row.id,
+                author_id=row.author.id,
+                body="new",
+                revision=None,
+                settings=trees.SETTINGS,
+                now=trees.START,
+            )
+        else:
+            posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+        clock.now += tasks.ERASE_AFTER
+        assert due.take() == [NAME]
+
+
+def test_what_was_refused_is_not_in_the_backlog(due: tasks.Backlog, site: records.Site) -> None:
+    with pytest.raises(errors.NotFound):
+        trees.post(site, "text", "a" * 26)
+    assert len(due) == 0

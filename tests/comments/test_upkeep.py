@@ -1,0 +1,288 @@
+"""Claims about upkeep: whoever runs folds and clears what changed, and faults end nobody."""
+
+import threading
+
+import flask
+import pytest
+
+from comments import app as apps
+from comments import (
+    config,
+    datastore,
+    errors,
+    floor,
+    folding,
+    materialized,
+    models,
+    public,
+    records,
+    sites,
+    tasks,
+    upkeep,
+)
+from emulator import faults, inprocess
+from tests import programs, trees
+
+SCHEME = trees.SETTINGS.scheme
+SECRET = "a secret of the tasks"
+ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def worker(open_store: datastore.Store, clock: Clock) -> upkeep.Worker:
+    """A worker whose steps the test takes."""
+    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    return upkeep.Worker(open_store, SCHEME)
+
+
+@pytest.fixture
+def name(site: records.Site) -> records.ThreadName:
+    return trees.name_of(site)
+
+
+def _flags(name: records.ThreadName) -> int:
+    where = (("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True))
+    return datastore.count(datastore.Query("Comment", where=where))
+
+
+def _check_reader(name: records.ThreadName) -> None:
+    expected = [public.fragment(row) for row in floor.thread(name)]
+    assert materialized.using(name, lambda v: [each.json for each in v.rows()]) == expected
+
+
+def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    worker.step()
+    trees.post(site, "text")
+    assert worker.step() == upkeep.Done(0, 0, 0)
+    clock.now += tasks.FOLD_AFTER
+    assert worker.step() == upkeep.Done(1, 0, 1)
+    assert _flags(name) == 1
+    clock.now += folding.GRACE - 1
+    assert worker.step() == upkeep.Done(0, 0, 1)
+    assert _flags(name) == 1
+    clock.now += 1
+    assert worker.step() == upkeep.Done(0, 1, 0)
+    assert _flags(name) == 0
+    _check_reader(name)
+
+
+def test_a_process_that_starts_finishes_what_another_one_left(
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    trees.post(site, "folded and not cleared")
+    assert folding.fold(SCHEME, name) is not None
+    trees.post(site, "not folded", thread="x" * 600)
+    assert set(upkeep.look()) == {name, trees.name_of(site, "x" * 600)}
+    assert worker.step() == upkeep.Done(2, 0, 2)
+    clock.now += folding.GRACE
+    assert worker.step().cleared == 2
+    assert upkeep.look() == []
+
+
+def test_what_fails_is_tried_again_and_the_others_are_folded(
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    clock: Clock,
+    site: records.Site,
+    engine: inprocess.Engine,
+) -> None:
+    name = trees.name_of(site)
+    store.deadline = 0.25
+    for thread in ("page", "other"):
+        trees.post(site, "text", thread=thread)
+    engine.install_faults(faults.Plan.parse(ABORTING))
+    assert worker.step() == upkeep.Done(0, 0, 0)
+    engine.install_faults(None)
+    clock.now += 2 * 5.0
+    assert worker.step() == upkeep.Done(2, 0, 2)
+    engine.install_faults(faults.Plan.parse(ABORTING))
+    clock.now += folding.GRACE
+    worker.step()
+    assert _flags(name) == 1
+    engine.install_faults(None)
+    clock.now += 5.0
+    assert worker.step().cleared == 2
+    assert _flags(name) == 0
+
+
+def test_a_damaged_directory_ends_no_worker(
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    damaged = trees.name_of(site, "damaged")
+    for each in (damaged, name):
+        trees.post(site, "text", thread=each.id)
+    row = models.BucketDirectory(key=models.directory_key(damaged), version="v", content=b"no")
+    writes = datastore.Writes("folding", put=(row,))
+    datastore.transaction(lambda: datastore.apply(writes))
+    assert worker.step() == upkeep.Done(1, 0, 1)
+
+
+def test_a_running_worker_folds_an_edit_by_itself_and_stops(
+    open_store: datastore.Store, site: records.Site, name: records.ThreadName
+) -> None:
+    before = threading.active_count()
+    worker = upkeep.Worker(open_store, SCHEME)
+    assert threading.active_count() == before  # making one starts nothing
+    worker.start()
+    with open_store.context():
+        trees.post(site, "text")
+        tasks.erased(name)
+        programs.wait_until(lambda: materialized.load_directory(name).version)
+        _check_reader(name)
+    assert worker.stop(programs.PATIENCE)
+
+
+def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: datastore.Store) -> None:
+    worker = upkeep.Worker(open_store, SCHEME)
+    worker.start()
+    assert worker.stop(programs.PATIENCE)
+
+
+@pytest.fixture
+def commands(app: flask.Flask, monkeypatch: pytest.MonkeyPatch) -> flask.testing.FlaskCliRunner:
+    monkeypatch.setattr(folding, "GRACE", 0.0)
+    return app.test_cli_runner()
+
+
+def test_the_command_folds_clears_and_removes_orphans(
+    open_store: datastore.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    commands: flask.testing.FlaskCliRunner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folding, "TAIL_ROWS", 0)
+    with open_store.context():
+        for thread in ("page", "other"):
+            trees.post(site, "text", thread=thread)
+        orphan = folding.prepare(SCHEME, name)
+    assert orphan is not None
+    assert orphan.written
+    result = commands.invoke(args=["fold"])
+    assert result.exit_code == 0, result.output
+    assert "2 threads folded, 0 left to be cleared." in result.stdout
+    with open_store.context():
+        assert upkeep.look() == []
+        assert folding.sweep(name) == []
+        _check_reader(name)
+
+
+def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
+    open_store: datastore.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    commands: flask.testing.FlaskCliRunner,
+) -> None:
+    with open_store.context():
+        for thread in ("page", "other"):
+            trees.post(site, "text", thread=thread)
+    result = commands.invoke(args=["fold", "demo", "page", "--no-wait"])
+    assert "1 threads folded, 1 left to be cleared." in result.stdout
+    with open_store.context():
+        assert _flags(name) == 1
+        assert materialized.load_directory(name).version
+        assert not materialized.load_directory(trees.name_of(site, "other")).version
+    for unknown in (["fold", "nobody"], ["fold", "demo", "nothing"]):
+        assert commands.invoke(args=unknown).exit_code == 1
+
+
+def _client(store: datastore.Store, **settings: object) -> flask.testing.FlaskClient:
+    made = config.Settings(secret="a secret of the tests", **settings)  # type: ignore[arg-type]
+    return apps.create_app(made, store).test_client()
+
+
+@pytest.mark.parametrize(
+    ("given", "headers"),
+    [
+        ({"on_app_engine": True}, {"X-Appengine-Cron": "true"}),
+        ({"tasks_secret": SECRET}, {"Authorization": f"Bearer {SECRET}"}),
+    ],
+)
+def test_cron_is_let_in_by_what_only_it_can_present(
+    open_store: datastore.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    given: dict[str, object],
+    headers: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folding, "GRACE", 0.0)
+    client = _client(open_store, **given)
+    with open_store.context():
+        trees.post(site, "text")
+    assert client.get("/tasks/fold", headers=headers).json == {
+        "folded": 1,
+        "cleared": 1,
+        "waiting": 0,
+    }
+    with open_store.context():
+        assert _flags(name) == 0
+        _check_reader(name)
+
+
+@pytest.mark.parametrize("given", ["", SECRET])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-Appengine-Cron": "true", "X-Appengine-QueueName": "default"},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {SECRET}x"},
+        {"Authorization": f"Basic {SECRET}"},
+        {"Authorization": "Bearer ä".encode().decode("latin-1")},
+    ],
+)
+def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
+    open_store: datastore.Store, site: records.Site, given: str, headers: dict[str, str]
+) -> None:
+    with open_store.context():
+        trees.post(site, "text")
+    refused = _client(open_store, tasks_secret=given).get("/tasks/fold", headers=headers)
+    assert refused.status_code == 403
+    with open_store.context():
+        assert not materialized.load_directory(trees.name_of(site)).version
+
+
+def test_on_app_engine_nobody_else_folds(open_store: datastore.Store) -> None:
+    client = _client(open_store, on_app_engine=True, tasks_secret=SECRET)
+    for headers in ({}, {"X-Appengine-Cron": "false"}, {"Authorization": f"Bearer {SECRET}"}):
+        assert client.get("/tasks/fold", headers=headers).status_code == 403
+
+
+def test_only_app_engine_says_that_it_is_app_engine(tmp_path: object) -> None:
+    given = {"SECRET": "0123456789abcdef"}
+    assert config.load(given | {"GAE_ENV": "standard"}).on_app_engine
+    assert not config.load(given).on_app_engine
+    assert config.load(given | {"TASKS_SECRET": SECRET}).tasks_secret == SECRET
+    with pytest.raises(errors.Misconfigured, match=r"^TASKS_SECRET is at least"):
+        config.load(given | {"TASKS_SECRET": "short"})
+
+
+def test_sites_are_not_needed_to_look(store: datastore.Store) -> None:
+    assert list(sites.every()) == []
+    assert upkeep.look() == []
