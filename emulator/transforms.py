@@ -123,7 +123,9 @@ def _increment(current: messages.Value | None, operand: messages.Value) -> messa
         return operand
     if isinstance(left, int) and isinstance(right, int):
         return messages.Value(integer_value=min(max(left + right, _MIN_INTEGER), _MAX_INTEGER))
-    return messages.Value(double_value=float(left) + float(right))
+    total = float(left) + float(right)
+    # The sign of a NaN that the processor makes is its own affair: here there is one NaN.
+    return messages.Value(double_value=math.nan if math.isnan(total) else total)
 
 
 def _maximum(current: messages.Value | None, operand: messages.Value) -> messages.Value:
@@ -139,14 +141,13 @@ def _extreme(
     operand: messages.Value,
     is_further: Callable[[float, float], bool],
 ) -> messages.Value:
-    """Return the one further out; the current one if they are equal. NaN beats all.
-
-    A comparison with NaN is false, so NaN also stays once it is there.
-    """
+    """Return the one further out; the current one if they are equal. NaN beats all."""
     left, right = _number(current), _number(operand)
     if current is None or left is None or right is None:
         return operand
-    return operand if math.isnan(right) or is_further(left, right) else current
+    if math.isnan(left) or math.isnan(right):
+        return messages.Value(double_value=math.nan)
+    return operand if is_further(left, right) else current
 
 
 def _append(current: messages.Value | None, operand: messages.Value) -> messages.Value:

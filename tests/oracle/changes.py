@@ -73,7 +73,8 @@ def _number(stored: float, transform: Transform) -> float:
     if transform.kind == INCREMENT:
         if isinstance(stored, int) and isinstance(given, int):
             return min(max(stored + given, MIN_INTEGER), MAX_INTEGER)
-        return float(stored) + float(given)
+        total = float(stored) + float(given)
+        return math.nan if math.isnan(total) else total
     if math.isnan(stored) or math.isnan(given):
         return math.nan
     is_further = given > stored if transform.kind == MAXIMUM else given < stored
