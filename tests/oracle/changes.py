@@ -76,7 +76,7 @@ def _number(stored: float, transform: Transform) -> float:
         total = float(stored) + float(given)
         return math.nan if math.isnan(total) else total
     if math.isnan(stored) or math.isnan(given):
-        return math.nan
+        return stored if math.isnan(stored) else given  # answers are compared by their bits
     is_further = given > stored if transform.kind == MAXIMUM else given < stored
     return given if is_further else stored
 
