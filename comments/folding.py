@@ -33,6 +33,8 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from comments import (
     buckets,
     datastore,
@@ -52,6 +54,7 @@ BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore ta
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
 GRACE = materialized.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
+MOST_CLEARING = 256  # rows that a directory lists although their flags are cleared
 _PART_BYTES = 900 * 1024  # of a directory in one entity
 _AT_ONCE = 100  # rows or buckets in one transaction
 _OWNER = "folding"
@@ -166,6 +169,22 @@ def clear(folded: Folded) -> None:
         datastore.transaction(functools.partial(_clear, part))
     for keys in _in_parts(content.dead):
         datastore.transaction(functools.partial(_delete, folded.name, keys))
+    if len(content.clearing) > MOST_CLEARING:
+        _forget_cleared(folded)
+
+
+def _forget_cleared(folded: Folded) -> None:
+    """Switch to a directory without the list of what was cleared.
+
+    A short list goes with the next folding. That of a whole import would be read by everyone who
+    opens the thread until then.
+    """
+    content = folded.directory.content
+    flagged = {message.key.path[-1].name for message in datastore.fetch(_flag_query(folded.name))}
+    left = tuple(each for each in content.clearing if each.id in flagged)
+    slim = msgspec.structs.replace(content, clearing=left, dead=())
+    token = secrets.token_hex(10)
+    switch(Prepared(folded.name, folded.directory, slim, (), token))
 
 
 def drop(name: records.ThreadName) -> None:
@@ -272,11 +291,14 @@ def _adopt(name: records.ThreadName) -> None:
 
 
 def _flagged(name: records.ThreadName) -> Iterator[materialized.Row]:
-    query = datastore.Query(
+    return map(materialized.row_of, datastore.fetch(_flag_query(name)))
+
+
+def _flag_query(name: records.ThreadName) -> datastore.Query:
+    return datastore.Query(
         "Comment",
         where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
     )
-    return map(materialized.row_of, datastore.fetch(query))
 
 
 class _Writer:

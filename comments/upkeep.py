@@ -2,7 +2,8 @@
 
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
-it and delete what it replaced, with the orphans found beside it.
+it and delete what it replaced, with the orphans found beside it. Rankings that no directory names
+any more are deleted `ranking.KEPT` after they were found so.
 
 On one machine a `Worker` does this, one thread of each serving process, started after it was
 forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` to do a `round`.
@@ -19,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from comments import datastore, errors, folding, models, records, sorthash, tasks
+from comments import datastore, errors, folding, models, ranking, records, sorthash, tasks
 
 HOLDINGS = "upkeep"
 LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
@@ -56,6 +57,8 @@ class Upkeep:
         self._scheme = scheme
         self._clock = clock
         self._switched: list[Switched] = []
+        # When each ranking that no directory names any more may go.
+        self._rankings: dict[tuple[records.ThreadName, str], float] = {}
         self._turn = threading.Lock()
 
     @property
@@ -72,6 +75,7 @@ class Upkeep:
         """Fold these threads, and clear what was switched long enough ago. One at a time."""
         with self._turn:
             folded = sum(self._try(name) for name in names)
+            self._delete_rankings()
             return Done(folded, self._clear(), len(self._switched))
 
     def fold(self, name: records.ThreadName) -> bool:
@@ -83,6 +87,8 @@ class Upkeep:
         orphans = tuple(folding.sweep(name))
         if folded.directory.content.clearing or folded.directory.content.dead or orphans:
             self._switched.append(Switched(due, folded, orphans))
+        for key in folding.old_rankings(name):
+            self._rankings.setdefault((name, key), self._clock() + ranking.KEPT)
         return True
 
     def _try(self, name: records.ThreadName) -> bool:
@@ -94,6 +100,15 @@ class Upkeep:
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
         datastore.kept(tasks.HOLDINGS, tasks.Backlog).add(name, changes=0, within=retry)
         return False
+
+    def _delete_rankings(self) -> None:
+        due = [each for each, when in self._rankings.items() if when <= self._clock()]
+        for name, key in due:
+            del self._rankings[name, key]
+            try:
+                folding.delete_rankings(name, [key])
+            except Exception as error:  # noqa: BLE001 - the next folding finds it again
+                _report(f"deleting a ranking of {name.site} {name.id}", error)
 
     def _clear(self) -> int:
         due = [each for each in self._switched if each.due <= self._clock()]

@@ -11,6 +11,7 @@ import itertools
 import os
 import time
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
@@ -70,6 +71,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes at which a short history makes and splits buckets."""
     monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
     monkeypatch.setattr(folding, "TAIL_ROWS", 3)
+    monkeypatch.setattr(folding, "MOST_CLEARING", 2)
 
 
 class Machine(RuleBasedStateMachine):
@@ -286,7 +288,8 @@ def _compare_page(rows: list[records.Comment], pick: int) -> None:
             cursor=asked.cursor,
             secret=SECRET,
         )
-        assert found.comments == public.page(expected).comments
+        # The floor does not know when the thread last changed.
+        assert msgspec.structs.replace(found, changed=None) == public.page(expected)
         return
     roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows}, reverse=True)
     run = [row for root in roots for row in rows if row.sort_hash.startswith(root)]

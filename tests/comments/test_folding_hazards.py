@@ -393,3 +393,21 @@ def _decompressed(message: Any) -> bytes:
     if message.key.path[-1].kind == "Comment":
         return b""
     return zlib.decompress(message.properties["content"].blob_value)
+
+
+def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
+    site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "MOST_CLEARING", 5)
+    posted = [trees.post(site, f"c{number}") for number in range(12)]
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    assert len(folded.directory.content.clearing) == 12
+    _edit(posted[3], "changed before it was cleared")
+    folding.clear(folded)
+    left = materialized.load_directory(name).content.clearing
+    assert [each.id for each in left] == [posted[3].id]
+    datastore.kept(materialized.HOLDINGS, materialized.Holdings).cache.drop(("directory", name))
+    found = materialized.using(name, lambda view: ([row.json for row in view.rows()], view.total))
+    rows = floor.thread(name)
+    assert found == ([public.fragment(row) for row in rows], len(rows))

@@ -21,6 +21,7 @@ from comments import (
     ranking,
     reading,
     records,
+    upkeep,
 )
 from comments.reading import Order
 from emulator import inprocess, testing
@@ -192,6 +193,21 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
         _page(name, cursor=cursor)
     assert (refusal.value.field, refusal.value.code) == ("cursor", "cursor-expired")
     assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
+
+
+def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    now = [0.0]
+    keeper = upkeep.Upkeep(SCHEME, clock=lambda: now[0])
+    keeper.round([name])
+    _import(site, "newest", (99, 0))
+    keeper.round([name])
+    for age, left in ((ranking.KEPT - 1, 1), (ranking.KEPT, 0)):
+        now[0] = age
+        keeper.round([])
+        assert len(folding.old_rankings(name)) == left
+    assert folding._named_ranking(name)
 
 
 def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
