@@ -371,6 +371,7 @@ def test_a_parent_is_of_the_same_thread(client: FlaskClient) -> None:
         "comments": [],
         "cursor": None,
         "total": 0,
+        "changed": None,
     }
 
 

@@ -92,7 +92,7 @@ LEAVING_ITS_ATTRIBUTE = [
 def test_a_dangerous_website_is_refused(client: FlaskClient, website: str) -> None:
     status, problem = post(client, website=website)
     assert (status, problem["field"]) == (400, "website")
-    assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0}
+    assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
 # The page's own address holds what its site likes; no answer repeats it.
@@ -100,7 +100,7 @@ def test_a_dangerous_website_is_refused(client: FlaskClient, website: str) -> No
 def test_a_page_that_is_not_on_the_web_is_refused(client: FlaskClient, url: str) -> None:
     status, problem = post(client, url=url)
     assert (status, problem["field"]) == (400, "url")
-    assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0}
+    assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
 @pytest.mark.parametrize("field", ["website", "name", "email", "title", "url", "parent", "html"])
