@@ -45,7 +45,7 @@ loglevel = "warning"
 control_socket_disable = True
 
 _PAUSE = 0.05
-_STOP_SECONDS = 5.0
+_STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
 _workers: "list[comments.upkeep.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
