@@ -367,7 +367,11 @@ class _Attempt(_Writer):
             materialized.Gone: a bucket was replaced meanwhile.
         """
         scheme, best = self._scheme, self._base.content.best
-        known = None if best is None else materialized.load_ranking(self._name, best.ranking)
+        known = (
+            None
+            if best is None
+            else materialized.load_ranking(self._name, best.ranking, is_newest=True)
+        )
         hashes = {row.entry.sort_hash: row.votes for row in fresh}
         votes = {each: hashes[each] for each in hashes if buckets.root_of(scheme, each) == each}
         ranked = ranking.updated(known or ranking.Ranking(), votes)

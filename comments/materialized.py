@@ -190,19 +190,25 @@ def parts_of(name: records.ThreadName) -> tuple[str, ...]:
     return () if stored is None else tuple(stored.parts)
 
 
-def load_ranking(name: records.ThreadName, key: str) -> ranking.Ranking | None:
-    """A ranking, as this process keeps it; None if it is gone. "" is the one of nothing."""
+def load_ranking(name: records.ThreadName, key: str, *, is_newest: bool) -> ranking.Ranking | None:
+    """A ranking, as this process keeps it; None if it is gone. "" is the one of nothing.
+
+    The newest one, which a directory in use names, is there. An older one is looked for again when
+    it was kept for `CACHE_MAX_AGE`, so that its cursors expire in every process.
+    """
     if not key:
         return ranking.Ranking()
-    cache = datastore.kept(HOLDINGS, Holdings).cache
-    found: ranking.Ranking | None = cache.get(("ranking", name, key))
-    if found is None:
+    held = datastore.kept(HOLDINGS, Holdings)
+    place = ("ranking", name, key)
+    found, since = held.cache.get(place) or (None, 0.0)
+    if found is None or not (is_newest or held.clock() - since < CACHE_MAX_AGE):
+        now = held.clock()
         row = datastore.get(models.ranking_key(name, key))
         if row is None:
+            held.cache.drop(place)
             return None
-        found = ranking.decode(row.content)
-        size = _OVERHEAD * (1 + len(found.ranked))
-        cache.keep(("ranking", name, key), found, size)
+        found = found or ranking.decode(row.content)
+        held.cache.keep(place, (found, now), _OVERHEAD * (1 + len(found.ranked)))
     return found
 
 

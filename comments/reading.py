@@ -90,7 +90,8 @@ class Listing:
     """A page that is asked for, and the ways to it.
 
     `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
-    one will do; `otherwise` asks the floor.
+    one will do; `otherwise` asks the floor. `check` refuses, before any tag is offered, what was
+    right when the tag was given and is not any more.
     """
 
     name: records.ThreadName
@@ -98,6 +99,7 @@ class Listing:
     secret: str
     otherwise: Callable[[], public.Page]
     cut: Callable[[views.View], public.Page] | None = None
+    check: Callable[[views.View], object] | None = None
 
     def page(self) -> public.Page:
         """Make the page."""
@@ -111,11 +113,14 @@ class Listing:
         cut = self.cut
         if cut is not None:
             with contextlib.suppress(materialized.NotMaterialized):
-                return materialized.using(
-                    self.name, lambda view: give(Offer(self._tag(view), lambda: cut(view)))
-                )
+                return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
         page = self.otherwise()
         return give(Offer("", lambda: page))
+
+    def _offer(self, view: views.View, cut: Callable[[views.View], public.Page]) -> Offer:
+        if self.check is not None:
+            self.check(view)
+        return Offer(self._tag(view), lambda: cut(view))
 
     def _tag(self, view: views.View) -> str:
         # The secret signs the cursor in the page; nobody learns it from a keyed digest.
@@ -270,31 +275,33 @@ def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, lab
 
 def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label: str) -> Listing:
     """A page of discussions, the best first."""
-    most, position = asked.limit + 1, ("", "")
+    most, named, after = asked.limit + 1, "", ""
     if asked.cursor is not None:
-        key, after = cursors.unseal(asked.cursor, label, asked.secret)
-        position = (key, after)
+        named, after = cursors.unseal(asked.cursor, label, asked.secret)
+
+    def ranked(view: views.View) -> tuple[str, ranking.Ranking]:
+        best = view.directory.content.best
+        newest = "" if best is None else best.ranking
+        key = newest if asked.cursor is None else named
+        found = materialized.load_ranking(name, key, is_newest=key == newest)
+        if found is None:
+            raise errors.CursorExpired if asked.cursor else materialized.Gone
+        return key, found
 
     def cut(view: views.View) -> public.Page:
+        key, found = ranked(view)
         best = view.directory.content.best
-        key, after = position
-        if best is not None and asked.cursor is None:
-            key = best.ranking
-        ranked = materialized.load_ranking(name, key)
-        if ranked is None:
-            raise errors.CursorExpired if asked.cursor else materialized.Gone
         if best is not None and asked.cursor is None:
             top = materialized.load_top(name, best.top)
-            found = ranking.top_rows(view, scheme, ranked, top, limit=most)
+            rows = ranking.top_rows(view, scheme, found, top, limit=most)
         else:
-            found = ranking.rows(view, scheme, ranked, after=after, limit=most)
-        rows = list(itertools.islice(found, most))
-        return _ranked_page(view, rows, asked, label, key=key)
+            rows = ranking.rows(view, scheme, found, after=after, limit=most)
+        return _ranked_page(view, list(itertools.islice(rows, most)), asked, label, key=key)
 
     def otherwise() -> public.Page:
         return cut(materialized.from_rows(floor.thread(name)))
 
-    return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+    return Listing(name, _key(asked, label), asked.secret, otherwise, cut, check=ranked)
 
 
 def _ranked_page(

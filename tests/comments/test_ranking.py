@@ -284,3 +284,52 @@ def test_the_api_ranks_and_says_when_a_cursor_expired(
     answer = client.get(f"{url}&cursor={first['cursor']}")
     assert answer.status_code == 410
     assert (answer.get_json()["code"], answer.get_json()["field"]) == ("cursor-expired", "cursor")
+
+
+def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
+    name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
+) -> None:
+    _fold(name)
+    url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
+    page = f"/embed/demo?thread=page&order=best&limit=1&cursor={client.get(url).json['cursor']}"  # type: ignore[index]
+    api = page.replace("/embed/demo", "/api/v1/sites/demo/comments")
+    _import(site, "newest", (99, 0))
+    _fold(name)
+    tags = {path: client.get(path).headers["ETag"] for path in (api, page)}
+    for path, tag in tags.items():
+        assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+    folding.delete_rankings(name, folding.old_rankings(name))
+    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    later = held.clock() + materialized.CACHE_MAX_AGE
+    held.clock = lambda: later
+    for path, tag in tags.items():
+        for headers in ({}, {"If-None-Match": tag}, {"If-None-Match": "*"}):
+            answer = client.get(path, headers=headers)
+            assert (answer.status_code, "cursor-expired" in answer.text) == (410, True)
+
+
+def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
+    name: records.ThreadName, site: records.Site, engine: inprocess.Engine
+) -> None:
+    _fold(name)
+    cursor = _page(name).cursor
+    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    now = held.clock()
+    held.clock = lambda: now
+
+    def reads() -> int:
+        with testing.meter(engine) as cost:
+            _page(name, cursor=cursor)
+        return cost.reads
+
+    reads()
+    assert reads() == 0
+    _import(site, "newest", (99, 0))
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    folding.clear(folded)
+    held.cache.drop(("directory", name))
+    reads()
+    assert reads() == 0
+    now += materialized.CACHE_MAX_AGE
+    assert reads() == 2  # the directory and the ranking
