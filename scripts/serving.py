@@ -6,9 +6,12 @@ are: they share memory, and what is wrong with settings or data is said once. A 
 other store does not survive a fork, so then each worker loads the application for itself.
 """
 
+import contextlib
 import logging
 import multiprocessing
 import os
+import queue
+import signal
 import sys
 import threading
 import time
@@ -23,7 +26,10 @@ import comments.errors
 import comments.upkeep
 
 if TYPE_CHECKING:
-    from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
+    from types import FrameType
+
+    from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
+    from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
 
 def _survives_forks() -> bool:
@@ -39,40 +45,62 @@ bind = f"[{_host}]:{_port}" if ":" in _host else f"{_host}:{_port}"
 workers = 2
 threads = 8
 preload_app = _survives_forks()
-# Seconds a request may still take after SIGTERM.
+# Seconds a request may still take after SIGTERM or SIGINT.
 graceful_timeout = 10
 loglevel = "warning"
 control_socket_disable = True
 
 _PAUSE = 0.05
+_STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
 _workers: "list[comments.upkeep.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
 
 
-def post_fork(_server: object, worker: "Worker") -> None:
-    """Let one worker say which store it is, where each of them loads the application."""
+def post_fork(server: "Arbiter", worker: "ThreadWorker") -> None:
+    """See that a stop ends this process from its first moment on.
+
+    Until it has handlers of its own, it runs its parent's, which only put a signal in a queue that
+    nobody reads here: the worker would never hear that it must stop, and be killed in the end.
+    """
+    for number in _STOPS:
+        signal.signal(number, _leave)
+    with contextlib.suppress(queue.Empty):
+        while True:
+            if server.SIG_QUEUE.get_nowait() in _STOPS:
+                _leave()
+    # Where each worker loads the application, one of them says which store it is.
     if worker.age > 1:
         logging.getLogger("flatthread").setLevel(logging.WARNING)
 
 
-def post_worker_init(worker: "Worker") -> None:
+def post_worker_init(worker: "ThreadWorker") -> None:
     """Start the upkeep, and print the URL once a worker answers.
 
     Its socket is open by now, its loop is not.
     """
+    # However it is told to stop, a worker ends the requests it has. The quick way of gunicorn's
+    # closes the pool of threads inside of the signal's handler, and waits for ever where the main
+    # thread was giving that pool a request.
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, worker.handle_exit)
     threading.Thread(target=_announce, args=(_url(worker),), daemon=True).start()
     _workers.append(comments.app.start_worker(worker.wsgi))
 
 
-def worker_exit(_server: object, _worker: "Worker") -> None:
+def worker_exit(_server: object, _worker: "ThreadWorker") -> None:
     """Let the upkeep end its step. What it leaves, the next process finds."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
 
 
-def _url(worker: "Worker") -> str:
+def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
+    # Not sys.exit: there is nothing to clean up yet, and it may hold copies of its parent's locks.
+    os._exit(0)
+
+
+def _url(worker: "ThreadWorker") -> str:
     host, port = worker.sockets[0].getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
     return f"http://{shown}:{port}/"

@@ -1,0 +1,90 @@
+"""scripts/serving.py: a stop reaches every worker, whatever the worker is doing at that moment.
+
+The moments are a few microseconds long, so each test holds one of them open, in real processes.
+What ended by a signal instead of by itself, gunicorn says in its log.
+"""
+
+import http.client
+import signal
+
+import pytest
+
+from tests import programs
+
+SETTINGS = programs.ROOT / "scripts" / "serving.py"
+
+# A worker that takes a second from its start to the hook, and says that it has begun.
+BOOTING = """
+import sys, time
+
+kept = post_fork
+
+def post_fork(server, worker):
+    sys.stdout.write(f"forked {worker.age}\\n")
+    sys.stdout.flush()
+    time.sleep(1)
+    kept(server, worker)
+"""
+
+# A worker whose main thread holds the lock of the pool of threads for a second, as it does for a
+# moment with each request.
+SUBMITTING = """
+import sys, time
+
+kept = post_worker_init
+
+def post_worker_init(worker):
+    kept(worker)
+    pool, submit = worker.tpool, worker.tpool.submit
+
+    def slow(*arguments):
+        with pool._shutdown_lock:
+            sys.stdout.write("submitting\\n")
+            sys.stdout.flush()
+            time.sleep(1)
+        return submit(*arguments)
+
+    pool.submit = slow
+"""
+
+
+def serving(tmp_path, added):
+    settings = tmp_path / "settings.py"
+    settings.write_text(SETTINGS.read_text() + added)
+    return programs.running(
+        [programs.BIN / "python", "-m", "gunicorn", "--config", settings, "main:app"],
+        environ=programs.environment(PORT="0", DATA_DIR=str(tmp_path / "data")),
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("added", "moment"), [(BOOTING, "forked 2"), (SUBMITTING, "submitting")], ids=["boot", "submit"]
+)
+def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added, moment, number):
+    with serving(tmp_path, added) as program:
+        program.wait_for(moment)
+        program.process.send_signal(number)
+        assert program.process.wait(programs.PATIENCE) == 0
+    assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_under_way_is_answered(tmp_path, number):
+    with serving(tmp_path, "loglevel = 'info'\n") as program:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        host, port = url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=programs.PATIENCE)
+        body = b'{"name": "Ada", "body": "sent slowly"}'
+        connection.putrequest("POST", "/api/v1/sites/demo/comments?thread=t")
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(body)))
+        connection.putheader("Idempotency-Key", "slow-request-0001")
+        connection.endheaders(body[:10])
+        program.process.send_signal(number)
+        program.wait_for("Handling signal")
+        connection.send(body[10:])
+        with connection.getresponse() as answer:
+            assert answer.status == 201
+        connection.close()
+        assert program.process.wait(programs.PATIENCE) == 0
