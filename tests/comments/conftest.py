@@ -1,0 +1,29 @@
+"""Fixtures of imports: writing a small export, and the site that takes it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from comments import datastore, records, sites
+from tests.comments import exports
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a Disqus export of its arguments, one a line from line 2 on."""
+
+    def write(*lines: str, name: str = "export.xml") -> Path:
+        path = tmp_path / name
+        opening = (
+            '<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">'
+        )
+        path.write_text(f"{opening}\n{''.join(lines)}</disqus>")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def garden(store: datastore.Store) -> records.Site:
+    return sites.add("garden", exports.SITE.origins, scheme=exports.SCHEME, now=exports.NOW)

@@ -1,0 +1,80 @@
+"""Small exports for tests: where they lie, how one is written, what an import of it stores.
+
+An export that a test writes has one post a line, from line 2 on, so a claim can name the line it is
+about.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from comments import datastore, models, records, sorthash
+from comments.transfer import disqus, importing, source
+from tests.conftest import ROOT
+
+IMPORTS = ROOT / "tests" / "fixtures" / "imports"
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SCHEME = sorthash.Scheme()
+SITE = records.Site(
+    id="garden", origins=("https://garden.example",), digits=SCHEME.digits, width=SCHEME.width
+)
+ROSES = records.ThreadName("garden", "garden.example/roses")
+
+
+def planned(
+    name: str, reader: source.Reader = disqus.read, levels: int = 8, site: records.Site = SITE
+) -> importing.Plan:
+    scheme = sorthash.Scheme(levels=levels)
+    return importing.plan(reader, IMPORTS / name, site=site, scheme=scheme)
+
+
+def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
+    """A post of a Disqus export on one line, in thread 1."""
+    values = {"message": f"text {post_id}", "name": "Ada", "thread": "1"} | more
+    created = values.get("created", f"2015-01-01T{minute // 60:02}:{minute % 60:02}:00Z")
+    answers = f'<parent dsq:id="{parent}"/>' if parent else ""
+    return (
+        f'<post dsq:id="{post_id}"><message><![CDATA[{values["message"]}]]></message>'
+        f"<createdAt>{created}</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>"
+        f"<author><name>{values['name']}</name></author>"
+        f'<thread dsq:id="{values["thread"]}"/>{answers}</post>\n'
+    )
+
+
+THREAD = '<thread dsq:id="1"><link>https://garden.example/roses</link></thread>\n'
+
+
+def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> importing.Plan:
+    return importing.plan(disqus.read, path, site=site, scheme=sorthash.Scheme(levels=levels))
+
+
+def written(plan: importing.Plan) -> dict[str, records.ImportedComment]:
+    """What a plan would write, by the id in the source."""
+    return {
+        comment.source.partition(":")[2]: comment
+        for thread in plan.threads
+        for batch in plan.batches(thread)
+        for comment in batch
+    }
+
+
+def notes(plan: importing.Plan, kind: str) -> list[tuple[int, str]]:
+    return [(note.line, note.text) for note in plan.report.notes if note.kind == kind]
+
+
+def write(plan: importing.Plan, levels: int = 8) -> importing.Summary:
+    return importing.write(plan, scheme=sorthash.Scheme(levels=levels), now=NOW)
+
+
+def rows() -> list[records.Comment]:
+    """Every stored comment, by thread in the order of its hashes."""
+    found = map(models.comment_from_message, datastore.fetch(datastore.Query("Comment")))
+    return sorted(found, key=lambda row: (row.thread, row.sort_hash))
+
+
+def entities() -> int:
+    return sum(datastore.count(datastore.Query(kind)) for kind in ("Comment", "Thread"))
+
+
+def source_ids(found: list[records.Comment], plan: importing.Plan) -> list[str]:
+    names = {plan.id_of(node.id): node.id for thread in plan.threads for node in thread.nodes}
+    return [names[row.id] for row in found]

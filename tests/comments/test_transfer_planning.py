@@ -1,0 +1,230 @@
+"""Claims about the first pass of an import, which needs no store: what is kept, what is noted."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from comments import errors, models, records, rendering
+from comments.records import Status, ThreadState
+from comments.transfer import importing, planning, report, wordpress
+from tests.comments.exports import ROSES, SITE, THREAD, notes, plan_of, planned, post, written
+
+
+def test_the_report_counts_what_will_be_stored():
+    with planned("disqus.xml") as plan:
+        assert (plan.report.comments, plan.report.threads) == (12, 2)
+        assert plan.report.statuses == {"approved": 10, "retracted": 1, "spam": 1}
+        assert sum(1 for _ in plan.report.lines()) > 10
+
+
+def test_two_pages_of_one_path_become_one_thread_that_is_open_while_one_is():
+    with planned("disqus.xml") as plan:
+        roses, tulips = plan.threads
+        assert roses.name == ROSES
+        assert (roses.state, roses.url) == (ThreadState.OPEN, "http://garden.example/roses/")
+        assert {node.id for node in roses.nodes} >= {"101", "102"}
+        ((line, text),) = notes(plan, report.MERGED)
+        assert line == 14
+        assert "http://garden.example/roses/ (line 14), https://garden.example/roses" in text
+        assert tulips.state is ThreadState.CLOSED
+
+
+def test_a_title_is_plain_text():
+    with planned("disqus.xml") as plan:
+        assert plan.threads[0].title == "Roses & thorns"
+
+
+def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out():
+    with planned("disqus.xml") as plan:
+        assert plan.threads[1].name.id == "tulips"
+        assert [line for line, _ in notes(plan, report.NO_LINK)] == [24]
+        assert [line for line, _ in notes(plan, report.NO_NAME)] == [25]
+        assert "301" not in written(plan)
+
+
+def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted():
+    with planned("disqus.xml") as plan:
+        assert not written(plan).keys() & {"302", "303"}
+        assert notes(plan, report.DELETED) == [(26, "http://garden.example/old")]
+        assert notes(plan, report.NO_THREAD) == [(41, "303 in thread 77")]
+
+
+def test_threads_without_comments_are_not_made():
+    with planned("disqus.xml") as plan:
+        assert all("localhost" not in thread.name.id for thread in plan.threads)
+
+
+def test_a_retracted_comment_comes_without_content_and_personal_data():
+    with planned("disqus.xml") as plan:
+        gone = written(plan)["104"]
+    assert (gone.status, gone.body, gone.html, gone.renderer) == (Status.RETRACTED, "", "", "")
+    assert gone.author == records.Author("")
+
+
+def test_bodies_pass_the_sanitiser_and_keep_their_source():
+    with planned("disqus.xml") as plan:
+        first = written(plan)["101"]
+    assert first.html == f'<p>First. <a rel="{rendering.LINK_REL}">z</a></p>'
+    assert first.body.startswith("<p>First.<script>")
+    assert first.renderer == rendering.SANITISER
+
+
+def test_a_comment_without_name_is_a_guests_and_one_without_text_is_kept():
+    with planned("disqus.xml") as plan:
+        found = written(plan)
+        assert (found["102"].author.name, found["107"].body) == (planning.GUEST, "")
+        assert len(notes(plan, report.NAMELESS)) == 1
+        assert [text for _, text in notes(plan, report.EMPTY)] == ["107"]
+
+
+def test_replies_that_cannot_be_placed_become_roots_and_are_noted():
+    with planned("disqus.xml") as plan:
+        found = written(plan)
+        assert all(found[each].reply_to is None for each in ("108", "109", "201"))
+        assert [text for _, text in notes(plan, report.ORPHANS)] == ["108 answers 999"]
+        assert [text for _, text in notes(plan, report.UNROOTED)] == ["109 answers 301"]
+        assert [text for _, text in notes(plan, report.CROSSING)] == ["201 answers 101"]
+
+
+def test_a_circle_is_cut_at_its_earliest_comment():
+    with planned("disqus.xml") as plan:
+        found = written(plan)
+        assert found["203"].reply_to is None
+        assert found["202"].reply_to == found["203"].id
+        assert len(notes(plan, report.CYCLES)) == 1
+
+
+def test_an_id_that_comes_twice_is_taken_once():
+    with planned("disqus.xml") as plan:
+        assert written(plan)["203"].body == "And round."
+        assert notes(plan, report.REPEATED) == [(38, "203 came in line 37")]
+
+
+def test_a_reply_may_come_before_its_parent_and_its_thread():
+    with planned("disqus.xml") as plan:
+        order = [node.id for node in plan.threads[0].nodes]
+        assert order == ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
+
+
+def test_hosts_that_are_not_the_sites_are_noted():
+    with planned(
+        "disqus.xml", site=msgspec.structs.replace(SITE, origins=("https://x.example",))
+    ) as plan:
+        hosts = [text for _, text in notes(plan, report.ELSEWHERE)]
+    assert any(text.startswith("garden.example ") for text in hosts)
+
+
+def test_a_report_shows_the_first_notes_of_a_kind_and_counts_the_rest(
+    export: Callable[..., Path],
+):
+    with plan_of(export(THREAD, *(post(str(n), "none") for n in range(25)))) as plan:
+        lines = list(plan.report.lines())
+    start = lines.index(f"{report.ORPHANS}: 25")
+    assert lines[start + 1] == "  line 3: 0 answers none"
+    assert lines[start + 21] == "  and 5 more"
+
+
+def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]):
+    with plan_of(export(THREAD, THREAD.replace("roses", "tulips"), post("1"))) as plan:
+        assert [thread.name for thread in plan.threads] == [ROSES]
+        assert notes(plan, report.REPEATED) == [(3, "thread 1 came in line 2")]
+
+
+def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[..., Path]):
+    title = "x" * (rendering.MAX_HTML + 1)
+    thread = THREAD.replace("</link>", f"?it's</link><title>{title}</title>")
+    with plan_of(export(thread, post("1"))) as plan:
+        assert (plan.threads[0].title, plan.threads[0].url) == ("", "")
+        assert plan.threads[0].name == ROSES
+
+
+def test_the_sites_rules_tell_pages_apart(export: Callable[..., Path]):
+    lines = [
+        f'<thread dsq:id="{n}"><link>https://garden.example/?p={n}</link></thread>\n' for n in "12"
+    ]
+    path = export(*lines, post("1"), post("2", thread="2"))
+    with plan_of(path) as plan:
+        assert [thread.name.id for thread in plan.threads] == ["garden.example/"]
+    with plan_of(path, site=msgspec.structs.replace(SITE, query_keys=("p",))) as plan:
+        names = [thread.name.id for thread in plan.threads]
+        assert names == ["garden.example/?p=1", "garden.example/?p=2"]
+
+
+def test_wordpress_replies_to_pingbacks_become_roots():
+    with planned("wordpress.xml", wordpress.read) as plan:
+        assert written(plan)["12"].reply_to is None
+        assert [text for _, text in notes(plan, report.SKIPPED)] == ["pingback", "order_note"]
+        assert [text for _, text in notes(plan, report.UNROOTED)] == ["12 answers 11"]
+
+
+def test_comments_of_pages_that_not_everybody_may_read_are_held():
+    with planned("wordpress.xml", wordpress.read) as plan:
+        found = written(plan)
+        assert (found["20"].status, found["21"].status) == (Status.PENDING, Status.SPAM)
+        assert len(notes(plan, report.HIDDEN)) == 1
+
+
+def test_a_website_that_is_not_one_is_dropped_and_names_of_owners_are_kept():
+    with planned("wordpress.xml", wordpress.read) as plan:
+        found = written(plan)
+        assert (found["9"].author.website, found["10"].author.name) == ("", "admin")
+        assert found["10"].author.website == "https://garden.example/"
+        assert [text.partition(":")[0] for _, text in notes(plan, report.WEBSITES)] == ["9"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        post("2", created="soon"),
+        post(" "),
+        post("2", message="<b>" * (rendering.MAX_TAGS + 1)),
+        post("2", message="x" * (rendering.MAX_HTML + 1)),
+        "<post>\n",
+        "<!DOCTYPE x>\n",
+    ],
+)
+def test_one_bad_comment_refuses_the_file_with_its_line(export: Callable[..., Path], bad: str):
+    path = export(THREAD, post("1"), bad)
+    with pytest.raises(errors.BadImport) as caught:
+        plan_of(path)
+    assert caught.value.line in {4, 5}
+    assert str(path) in caught.value.message
+
+
+def test_a_file_with_too_many_comments_is_refused(
+    export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(planning, "MAX_COMMENTS", 2)
+    with pytest.raises(errors.BadImport) as caught:
+        plan_of(export(THREAD, post("1"), post("2"), post("3")))
+    assert caught.value.line == 5
+
+
+def test_ids_are_the_same_for_ever():
+    # A change would import every comment of every site a second time.
+    assert planning.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
+    digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
+    assert planning.comment_id("garden", "disqus", "101") == models.comment_id(digest)
+    assert planning.comment_id("a", "bc", "d") != planning.comment_id("ab", "c", "d")
+
+
+def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]):
+    many = [post(str(n)) for n in range(importing.BATCH + 1)]
+    long = [post(f"1{n:04}", message="x" * rendering.MAX_HTML) for n in range(20)]
+    with plan_of(export(THREAD, *many, *long)) as plan:
+        batches = list(plan.batches(plan.threads[0]))
+    assert max(map(len, batches)) == importing.BATCH
+    sizes = [sum(len(each.body) + len(each.html) for each in batch) for batch in batches]
+    assert max(sizes) <= importing.BATCH_BYTES
+
+
+def test_a_report_shows_no_escape_sequences_of_strangers(export: Callable[..., Path]):
+    link = "https://garden.example/\x9b2Jx\ny" + "z" * 500
+    thread = f'<thread dsq:id="1"><link>{link}</link><isDeleted>true</isDeleted></thread>\n'
+    with plan_of(export(thread, post("1"))) as plan:
+        lines = list(plan.report.lines())
+    assert "\ufffd2Jx" in "".join(lines)
+    assert all(line.isprintable() and len(line) < 400 for line in lines)
