@@ -177,11 +177,11 @@ def can_mount() -> bool:
     return tried.returncode == 0
 
 
-def wait_until(is_so: Callable[[], object]) -> None:
-    """Wait for a condition; fail when it does not come about."""
+def wait_until(is_so: Callable[[], object], what: str = "") -> None:
+    """Wait for a condition; fail, with its name, when it does not come about."""
     pause = threading.Event()
-    for _ in range(PATIENCE * 200):
+    for _ in range(PATIENCE * 1_000):
         if is_so():
             return
-        pause.wait(0.005)
-    raise TimeoutError(is_so)
+        pause.wait(0.001)
+    raise TimeoutError(what or is_so)

@@ -1,14 +1,14 @@
 """What waits for what in pessimistic mode, how waiting ends, and who gives up."""
 
-import os
 import threading
-from concurrent import futures
 
 import grpc
 import pytest
 
 from emulator import inprocess, locks, pool, server, testing
-from tests.emulator import conftest
+from tests.emulator import rpc
+from tests.emulator.rpc import upsert
+from tests.emulator.waits import until_waiting
 
 
 @pytest.fixture
@@ -20,43 +20,10 @@ def engine(index_yaml, clock):
 
 
 @pytest.fixture
-def threads():
-    with futures.ThreadPoolExecutor(16) as executor:
-        yield executor
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """Waiting is over before it has begun."""
-    monkeypatch.setattr(locks, "WRITE_WAIT", 0.0)
-    monkeypatch.setattr(locks, "COMMIT_WAIT", 0.0)
-
-
-@pytest.fixture
-def patient(monkeypatch):
-    """Only what ends waiting for a reason of its own ends it in these tests."""
-    for name in ("WRITE_WAIT", "COMMIT_WAIT", "READ_WAIT"):
-        monkeypatch.setattr(locks, name, 300.0)
-
-
-@pytest.fixture
 def key(service):
     key = service.key("T", 1)
     service.put(key, a=1)
     return key
-
-
-def upsert(service, key, **properties):
-    return {"upsert": service.entity(key, **properties)}
-
-
-def waiting(engine):
-    """How many requests wait in an engine."""
-    return len(engine._transactions._locks._waiters)
-
-
-def until_waiting(engine, number):
-    conftest.until(lambda: waiting(engine) == number, f"{number} requests wait")
 
 
 def test_a_put_outside_loses_to_a_transaction_that_has_read_the_entity(
@@ -246,7 +213,7 @@ def test_locks_end_with_the_transaction(service, key, impatient, end):
     else:
         other = service.key("T", 2)
         service.put(other)
-        with conftest.refused("ABORTED"):
+        with rpc.refused("ABORTED"):
             service.get(other, transaction=transaction)
     service.put(key, a=2)
 
@@ -311,7 +278,7 @@ def test_a_change_does_not_wait_for_the_expired(service, key, engine, clock, use
     until_waiting(engine, 1)
     clock.ahead += seconds
     put.join(30)
-    with conftest.refused("INVALID_ARGUMENT", "expired"):
+    with rpc.refused("INVALID_ARGUMENT", "expired"):
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
@@ -339,7 +306,7 @@ def test_several_requests_of_one_transaction_may_run_at_once(service, key, threa
 def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
     key = service.key("T", "counter")
     service.put(key, n=0)
-    conftest.increment_from_64_threads(service, key)
+    rpc.increment_from_64_threads(service, key)
     assert service.get(key) == {"n": 64}
 
 
@@ -396,66 +363,3 @@ def test_without_a_lock_the_commit_is_still_validated(near, refused, monkeypatch
     near.put(key, a=1)
     with refused("ABORTED"):
         near.commit(upsert(near, key, a=2), transaction=transaction)
-
-
-@pytest.fixture
-def shared(tmp_path):
-    """A data file with an engine here and a server on it: the file, the client, the program."""
-    data = tmp_path / "data"
-    arguments = ("--data", data, "--concurrency", "pessimistic")
-    with (
-        inprocess.open_engine(data, concurrency="pessimistic") as engine,
-        conftest.serving(*arguments) as (address, program),
-        grpc.insecure_channel(address) as channel,
-    ):
-        yield engine, conftest.Service(channel), program.process
-
-
-@pytest.mark.usefixtures("patient")
-def test_the_locks_of_a_killed_process_fall_at_once(shared, threads):
-    engine, far, process = shared
-    near = conftest.Service(inprocess.Channel(engine))
-    key = near.key("T", 1)
-    far.get(key, transaction=far.begin())
-    put = threads.submit(near.put, key, a=2)
-    until_waiting(engine, 1)
-    process.kill()
-    put.result(30)
-    assert near.get(key) == {"a": 2}
-    # What it has left is removed, so the next writer does not even ask.
-    assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
-
-
-@pytest.mark.usefixtures("patient")
-def test_a_ring_over_two_processes_is_resolved(shared, threads, refused):
-    engine, far, _ = shared
-    near = conftest.Service(inprocess.Channel(engine))
-    one, two = near.key("T", 1), near.key("T", 2)
-    older, younger = far.begin(), near.begin()
-    far.get(one, transaction=older)
-    near.get(two, transaction=younger)
-    commit = threads.submit(near.commit, upsert(near, one), transaction=younger)
-    until_waiting(engine, 1)
-    far.commit(upsert(far, two), transaction=older)
-    with refused("ABORTED"):
-        commit.result(30)
-
-
-def test_a_forked_child_has_locks_of_its_own(tmp_path, impatient, refused):
-    with inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as engine:
-        near = conftest.Service(inprocess.Channel(engine))
-        key = near.key("T", 1)
-        transaction = near.begin()
-        near.get(key, transaction=transaction)
-        child = os.fork()
-        if not child:
-            try:
-                with refused("ABORTED"):
-                    near.put(key, a=2)
-                os._exit(len(list((tmp_path / "data-locks").iterdir())) - 3)
-            finally:
-                os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        with refused("ABORTED"):
-            near.put(key, a=2)
-        near.commit(upsert(near, key, a=3), transaction=transaction)

@@ -15,7 +15,8 @@ import grpc
 import pytest
 
 from emulator import inprocess, peers
-from tests.emulator import conftest
+from tests import programs
+from tests.emulator import conftest, rpc
 
 MODES = ("optimistic", "pessimistic")
 
@@ -81,7 +82,7 @@ _projects = itertools.count()
 def clients(file):
     """Two clients, in a project that no other test uses."""
     project = f"project{next(_projects)}"
-    return [conftest.Service(channel, project) for channel in file.channels]
+    return [rpc.Service(channel, project) for channel in file.channels]
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def outside(file):
         def submit(function, *arguments, **named):
             before = file.waiting() if file.mode == "pessimistic" else 0
             future = executor.submit(function, *arguments, **named)
-            conftest.until(
+            programs.wait_until(
                 lambda: future.done() or (file.mode == "pessimistic" and file.waiting() > before),
                 "it is done or waits",
             )
@@ -268,7 +269,7 @@ class Worker:
                     raise
 
     def amounts(self, found):
-        return {conftest.last(each.entity.key): self.amount(each.entity) for each in found}
+        return {rpc.last(each.entity.key): self.amount(each.entity) for each in found}
 
     def amount(self, entity):
         return entity.properties["amount"].integer_value

@@ -6,7 +6,7 @@ import pytest
 
 import emulator.transactions
 from emulator import storage
-from tests.emulator import conftest
+from tests.emulator import rpc
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_several_requests_of_one_transaction_may_run_at_once(service, accounts):
 def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
     key = service.key("T", "counter")
     service.put(key, n=0)
-    conftest.increment_from_64_threads(service, key)
+    rpc.increment_from_64_threads(service, key)
     assert service.get(key) == {"n": 64}
 
 
