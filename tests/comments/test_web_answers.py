@@ -3,8 +3,6 @@
 Work is counted, not timed: how often rows are taken from a view, and how often bytes are packed.
 """
 
-import gzip
-import threading
 from collections import Counter
 
 import flask
@@ -12,26 +10,13 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header
-from werkzeug.test import TestResponse
 
 from comments import app as wiring
-from comments import (
-    caching,
-    config,
-    datastore,
-    floor,
-    folding,
-    materialized,
-    posting,
-    public,
-    records,
-    sites,
-    views,
-)
+from comments import caching, config, datastore, folding, records, sites, views
 from comments.web import codings
 from tests import trees
+from tests.comments.answers import PAGE, plain
 
-PAGE = "/api/v1/sites/demo/comments?thread=page"
 WAYS = {
     "plain": PAGE,
     "short": PAGE + "&limit=2",
@@ -72,15 +57,6 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(views.View, "rows", counting_rows)
     monkeypatch.setattr(codings, "encode", counting_encode)
     return counted
-
-
-def plain(response: TestResponse) -> bytes:
-    """The body without its coding."""
-    return (
-        gzip.decompress(response.data)
-        if "Content-Encoding" in response.headers
-        else (response.data)
-    )
 
 
 @pytest.mark.parametrize(
@@ -351,120 +327,3 @@ def test_the_widgets_files_come_packed_once(app: flask.Flask, work: Counter[str]
     assert work["encode"] == 0
     page = client.get("/", headers=GZIP)
     assert plain(page) == client.get("/").data
-
-
-def shown(body: bytes) -> bytes:
-    """A page without its newest change, which the floor does not know."""
-    return body.partition(b',"changed":')[0]
-
-
-class Reader(threading.Thread):
-    """Reads one page again and again as a browser does, and remembers what it got."""
-
-    def __init__(
-        self, app: flask.Flask, states: list[bytes], done: threading.Event, *, coding: str
-    ):
-        super().__init__()
-        self.client, self.states, self.done = app.test_client(), states, done
-        self.headers = {"Accept-Encoding": coding}
-        # Of each answer: how many states were there before it was asked for, its tag, its body.
-        self.got: list[tuple[int, str, bytes]] = []
-        self.failed: list[int] = []
-
-    def run(self) -> None:
-        known, body = "", b""
-        while not self.done.is_set():
-            before = len(self.states)
-            response = self.client.get(
-                f"{PAGE}&limit=200", headers=self.headers | {"If-None-Match": known}
-            )
-            if response.status_code == 200:
-                known, body = response.headers["ETag"], plain(response)
-            elif response.status_code != 304:
-                self.failed.append(response.status_code)
-            self.got.append((before, response.headers["ETag"], body))
-
-
-@pytest.mark.slow
-def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
-    app: flask.Flask,
-    open_store: datastore.Store,
-    site: records.Site,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 3)
-    now = [0.0]
-    open_store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: now[0]))
-    states: list[bytes] = []
-    done = threading.Event()
-    readers = [Reader(app, states, done, coding=("gzip", "identity")[n % 2]) for n in range(8)]
-    with open_store.context():
-        _write(site, states, now, readers, done)
-    for reader in readers:
-        reader.join()
-    places = {state: place for place, state in enumerate(states)}
-    assert len(places) == len(states)
-    bodies: dict[str, bytes] = {}
-    for reader in readers:
-        assert reader.failed == []
-        seen = [places[shown(body)] for _, _, body in reader.got]  # every one is a state that was
-        assert seen == sorted(seen)  # none is older than the one before
-        for (before, tag, body), place in zip(reader.got, seen, strict=True):
-            assert place >= before - 1  # nor than what was committed before it was asked for
-            assert bodies.setdefault(tag, body) == body
-    assert len(set(bodies.values())) > 5
-
-
-def _write(
-    site: records.Site,
-    states: list[bytes],
-    now: list[float],
-    readers: list[Reader],
-    done: threading.Event,
-) -> None:
-    """Post, edit, retract and fold, noting what readers see after each change."""
-    name, mine = trees.name_of(site), [trees.post(site, "first")]
-    folded = folding.fold(trees.SETTINGS.scheme, name)
-
-    def note() -> None:
-        found = floor.page(
-            name,
-            order=floor.Order.THREAD,
-            parent=None,
-            limit=200,
-            cursor=None,
-            secret=trees.SETTINGS.secret,
-        )
-        states.append(shown(public.page(found).json()))
-
-    note()
-    for reader in readers:
-        reader.start()
-    try:
-        for step in range(40):
-            target = mine[step * 7 % len(mine)]
-            if step % 4 == 3:
-                posting.edit(
-                    target.id,
-                    author_id=target.author.id,
-                    body=f"edited at {step}",
-                    revision=None,
-                    settings=trees.SETTINGS,
-                    now=trees.START,
-                )
-            elif step % 10 == 8:
-                mine.remove(target)
-                posting.retract(
-                    target.id, author_id=target.author.id, revision=None, now=trees.START
-                )
-            else:
-                mine.append(trees.post(site, f"step {step}", target.id if step % 2 else None))
-            note()
-            if step % 5 == 4:
-                if folded is not None:
-                    now[0] += folding.GRACE
-                    folding.clear(folded)
-                folded = folding.fold(trees.SETTINGS.scheme, name)
-    finally:
-        done.set()

@@ -257,5 +257,14 @@ def refused(status: str, text: str = "") -> Iterator[None]:
     assert text in caught.value.details()
 
 
-def upsert(service, key, **properties):
+def upsert(service: Service, key: Any, **properties: Any) -> dict[str, Any]:
     return {"upsert": service.entity(key, **properties)}
+
+
+def put_all(service: Service, *rows: tuple[Any, dict[str, Any]], kind: str = "T") -> None:
+    """Store entities of one kind in one commit, each given as its name and its properties."""
+    mutations = [
+        {"upsert": service.entity(service.key(kind, name), **properties)}
+        for name, properties in rows
+    ]
+    service.commit(*mutations)

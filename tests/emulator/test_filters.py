@@ -2,13 +2,7 @@
 
 import pytest
 
-
-def put_all(service, *rows, kind="T"):
-    mutations = [
-        {"upsert": service.entity(service.key(kind, name), **properties)}
-        for name, properties in rows
-    ]
-    service.commit(*mutations)
+from tests.emulator.rpc import put_all
 
 
 @pytest.fixture

@@ -1,6 +1,12 @@
 """Claims about what results hold: whole entities, keys, or projected values of an index."""
 
+# ruff: noqa: DTZ001 - protobuf takes naive UTC
+
+import datetime as dt
+
 import pytest
+
+from tests.emulator.rpc import last, put_all
 
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
 
@@ -60,3 +66,74 @@ def test_keys_only_is_a_projection_of_the_key_alone(service, refused):
     for names in (["__key__", "a"], ["a", "__key__"], ["__key__", "__key__"]):
         with refused("INVALID_ARGUMENT"):
             service.names(projection=names)
+
+
+def test_keys_only_answers_keys_without_properties(service):
+    put_all(service, (1, {"a": 1}), ("né", {"a": 2}), (-3, {"a": 3}))
+    batch = service.batch(service.query(order=["a"], keys_only=True))
+    assert batch.entity_result_type == 3
+    assert [r.entity.key for r in batch.entity_results] == [
+        service.key("T", 1), service.key("T", "né"), service.key("T", -3),
+    ]  # fmt: skip
+    assert all(not r.entity.properties and r.cursor for r in batch.entity_results)
+
+
+def test_projections_give_each_combination_of_values_once_with_meaning_18(service):
+    put_all(
+        service,
+        (1, {"a": [1, 2], "b": ["x", "y"]}),
+        (2, {"a": 3}),
+        (3, {"a": dt.datetime(2020, 1, 1), "b": "z"}),
+    )
+    found = service.results(service.query(projection=["a", "b"]))
+    stamp = 1_577_836_800_000_000
+    assert [tuple(service.plain(r.entity).values()) for r in found] == [
+        (1, "x"), (1, "y"), (2, "x"), (2, "y"), (stamp, "z"),
+    ]  # fmt: skip
+    assert {v.meaning for r in found for v in r.entity.properties.values()} == {18}
+    single = service.results(service.query("T", ("a", ">", 1), projection=["a"]))
+    assert [service.plain(r.entity)["a"] for r in single] == [2, 3, stamp]
+    ordered = service.results(service.query(order=["a", "b"], projection=["b"]))
+    assert [(last(r.entity.key), service.plain(r.entity)["b"]) for r in ordered] == [
+        (1, "x"), (1, "y"), (3, "z"),
+    ]  # fmt: skip
+
+
+def test_projected_values_come_back_as_they_were_stored(service):
+    stored = [
+        None,
+        True,
+        False,
+        b"\x00b",
+        "s\x00",
+        -0.0,
+        1.5,
+        (1.0, -2.0),
+        service.key("A", "x", "B", 2),
+    ]
+    put_all(service, *((n + 1, {"v": value}) for n, value in enumerate(stored)))
+    found = service.results(service.query(projection=["v"]))
+    values = {last(r.entity.key): r.entity.properties["v"] for r in found}
+    for number, given in enumerate(stored):
+        expected = service.value(given)
+        expected.meaning = 18
+        assert values[number + 1] == expected
+
+
+def test_a_projection_behind_an_order_by_key_is_refused_by_name(service, refused):
+    service.put(service.key("T", "a"), tag=[2, 3])
+    service.put(service.key("T", "b"), tag=1)
+    for order in ("__key__", "-__key__"):
+        with refused("UNIMPLEMENTED", "A projection of tag with an order by __key__ before it"):
+            service.names(projection=["tag"], order=[order])
+    assert service.names(projection=["tag"], order=["tag", "__key__"]) == ["b", "a", "a"]
+
+
+def test_illegal_projections_are_refused(service, refused):
+    with refused("INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"):
+        service.results(service.query("T", ("a", "=", 1), projection=["a"]))
+    for names in (["a", "a"], ["__key__", "a"], [""]):
+        with refused("INVALID_ARGUMENT"):
+            service.results(service.query("T", projection=names))
+    with refused("INVALID_ARGUMENT"):
+        service.results(service.query(None, projection=["a"]))

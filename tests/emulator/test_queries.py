@@ -1,4 +1,4 @@
-"""Claims about queries through both doors: filters, orders, pages, projections, counts."""
+"""Claims about queries through both doors: what is found, in which order, and what is refused."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
@@ -8,13 +8,7 @@ import math
 import grpc
 import pytest
 
-
-def put_all(service, *rows, kind="T"):
-    mutations = [
-        {"upsert": service.entity(service.key(kind, name), **properties)}
-        for name, properties in rows
-    ]
-    service.commit(*mutations)
+from tests.emulator.rpc import put_all
 
 
 def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service):
@@ -270,131 +264,6 @@ def test_namespaces_databases_and_projects_are_apart(service, make_service):
     assert named.names(None) == [3]
     assert project.names() == [4]
     assert service.get(service.key("T", 3)) is None
-
-
-def test_keys_only_answers_keys_without_properties(service):
-    put_all(service, (1, {"a": 1}), ("né", {"a": 2}), (-3, {"a": 3}))
-    batch = service.batch(service.query(order=["a"], keys_only=True))
-    assert batch.entity_result_type == 3
-    assert [r.entity.key for r in batch.entity_results] == [
-        service.key("T", 1), service.key("T", "né"), service.key("T", -3),
-    ]  # fmt: skip
-    assert all(not r.entity.properties and r.cursor for r in batch.entity_results)
-
-
-def test_projections_give_each_combination_of_values_once_with_meaning_18(service):
-    put_all(
-        service,
-        (1, {"a": [1, 2], "b": ["x", "y"]}),
-        (2, {"a": 3}),
-        (3, {"a": dt.datetime(2020, 1, 1), "b": "z"}),
-    )
-    found = service.results(service.query(projection=["a", "b"]))
-    stamp = 1_577_836_800_000_000
-    assert [tuple(service.plain(r.entity).values()) for r in found] == [
-        (1, "x"), (1, "y"), (2, "x"), (2, "y"), (stamp, "z"),
-    ]  # fmt: skip
-    assert {v.meaning for r in found for v in r.entity.properties.values()} == {18}
-    single = service.results(service.query("T", ("a", ">", 1), projection=["a"]))
-    assert [service.plain(r.entity)["a"] for r in single] == [2, 3, stamp]
-    ordered = service.results(service.query(order=["a", "b"], projection=["b"]))
-    assert [(last_id(r), service.plain(r.entity)["b"]) for r in ordered] == [
-        (1, "x"), (1, "y"), (3, "z"),
-    ]  # fmt: skip
-
-
-def last_id(result):
-    return result.entity.key.path[-1].id
-
-
-def test_projected_values_come_back_as_they_were_stored(service):
-    stored = [
-        None,
-        True,
-        False,
-        b"\x00b",
-        "s\x00",
-        -0.0,
-        1.5,
-        (1.0, -2.0),
-        service.key("A", "x", "B", 2),
-    ]
-    put_all(service, *((n + 1, {"v": value}) for n, value in enumerate(stored)))
-    found = service.results(service.query(projection=["v"]))
-    values = {last_id(r): r.entity.properties["v"] for r in found}
-    for number, given in enumerate(stored):
-        expected = service.value(given)
-        expected.meaning = 18
-        assert values[number + 1] == expected
-
-
-def test_a_projection_behind_an_order_by_key_is_refused_by_name(service, refused):
-    service.put(service.key("T", "a"), tag=[2, 3])
-    service.put(service.key("T", "b"), tag=1)
-    for order in ("__key__", "-__key__"):
-        with refused("UNIMPLEMENTED", "A projection of tag with an order by __key__ before it"):
-            service.names(projection=["tag"], order=[order])
-    assert service.names(projection=["tag"], order=["tag", "__key__"]) == ["b", "a", "a"]
-
-
-def test_illegal_projections_are_refused(service, refused):
-    with refused("INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"):
-        service.results(service.query("T", ("a", "=", 1), projection=["a"]))
-    for names in (["a", "a"], ["__key__", "a"], [""]):
-        with refused("INVALID_ARGUMENT"):
-            service.results(service.query("T", projection=names))
-    with refused("INVALID_ARGUMENT"):
-        service.results(service.query(None, projection=["a"]))
-
-
-def test_limit_and_offset_cut_the_results(service, refused):
-    put_all(service, *((n, {"a": n}) for n in range(1, 11)))
-    assert service.names(order=["a"], limit=3, offset=2) == [3, 4, 5]
-    assert service.names(order=["a"], limit=0) == []
-    assert service.names(order=["a"], offset=20) == []
-    for bad in ({"limit": -1}, {"offset": -1}):
-        with refused("INVALID_ARGUMENT"):
-            service.names(**bad)
-
-
-def test_more_results_says_why_a_batch_ended(service):
-    put_all(service, *((n, {"a": n}) for n in range(1, 6)))
-    batch = service.batch(service.query(order=["a"]))
-    assert batch.more_results == 3
-    assert batch.end_cursor == batch.entity_results[-1].cursor
-    limited = service.batch(service.query(order=["a"], limit=5))
-    assert limited.more_results == 2
-    assert service.batch(service.query(order=["a"], limit=0)).more_results == 2
-    ended = service.batch(service.query(order=["a"], end_cursor=batch.entity_results[1].cursor))
-    assert ended.more_results == 4
-    assert len(ended.entity_results) == 2
-    empty = service.batch(service.query("T", ("a", ">", 9)))
-    assert empty.more_results == 3
-    assert empty.end_cursor
-    assert batch.snapshot_version > 0
-    assert batch.read_time.seconds > 0
-
-
-def test_many_results_come_in_batches_of_300_and_offsets_skip_1000_a_call(service):
-    put_all(service, *((n, {"a": n}) for n in range(1, 1501)))
-    batch = service.batch(service.query(order=["a"]))
-    assert (len(batch.entity_results), batch.more_results) == (300, 1)
-    assert service.names(order=["a"]) == list(range(1, 1501))
-    skipping = service.batch(service.query(order=["a"], offset=1200, limit=5))
-    assert (skipping.skipped_results, skipping.more_results) == (1000, 1)
-    assert skipping.skipped_cursor == skipping.end_cursor
-    assert service.names(order=["a"], offset=1200, limit=5) == [1201, 1202, 1203, 1204, 1205]
-    assert service.count(service.query(), None, 0, 7) == [1500, 0, 7]
-
-
-def test_a_batch_stays_below_4_mib(service, unindexed):
-    blob = unindexed(b"x" * 900_000)
-    for n in range(1, 7):
-        service.put(service.key("T", n), v=blob)
-    batch = service.batch(service.query())
-    assert batch.more_results == 1
-    assert batch.ByteSize() < 4 * 1024 * 1024
-    assert service.names() == [1, 2, 3, 4, 5, 6]
 
 
 def test_count_answers_aliases_and_limits(service, refused):
