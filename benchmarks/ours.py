@@ -59,13 +59,13 @@ def imported(said: Said) -> records.ImportedComment:
     )
 
 
-def store_imported(thread: Sequence[Said]) -> None:
+def store_imported(thread: Sequence[Said], name: records.ThreadName = NAME) -> None:
     """Store comments the product's way."""
 
     def body() -> None:
         batch = tree.append_imported(
             SCHEME,
-            NAME,
+            name,
             [imported(said) for said in thread],
             title="",
             url="",
@@ -78,27 +78,34 @@ def store_imported(thread: Sequence[Said]) -> None:
 
 
 def fill(engine: inprocess.Engine, thread: Sequence[Said], *, is_folded: bool) -> None:
-    """Store a thread. The first comment goes the product's way; the others' rows are made of it."""
+    """Store a site with a thread."""
     store = datastore.Store(inprocess.Channel(engine), project=PROJECT)
     with store.context():
         sites.add(NAME.site, ["http://localhost"], scheme=SCHEME, now=START)
-        store_imported(thread[:1])
-        query = datastore.Query("Comment", where=(("thread", "=", models.thread_key_name(NAME)),))
-        (template,) = datastore.fetch(query)
+        add_thread(engine, NAME, thread, is_folded=is_folded)
+
+
+def add_thread(
+    engine: inprocess.Engine, name: records.ThreadName, thread: Sequence[Said], *, is_folded: bool
+) -> None:
+    """Store a thread. The first comment goes the product's way; the others' rows are made of it."""
+    store_imported(thread[:1], name)
+    query = datastore.Query("Comment", where=(("thread", "=", models.thread_key_name(name)),))
+    (template,) = datastore.fetch(query)
+    engine.load(rows(template, thread), PROJECT)
+
+    def count_roots() -> None:
+        row = datastore.get(models.thread_key(name))
+        row.child_count = sum(said.parent is None for said in thread)
+        datastore.apply(datastore.Writes("benchmark", put=(row,)))
+
+    datastore.transaction(count_roots)
+    if is_folded:
+        folding.fold(SCHEME, name)
+        for flag in ("unfolded", "rewrites"):
+            template.properties[flag].boolean_value = False
+        template.properties["shelved"].boolean_value = True
         engine.load(rows(template, thread), PROJECT)
-
-        def count_roots() -> None:
-            row = datastore.get(models.thread_key(NAME))
-            row.child_count = sum(said.parent is None for said in thread)
-            datastore.apply(datastore.Writes("benchmark", put=(row,)))
-
-        datastore.transaction(count_roots)
-        if is_folded:
-            folding.fold(SCHEME, NAME)
-            for flag in ("unfolded", "rewrites"):
-                template.properties[flag].boolean_value = False
-            template.properties["shelved"].boolean_value = True
-            engine.load(rows(template, thread), PROJECT)
 
 
 def rows(template: messages.Entity, thread: Sequence[Said]) -> Iterator[messages.Entity]:

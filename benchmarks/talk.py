@@ -40,11 +40,11 @@ class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
     revision: int = 1
 
 
-def thread(shape: shapes.Shape, seed: int = 1) -> list[Said]:
-    """The comments of a shape, in order of time."""
+def thread(shape: shapes.Shape, seed: int = 1, first: int = 0) -> list[Said]:
+    """The comments of a shape, in order of time; those from different `first` have other ids."""
     chance = random.Random(seed)
     vocabulary = _vocabulary(chance)
-    ids = [_id(place) for place in range(len(shape))]
+    ids = [_id(first + place) for place in range(len(shape))]
     return [
         said(ids[place], None if parent is None else ids[parent], place, _text(chance, vocabulary))
         for place, parent in enumerate(shape)

@@ -1,0 +1,39 @@
+"""What production would bill for the calls of `benchmarks.serving`.
+
+Owns the counting: the product's application on the same data file, in this process, where the
+engine's meter is. Cold is a process that holds nothing; warm the same call again.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from werkzeug.test import EnvironBuilder, run_wsgi_app
+
+from benchmarks import ours, processes, served
+from comments import app as wiring
+from comments import config, datastore
+from emulator import inprocess, testing
+
+
+def bills(data: Path, calls: Sequence[served.Call]) -> list[served.Bill]:
+    """The reads of each call, cold and warm."""
+    settings = config.Settings(secret=processes.SECRET)
+    with inprocess.open_engine(
+        data / "flatthread.db", concurrency="pessimistic", history=0
+    ) as engine:
+        return [_bill(engine, settings, call) for call in calls]
+
+
+def _bill(engine: inprocess.Engine, settings: config.Settings, call: served.Call) -> served.Bill:
+    store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+    app = wiring.create_app(settings, store)
+    counted = []
+    for _ in range(2):
+        with testing.meter(engine) as cost:
+            path = EnvironBuilder(path=call.path, headers=call.headers).get_environ()
+            body, status, _ = run_wsgi_app(app.wsgi_app, path)
+            b"".join(body)
+            if not status.startswith("200"):
+                raise SystemExit(f"{call.path} answered {status}")
+        counted.append(cost.reads)
+    return served.Bill(call.name, call.size, *counted)

@@ -1,0 +1,175 @@
+"""A client that costs next to nothing, in a process of its own.
+
+Owns the requests of `benchmarks.serving` on the wire: raw sockets that stay open, bytes sent as
+they were prepared, answers counted and thrown away. Reads an `Order` as JSON from standard input
+and prints `Times` as JSON. Ways take turns, so that what else the machine does meets all alike.
+
+    alone    one client: each round opens a connection for every way, sends `each` requests on it
+             and keeps how long each took, but for the first, which warm up the process behind it
+    crowd    eight clients, each a connection that asks again as soon as it is answered: how many
+             answers come in a second
+"""
+
+import contextlib
+import random
+import selectors
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import msgspec
+
+CLIENTS = 8
+_WARMING = 3  # requests of a new connection that are not counted
+_BUFFER = bytearray(1 << 20)
+_TIMEOUT = 60.0
+
+
+class Way(msgspec.Struct, frozen=True):
+    """A request, to whom it goes and how it is answered."""
+
+    name: str
+    port: int
+    request: str
+    status: int = 200
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What is to be measured. `seconds` are those of each way in a round of the crowd."""
+
+    ways: list[Way]
+    rounds: int
+    each: int
+    seconds: float
+
+
+class Times(msgspec.Struct, frozen=True):
+    """What was found: seconds of each request alone, answers in a second of each round's crowd."""
+
+    alone: dict[str, list[float]]
+    crowd: dict[str, list[float]]
+
+
+class Connection:
+    """A connection that asks one thing again and again, and turns to another when told to."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._request = b""
+        self._size = 0  # of a whole answer: all answers to one request have one length
+        self._left = 0
+
+    def turn(self, way: Way) -> float:
+        """Ask this from now on. Asks once, to know how long the answer is; how long it took."""
+        self._request = way.request.encode("latin-1")
+        start = time.perf_counter()
+        self.socket.sendall(self._request)
+        head, _, body = self._until_body(way.name)
+        self._left = _body_length(way, head) - len(body)
+        self._size = len(head) + 4 + len(body) + self._left
+        while self._left > 0:
+            self.receive()
+        return time.perf_counter() - start
+
+    def _until_body(self, name: str) -> tuple[bytes, bytes, bytes]:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = self.socket.recv(65_536)
+            if not more:
+                raise SystemExit(f"{name}: the server hung up")
+            head += more
+        return head.partition(b"\r\n\r\n")
+
+    def send(self) -> None:
+        """Send the request."""
+        self._left = self._size
+        self.socket.sendall(self._request)
+
+    def receive(self) -> bool:
+        """Take some bytes; whether the answer is complete."""
+        taken = self.socket.recv_into(_BUFFER)
+        if not taken:
+            raise SystemExit("the server hung up")
+        self._left -= taken
+        return self._left <= 0
+
+    def ask(self) -> float:
+        """Ask and wait for the answer; how long it took."""
+        start = time.perf_counter()
+        self.send()
+        while not self.receive():
+            pass
+        return time.perf_counter() - start
+
+
+def _body_length(way: Way, head: bytes) -> int:
+    lines = head.split(b"\r\n")
+    if int(lines[0].split()[1]) != way.status:
+        raise SystemExit(f"{way.name}: {head[:400]!r}")
+    fields = dict(line.lower().split(b": ", 1) for line in lines[1:])
+    return 0 if way.status == HTTPStatus.NOT_MODIFIED else int(fields[b"content-length"])
+
+
+@contextlib.contextmanager
+def connected(port: int) -> Iterator[Connection]:
+    """Open a connection."""
+    connection = Connection(port)
+    try:
+        yield connection
+    finally:
+        connection.socket.close()
+
+
+def warmed(stack: contextlib.ExitStack, way: Way) -> Connection:
+    """Open a connection, and warm up the process behind it."""
+    connection = stack.enter_context(connected(way.port))
+    connection.turn(way)
+    for _ in range(_WARMING):
+        connection.ask()
+    return connection
+
+
+def alone(way: Way, each: int) -> list[float]:
+    """The seconds of some requests on one new connection."""
+    with contextlib.ExitStack() as stack:
+        connection = warmed(stack, way)
+        return [connection.ask() for _ in range(each)]
+
+
+def crowd(way: Way, seconds: float) -> float:
+    """How many answers eight clients get in a second."""
+    with contextlib.ExitStack() as stack:
+        connections = [warmed(stack, way) for _ in range(CLIENTS)]
+        chosen = stack.enter_context(selectors.DefaultSelector())
+        for connection in connections:
+            chosen.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.send()
+        answered, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            for key, _ in chosen.select():
+                if key.data.receive():
+                    answered += 1
+                    key.data.send()
+        return answered / (time.perf_counter() - start)
+
+
+def measure(order: Order) -> Times:
+    """Carry out an order."""
+    found = Times({way.name: [] for way in order.ways}, {way.name: [] for way in order.ways})
+    ways = list(order.ways)
+    chance = random.Random(1)
+    for _ in range(order.rounds):
+        chance.shuffle(ways)
+        for way in ways:
+            found.alone[way.name] += alone(way, order.each)
+        for way in ways if order.seconds else ():
+            found.crowd[way.name].append(crowd(way, order.seconds))
+    return found
+
+
+if __name__ == "__main__":
+    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    sys.stdout.buffer.write(msgspec.json.encode(measure(asked)))

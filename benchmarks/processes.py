@@ -1,0 +1,141 @@
+"""Servers as they are run: gunicorn on a free port, what it takes to start, what memory it holds.
+
+Owns the processes of `benchmarks.serving`. `product` runs what scripts/serve runs, on a folder of
+data; `plain` runs the floor with the same numbers of workers and threads. Each ends with its block.
+"""
+
+import contextlib
+import http.client
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from benchmarks import ours
+
+ROOT = Path(__file__).resolve().parent.parent
+_CONFIG = ROOT / "scripts" / "serving.py"
+_PATIENCE = 60.0
+_PAUSE = 0.002
+SECRET = "a secret of the benchmarks, long enough"  # noqa: S105 - signs nothing that is kept
+
+
+class Server:
+    """A running gunicorn. `started` is how many seconds it took until a path was answered."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+        self._process = process
+        self.port = port
+        self.started = 0.0
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes, str]:
+        """Ask once; the status, the body as it was sent and its tag."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.getheader("ETag", "")
+
+    def wait(self, path: str, since: float) -> None:
+        """Ask until there is an answer."""
+        while time.perf_counter() - since < _PATIENCE:
+            if self._process.poll() is not None:
+                raise SystemExit(f"the server ended with {self._process.returncode}")
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                status, _, _ = self.get(path)
+                if status == 200:
+                    self.started = time.perf_counter() - since
+                    return
+            time.sleep(_PAUSE)
+        raise SystemExit(f"no answer at {path} within {_PATIENCE:.0f} s")
+
+    def memory(self) -> int:
+        """The bytes of all its processes, pages that several share counted once (PSS)."""
+        return sum(_pss(pid) for pid in _tree(self._process.pid))
+
+    def stop(self) -> None:
+        """End it, and wait until it has ended."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(_PATIENCE)
+
+
+@contextlib.contextmanager
+def product(data: Path, first: str) -> Iterator[Server]:
+    """Run the product on a folder of data, until `first` is answered."""
+    environ = {
+        "DATASTORE_PROJECT_ID": ours.PROJECT,
+        "DATA_DIR": str(data),
+        "SECRET": SECRET,
+        "HOST": "127.0.0.1",
+    }
+    with _running(["--config", str(_CONFIG), "main:app"], environ, first) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def plain(bodies: Path, first: str) -> Iterator[Server]:
+    """Run the floor with what lies in a folder."""
+    settings = _settings()
+    arguments = ["--workers", str(settings.workers), "--threads", str(settings.threads)]
+    arguments += ["--preload", "--no-control-socket", "--log-level", settings.loglevel]
+    with _running([*arguments, "benchmarks.plain:app"], {"SERVED": str(bodies)}, first) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _running(arguments: list[str], environ: dict[str, str], first: str) -> Iterator[Server]:
+    port = _free_port()
+    bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", *bind, *arguments],
+        cwd=ROOT,
+        env=_without_settings() | environ | {"PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+    )
+    server = Server(process, port)
+    try:
+        server.wait(first, start)
+        yield server
+    finally:
+        server.stop()
+
+
+def _without_settings() -> dict[str, str]:
+    kept = ("PATH", "HOME", "LANG", "TMPDIR")
+    return {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _settings() -> ModuleType:
+    """The product's settings of gunicorn, read and not repeated."""
+    spec = importlib.util.spec_from_file_location("serving_settings", _CONFIG)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{_CONFIG} cannot be read")
+    settings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(settings)
+    return settings
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def _tree(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *(each for child in children for each in _tree(int(child)))]
+
+
+def _pss(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0

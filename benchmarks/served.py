@@ -1,0 +1,230 @@
+"""What `benchmarks.serving` has found: its figures, as Markdown and as a plot.
+
+Owns the calls by name and how figures are said: milliseconds beside those of the floor in the same
+run, and as ratios to it, which say more on a machine that others use too.
+"""
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from benchmarks import lean, plots
+
+FIRST = "first page"
+_MIB = 1 << 20
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Something that is read. `is_known`: the client names the tag, and is answered 304."""
+
+    name: str
+    size: int
+    path: str
+    coding: str = "identity"
+    is_known: bool = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that ask for the whole answer."""
+        return {"Accept-Encoding": self.coding}
+
+    def way(self, name: str, port: int, tag: str) -> lean.Way:
+        """The call as it is sent."""
+        known = {"If-None-Match": tag} if self.is_known else {}
+        asked = request(self.path, self.headers | known)
+        return lean.Way(name, port, asked, 304 if self.is_known else 200)
+
+
+class Figures(msgspec.Struct):
+    """One call, warm and at rest, and the floor that returns its bytes; seconds, and answers/s."""
+
+    name: str
+    size: int
+    bytes: int
+    p50: float
+    p99: float
+    crowd: float
+    floor_p50: float
+    floor_p99: float
+    floor_crowd: float
+
+
+class Bill(msgspec.Struct):
+    """Billed reads of one call."""
+
+    name: str
+    size: int
+    cold: int
+    warm: int
+
+
+class Starts(msgspec.Struct):
+    """Starts of the product: seconds to the first answer, bytes then, seconds of first pages.
+
+    `process`: the first request that a process ever answers; `thread`: the first for this thread.
+    """
+
+    seconds: list[float]
+    memory: list[int]
+    process: dict[int, list[float]]
+    thread: dict[int, list[float]]
+
+
+class Written(msgspec.Struct):
+    """Seconds of writes to a thread, and of the pages right after them."""
+
+    size: int
+    times: dict[str, list[float]]
+
+
+class Run(msgspec.Struct):
+    """All that one run has found."""
+
+    shape: str
+    figures: list[Figures] = []
+    bills: list[Bill] = []
+    starts: Starts | None = None
+    written: list[Written] = []
+
+
+def request(path: str, headers: dict[str, str] | None = None) -> str:
+    """A request as it is sent."""
+    fields = {"Host": "127.0.0.1", "Accept-Encoding": "identity"} | (headers or {})
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", ""])
+
+
+def figures(call: Call, size: int, times: lean.Times, ours: str, floor: str) -> Figures:
+    """The figures of one call."""
+    alone = {name: sorted(times.alone[name]) for name in (ours, floor)}
+    return Figures(
+        name=call.name,
+        size=call.size,
+        bytes=size,
+        p50=statistics.median(alone[ours]),
+        p99=_late(alone[ours]),
+        crowd=statistics.median(times.crowd[ours] or [0.0]),
+        floor_p50=statistics.median(alone[floor]),
+        floor_p99=_late(alone[floor]),
+        floor_crowd=statistics.median(times.crowd[floor] or [0.0]),
+    )
+
+
+def _late(seconds: Sequence[float]) -> float:
+    return seconds[int(len(seconds) * 0.99)]
+
+
+def markdown(run: Run) -> str:
+    """All tables."""
+    parts = [f"One run over {run.shape}.", _reads(run), _ratios(run)]
+    if run.written:
+        parts.append(_writes(run))
+    if run.starts:
+        parts.append(_starts(run.starts))
+    return "\n\n".join(parts)
+
+
+def _reads(run: Run) -> str:
+    lines = [
+        (
+            "| comments | call | bytes | reads cold, warm | p50 ms | p99 ms | 8 clients, 1/s "
+            "| floor p50 ms | floor p99 ms | floor 8 clients, 1/s | p50 x floor |"
+        ),
+        "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    bills = {(each.name, each.size): f"{each.cold}, {each.warm}" for each in run.bills}
+    lines += [
+        f"| {each.size:,} | {each.name} | {each.bytes:,} | {bills[each.name, each.size]} "
+        f"| {_ms(each.p50)} | {_ms(each.p99)} | {each.crowd:,.0f} "
+        f"| {_ms(each.floor_p50)} | {_ms(each.floor_p99)} | {each.floor_crowd:,.0f} "
+        f"| {each.p50 / each.floor_p50:.2f} |"
+        for each in run.figures
+    ]
+    return "\n".join(lines)
+
+
+def _ratios(run: Run) -> str:
+    lines = ["| ratio | value | bar |", "|---|---:|---:|"]
+    return "\n".join(
+        [*lines, *(f"| {says} | {value:.2f} | {bar} |" for says, value, bar in _all(run))]
+    )
+
+
+def _all(run: Run) -> Iterator[tuple[str, float, str]]:
+    found = {(each.name, each.size): each for each in run.figures}
+    sizes = sorted({size for _, size in found})
+    low, high = found[FIRST, sizes[0]], found[FIRST, sizes[-1]]
+    yield f"first page at {high.size:,} to one at {low.size:,}", high.p50 / low.p50, "1.5"
+    for size in sizes:
+        page = found[FIRST, size].p50
+        for name in ("first page", "whole thread"):
+            known = found.get((f"{name}, 304", size))
+            if known:
+                whole = found[name, size].p50
+                yield f"304 to a 200, {name} at {size:,}", known.p50 / whole, "0.5"
+        whole = found.get(("whole thread", size))
+        if whole:
+            yield f"whole thread at {size:,} to the floor", whole.p50 / whole.floor_p50, "2"
+        for says, cold in (("process", "process"), ("thread", "thread")):
+            times = getattr(run.starts, cold, {}).get(size)
+            if times:
+                ratio = statistics.median(times) / page
+                yield f"first page at {size:,}, cold {says}, to warm", ratio, "3"
+
+
+def _writes(run: Run) -> str:
+    names = list(run.written[0].times)
+    lines = [
+        f"| comments | {' | '.join(f'{name}, p50 ms' for name in names)} |",
+        "|---:|" + "---:|" * len(names),
+    ]
+    lines += [
+        f"| {each.size:,} | "
+        + " | ".join(_ms(statistics.median(each.times[name])) for name in names)
+        + " |"
+        for each in run.written
+    ]
+    return "\n".join(lines)
+
+
+def _starts(starts: Starts) -> str:
+    lines = [
+        (
+            f"{len(starts.seconds)} starts: the first answer after "
+            f"{statistics.median(starts.seconds):.2f} s (slowest {max(starts.seconds):.2f} s), "
+            f"{statistics.median(starts.memory) / _MIB:.0f} MiB (PSS of all processes) then. "
+            "First pages, ms:"
+        ),
+        "",
+        "| comments | cold process | cold thread |",
+        "|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {size:,} | {_ms(statistics.median(times))} "
+        f"| {_ms(statistics.median(starts.thread[size]))} |"
+        for size, times in starts.process.items()
+    ]
+    return "\n".join(lines)
+
+
+def drawn(run: Run) -> str:
+    """The plot."""
+    lines: dict[str, dict[str, list[tuple[float, float]]]] = {"alone": {}, "crowd": {}}
+    for each in run.figures:
+        alone, crowd = lines["alone"], lines["crowd"]
+        alone.setdefault(each.name, []).append((each.size, each.p50 * 1000))
+        crowd.setdefault(each.name, []).append((each.size, each.crowd))
+        if each.name == FIRST:
+            alone.setdefault("floor", []).append((each.size, each.floor_p50 * 1000))
+            crowd.setdefault("floor", []).append((each.size, each.floor_crowd))
+    panels = [
+        plots.Panel("p50 in ms, one client", lines["alone"]),
+        plots.Panel("answers a second, eight clients", lines["crowd"]),
+    ]
+    said = "warm and at rest, two workers of gunicorn; both axes logarithmic"
+    return plots.draw("Pages through gunicorn", said, panels)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f}"

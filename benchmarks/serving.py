@@ -1,0 +1,225 @@
+"""Pages through gunicorn, beside a bare Flask handler that returns the same bytes.
+
+One run stores threads of each size in one data file, runs the product on it as scripts/serve does
+and the floor (`plain`) with the same workers and threads, and asks both in turns from a lean client
+in a process of its own: alone (p50, p99) and as a crowd of eight (answers a second). It reads the
+first page, the whole thread, a subtree, and what a client gets who has the page (304); it writes to
+a thread and reads right after; it starts the product several times for its first answers, its
+memory, and the seconds until it answers. What production would bill for each call is counted by
+the engine's meter, in this process, on the same file.
+
+    python -m benchmarks.serving [--shape FILE] [--sizes 100,1000,10000,100000] [--rounds 20]
+                                 [--quick] [--write]
+
+Prints Markdown; `--write` puts it between the marks in benchmarks/README.md, with a plot and
+figures.json in benchmarks/serving/. `--quick` is a try of a minute, and proves nothing.
+"""
+
+import argparse
+import contextlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import billed, layouts, lean, ours, processes, served, shapes, talk, writer
+from comments import datastore, records, sites
+from emulator import inprocess
+
+DOCUMENT = processes.ROOT / "benchmarks" / "README.md"
+FOLDER = processes.ROOT / "benchmarks" / "serving"
+BEGIN, END = "<!-- serving -->", "<!-- end of serving -->"
+SIZES = (100, 1_000, 10_000, 100_000)
+SITE = "bench"
+_QUICK_SIZES = (100, 1_000)
+_WARMING = 3  # requests for another thread, until only this one is cold
+
+
+class Stocked(msgspec.Struct):
+    """A stored thread: its size and the comment whose subtree is read and answered."""
+
+    size: int
+    target: str
+    below: int
+
+    @property
+    def path(self) -> str:
+        """Its comments."""
+        return f"/api/v1/sites/{SITE}/comments?thread=t{self.size}"
+
+    def calls(self) -> Iterator[served.Call]:
+        """What is read of it."""
+        yield served.Call("first page", self.size, self.path)
+        yield served.Call("first page, gzip", self.size, self.path, coding="gzip")
+        yield served.Call("first page, 304", self.size, self.path, is_known=True)
+        below = f"/api/v1/comments/{self.target}/replies?limit=200"
+        yield served.Call("subtree", self.size, below)
+
+
+def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked]:
+    """Store a folded thread of each size."""
+    data.mkdir()
+    found: list[Stocked] = []
+    with inprocess.open_engine(
+        data / "flatthread.db",
+        indexes=processes.ROOT / "index.yaml",
+        durability="fast",  # of the filling alone
+        concurrency="pessimistic",
+        history=0,
+    ) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT, deadline=120.0)
+        with store.context():
+            sites.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
+            for size in sizes:
+                thread = talk.thread(shapes.repeated(shape, size), first=sum(sizes[: len(found)]))
+                name = records.ThreadName(SITE, f"t{size}")
+                ours.add_thread(engine, name, thread, is_folded=True)
+                target = layouts.chosen(thread)
+                found.append(Stocked(size, target, talk.sizes(thread)[target]))
+                layouts.note(f"{size} comments stored")
+    return found
+
+
+def read(
+    data: Path, folder: Path, calls: Sequence[served.Call], chosen: argparse.Namespace
+) -> list[served.Figures]:
+    """Measure what is read, warm and at rest, ours and the floor in turns."""
+    bodies = folder / "bodies"
+    bodies.mkdir()
+    with processes.product(data, calls[0].path) as product:
+        ways: dict[served.Call, lean.Way] = {}
+        for number, call in enumerate(calls):
+            status, body, tag = product.get(call.path, call.headers)
+            if status != 200:
+                raise SystemExit(f"{call.path} answered {status}: {body[:200]!r}")
+            (bodies / str(number)).write_bytes(body)
+            ways[call] = call.way(f"ours {number}", product.port, tag)
+        with processes.plain(bodies, "/0") as plain:
+            floors = {
+                call: lean.Way(f"plain {number}", plain.port, served.request(f"/{number}"))
+                for number, call in enumerate(calls)
+            }
+            every = [
+                way for pair in zip(ways.values(), floors.values(), strict=True) for way in pair
+            ]
+            times = ask(lean.Order(every, chosen.rounds, chosen.each, chosen.seconds))
+    sizes = {call: (bodies / str(number)).stat().st_size for number, call in enumerate(calls)}
+    return [
+        served.figures(call, sizes[call], times, ways[call].name, floors[call].name)
+        for call in calls
+    ]
+
+
+def ask(order: lean.Order) -> lean.Times:
+    """Let the client carry out an order in its own process."""
+    client = subprocess.run(
+        [sys.executable, "-m", "benchmarks.lean"],
+        cwd=processes.ROOT,
+        input=msgspec.json.encode(order),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return msgspec.json.decode(client.stdout, type=lean.Times)
+
+
+def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[served.Written]:
+    """Measure posts, edits and the pages right after them."""
+    found: list[served.Written] = []
+    with processes.product(data, threads[0].path) as product:
+        for thread in threads:
+            writing = writer.Writer(product.port, thread.path, thread.target)
+            for _ in range(rounds):
+                writing.round()
+            found.append(served.Written(thread.size, writing.times))
+    return found
+
+
+def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
+    """Start the product again and again: how soon it answers, its memory, its first pages."""
+    found = served.Starts([], [], {}, {})
+    small = lean.Way("small", 0, served.request(threads[0].path))
+    for _ in range(times):
+        for thread in threads[1:]:
+            way = lean.Way("cold", 0, served.request(thread.path))
+            with _started(data, found) as connection:
+                # The process behind it has answered nothing yet but perhaps its health.
+                found.process.setdefault(thread.size, []).append(connection.turn(way))
+            with _started(data, found) as connection:
+                connection.turn(small)
+                for _ in range(_WARMING):
+                    connection.ask()
+                found.thread.setdefault(thread.size, []).append(connection.turn(way))
+    return found
+
+
+@contextlib.contextmanager
+def _started(data: Path, found: served.Starts) -> Iterator[lean.Connection]:
+    with processes.product(data, "/healthz") as product:
+        found.seconds.append(product.started)
+        found.memory.append(product.memory())
+        with lean.connected(product.port) as connection:
+            yield connection
+
+
+def measure(chosen: argparse.Namespace) -> served.Run:
+    """Measure everything."""
+    shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(2_251)
+    kind = "real" if chosen.shape else "grown"
+    run = served.Run(f"a {kind} discussion of {len(shape):,} comments, cut or repeated")
+    with tempfile.TemporaryDirectory(prefix="serving-") as name:
+        folder = Path(name)
+        data = folder / "data"
+        threads = stock(data, shape, chosen.sizes)
+        calls = [call for thread in threads for call in thread.calls()]
+        run.bills = billed.bills(data, calls)
+        run.figures = read(data, folder, calls, chosen)
+        layouts.note("read")
+        run.starts = start(data, threads, chosen.starts)
+        layouts.note("started")
+        run.written = write_to(data, threads, chosen.writes)
+        layouts.note("written")
+    return run
+
+
+def write(run: served.Run) -> None:
+    """Put tables, plot and figures into the documents."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{DOCUMENT} has no marks {BEGIN} and {END}")
+    DOCUMENT.write_text(f"{before}{begin}\n\n{served.markdown(run)}\n\n{end}{after}", "utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
+    (FOLDER / "serving.svg").write_text(served.drawn(run), encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", type=Path)
+    parser.add_argument("--sizes", type=_sizes, default=None)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args(arguments)
+    chosen.sizes = chosen.sizes or (_QUICK_SIZES if chosen.quick else SIZES)
+    chosen.rounds, chosen.each, chosen.seconds = chosen.rounds, 20, 0.4
+    chosen.starts, chosen.writes = 5, 20
+    if chosen.quick:
+        chosen.rounds, chosen.seconds, chosen.starts, chosen.writes = 3, 0.1, 1, 3
+    run = measure(chosen)
+    print(served.markdown(run))
+    if chosen.write:
+        write(run)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(","))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The benchmark of served pages runs, and says something of every call."""
+
+import pytest
+
+from benchmarks import served, serving
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_quick_run_measures_every_call(capsys: pytest.CaptureFixture[str]) -> None:
+    serving.main(["--quick", "--sizes", "20,60"])
+    printed = capsys.readouterr().out
+    for size in (20, 60):
+        thread = serving.Stocked(size, "x", 0)
+        for call in thread.calls():
+            assert f"| {size} | {call.name} |" in printed
+        assert f"| first page at {size}, cold thread, to warm |" in printed or size == 20
+    assert "page after edit, p50 ms" in printed
+    assert "starts: the first answer after" in printed
+
+
+def test_a_request_is_sent_as_http_says() -> None:
+    asked = served.request("/there", {"If-None-Match": '"a"'})
+    assert asked.startswith("GET /there HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    assert asked.endswith('If-None-Match: "a"\r\n\r\n')
