@@ -32,8 +32,20 @@ MAX_BATCH_BYTES = 3_500_000  # clients refuse answers of 4 MiB
 MAX_SKIPPED = 1000  # results that one request skips for an offset
 MAX_LOOKUP_BYTES = 3_000_000
 
+_MOST_KEPT = 256  # plans of one generation of indexes
+_LONGEST_KEPT = 4096  # bytes of a message whose plan is kept
+
 _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
 _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
+
+
+class _Prepared(NamedTuple):
+    """A query that was checked and planned. It holds for one generation of indexes."""
+
+    query: queries.Query
+    plan: plans.Plan
+    header: bytes
+    paging: walks.Paging
 
 
 class Answer(NamedTuple):
@@ -107,11 +119,8 @@ def run_query(
     mask: masks.Mask | None,
 ) -> Answer:
     """Answer a query with a batch of results."""
-    query = queries.parse(request.query, partition)
-    snapshot, query, reads = metadata.through(snapshot, query, reads)
-    header = cursors.header(request.query, partition.encoded)
-    page = paging(request.query, header)
-    plan = _plan(snapshot, query)
+    snapshot, reads, prepared = _prepared(snapshot, request.query, partition, reads)
+    query, plan, header, page = prepared
     kind = _KEY_ONLY if query.is_keys_only else _PROJECTION if query.projection else _FULL
     if mask is not None and kind != _FULL:
         raise errors.InvalidArgument("A projection query may not have a property mask.")
@@ -150,6 +159,29 @@ def explain(
     snapshot, query, _ = metadata.through(snapshot, query, None)
     paging(message, cursors.header(message, partition.encoded))
     return _plan(snapshot, query)
+
+
+def _prepared(
+    snapshot: rows.Reader,
+    message: messages.Query,
+    partition: keys.Partition,
+    reads: readsets.ReadSet | None,
+) -> tuple[rows.Reader, readsets.ReadSet | None, _Prepared]:
+    """Check and plan a query, or find how that came out before: clients ask the same for ever."""
+    known = snapshot.definitions.plans
+    asked = partition, message.SerializeToString(deterministic=True)
+    found: _Prepared | None = known.get(asked)
+    if found is not None:
+        return snapshot, reads, found
+    parsed = queries.parse(message, partition)
+    source, query, reads = metadata.through(snapshot, parsed, reads)
+    header = cursors.header(message, partition.encoded)
+    found = _Prepared(query, _plan(source, query), header, paging(message, header))
+    if source is snapshot and len(asked[1]) <= _LONGEST_KEPT:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[asked] = found
+    return source, reads, found
 
 
 def _plan(snapshot: rows.Reader, query: queries.Query) -> plans.Plan:

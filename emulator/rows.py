@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from google.protobuf import message
 
@@ -46,7 +46,11 @@ class State(NamedTuple):
 
 
 class Definitions:
-    """The composite indexes of one generation, and the ids of all indexes met so far."""
+    """The composite indexes of one generation, and what was worked out about them.
+
+    `ids` are those of all indexes met so far. `plans` are of queries met so far, by partition and
+    message; whoever plans a query keeps them.
+    """
 
     def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
         self.generation = generation
@@ -55,6 +59,7 @@ class Definitions:
         for index in composites:
             self.by_kind.setdefault(index.kind, []).append(index)
         self.ids: dict[readsets.IndexName, int] = {}
+        self.plans: dict[tuple[keys.Partition, bytes], Any] = {}
 
 
 class Reader:

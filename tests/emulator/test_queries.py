@@ -8,6 +8,7 @@ import math
 import grpc
 import pytest
 
+from emulator import indexes
 from tests.emulator.rpc import put_all
 
 
@@ -129,6 +130,41 @@ def test_a_missing_composite_index_is_refused_with_the_index_to_add(service, ref
         service.names("T", order=["b", "z"])
     with refused("FAILED_PRECONDITION"):
         service.results(service.query("T", projection=["y", "z"]))
+
+
+def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
+    service, engine, refused, index_yaml
+):
+    put_all(service, (1, {"a": 1, "b": 2}), (2, {"a": 1, "b": 1}))
+    for _ in range(2):
+        assert service.names("T", ("a", "=", 1), order=["b"]) == [2, 1]
+    with engine.storage.write() as writer:
+        writer.define(())
+    for _ in range(2):
+        with refused("FAILED_PRECONDITION"):
+            service.names("T", ("a", "=", 1), order=["b"])
+    with engine.storage.write() as writer:
+        writer.define(indexes.read_yaml(index_yaml))
+    assert service.names("T", ("a", "=", 1), order=["b"]) == [2, 1]
+
+
+def test_a_query_asked_before_in_another_namespace_is_another_query(service):
+    put_all(service, (1, {"a": 1}))
+    query = service.query("T", order=["a"])
+    for _ in range(2):
+        assert len(service.results(query)) == 1
+        assert service.results(query, "other") == []
+
+
+def test_no_more_plans_are_kept_than_a_few_hundred(near, engine):
+    for number in range(600):
+        near.names("T", ("a", "=", number))
+    long = [(name, "=", name * 1_400) for name in ("a", "b", "c")]
+    near.names("T", *long)
+    with engine.storage.read() as snapshot:
+        kept = snapshot.definitions.plans
+    assert 0 < len(kept) <= 256
+    assert max(len(message) for _, message in kept) <= 4096
 
 
 def test_an_order_on_a_property_with_an_equality_is_ignored(service):
