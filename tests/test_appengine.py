@@ -5,14 +5,13 @@ memory; the store is an emulator behind gRPC, the door the service has too.
 """
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests import programs
+from tests import needs, programs
 
 MEMORY = 384 * 1024 * 1024
 PROJECT = "flatthread-test"
@@ -73,10 +72,7 @@ def emulator():
 @pytest.fixture
 def service(workspace, emulator):
     """The entrypoint of app.yaml, and where it answers."""
-    if not programs.can_mount():
-        reason = "needs mounts of its own: root, or user namespaces"
-        assert os.environ.get("CI") != "true", reason
-        pytest.skip(reason)
+    needs.mounts()
     described = yaml.safe_load((workspace / "app.yaml").read_text())
     assert described["runtime"] == "python313"
     environ = programs.environment(

@@ -6,7 +6,6 @@ Every tab is watched: an uncaught error, an error on the console, a violated pol
 
 import contextlib
 import dataclasses
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import pytest
 from werkzeug import serving
 
 from comments import config, datastore, posting, records, sites
+from tests import needs
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -42,11 +42,7 @@ playwright.expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[playwright.Browser]:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        message = "no Chromium here: install Debian's package chromium to run the browser tests"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    needs.require(path, "no Chromium: install Debian's package chromium to run browser tests")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser

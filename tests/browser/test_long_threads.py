@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments import datastore, floor, records, repair
-from tests import realdata
+from tests import needs
 
 pytestmark = pytest.mark.browser
 
@@ -55,7 +55,7 @@ def test_every_comment_is_shown_once_in_order_by_loading_more(
 def test_the_longest_thread_of_a_real_import_is_shown_whole(
     server, app, open_tab, open_store, site
 ):
-    export = realdata.path_of(EXPORT)
+    export = needs.real_export(EXPORT)
     imported = app.test_cli_runner().invoke(
         args=["import", "disqus", str(export), "--site", "demo"]
     )

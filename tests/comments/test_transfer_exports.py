@@ -6,7 +6,7 @@ import pytest
 
 from comments import errors, floor, records, repair, sorthash
 from comments.transfer import disqus, importing, source, wordpress
-from tests import realdata
+from tests import needs
 from tests.comments.exports import SCHEME, entities, rows, source_ids, write
 
 READERS = {
@@ -36,7 +36,7 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
     garden: records.Site, name: str, line: int
 ):
     with pytest.raises(errors.BadImport) as caught:
-        importing.plan(READERS[name], realdata.path_of(name), site=garden, scheme=SCHEME)
+        importing.plan(READERS[name], needs.real_export(name), site=garden, scheme=SCHEME)
     assert caught.value.line == line
     assert entities() == 0
 
@@ -80,7 +80,7 @@ def recursive_walk(found: list[records.Comment], parent: str | None = None) -> I
 def test_a_real_export_is_stored_whole_and_in_order(
     garden: records.Site, name: str, count: int, levels: int
 ):
-    path, reader = realdata.path_of(name), READERS[name]
+    path, reader = needs.real_export(name), READERS[name]
     items = {item.id: item for item in reader(path) if isinstance(item, source.Comment)}
     scheme = sorthash.Scheme(levels=levels)
     with importing.plan(reader, path, site=garden, scheme=scheme) as plan:

@@ -14,11 +14,10 @@ from comments import datastore, floor, folding, posting, records, rendering, sit
 from comments.transfer import disqus, importing
 from comments.web import discussion, shapes
 from emulator import inprocess, testing
-from tests import html5, htmlpages, trees
+from tests import html5, htmlpages, needs, trees
 from tests.conftest import NOW, ROOT
 
 IMPORTED = ROOT / "tests" / "fixtures" / "imports" / "disqus.xml"
-REAL = ROOT.parent / "shared" / "data" / "disqus" / "benbalter-1145.xml"
 ADA = records.Author("Ada", id="g:ada")
 ORDERS = ("thread", "recent", "best", "oldest", "newest")
 PAYLOADS = (
@@ -97,9 +96,7 @@ def test_an_import_shows_every_comment_once_in_the_order_of_the_floor(
 
 
 def test_a_real_import_shows_every_comment_once_and_is_valid(client, open_store):
-    if not REAL.exists():
-        pytest.skip("needs benbalter-1145.xml of the shared data beside the repository")
-    threads = imported(open_store, REAL)
+    threads = imported(open_store, needs.real_export("disqus/benbalter-1145.xml"))
     assert sum(map(len, threads.values())) > 1_000
     documents = []
     for thread, rows in threads.items():

@@ -1,13 +1,12 @@
 """A disk that is full, read-only or fails: a clear status, nothing half stored, and on it goes."""
 
-import os
 import sqlite3
 import subprocess
 import sys
 
 import pytest
 
-from tests import programs
+from tests import needs, programs
 from tests.emulator import vfs
 
 RESULTS = {
@@ -19,10 +18,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("result", RESULTS)
 def test_every_operation_on_the_disk_may_fail(tmp_path, result):
-    if not vfs.is_possible():
-        reason = "Python's SQLite is not a library that can be reached"
-        assert os.environ.get("CI") != "true", reason
-        pytest.skip(reason)
+    vfs.require()
     program = [sys.executable, "-m", "tests.emulator.filefaults", tmp_path]
     ended = subprocess.run(
         [*program, str(result), RESULTS[result]],
@@ -35,10 +31,7 @@ def test_every_operation_on_the_disk_may_fail(tmp_path, result):
 
 
 def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(tmp_path):
-    if not programs.can_mount():
-        reason = "needs mounts of its own: root, or user namespaces"
-        assert os.environ.get("CI") != "true", reason
-        pytest.skip(reason)
+    needs.mounts()
     ended = subprocess.run(
         [*programs.unshare(), sys.executable, "-m", "tests.emulator.smalldisk", tmp_path],
         cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=programs.PATIENCE,

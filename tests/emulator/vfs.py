@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import needs
+
 CHECKPOINT = 20  # pages of the log, instead of 1,000, so that it is often written back
 _OPEN_CREATE = 0x4
 _OK = 0
@@ -98,6 +100,11 @@ def is_possible() -> bool:
         return bool(_library().sqlite3_vfs_find(None))
     except (AttributeError, OSError):
         return False
+
+
+def require() -> None:
+    """Go on where the operations of SQLite can be watched."""
+    needs.require(is_possible(), "Python's SQLite is built in: no library below it can be wrapped")
 
 
 class Shim:

@@ -11,6 +11,7 @@ import pytest
 from google.cloud import ndb
 
 from emulator import inprocess, testing
+from tests import needs
 from tests.emulator.clients import datastore_driver, driver, ndb_driver, node_driver
 
 PYTHON = {"ndb": ndb_driver.Ndb, "google-cloud-datastore": datastore_driver.Datastore}
@@ -31,8 +32,11 @@ def start_node() -> Iterator[Callable[[], node_driver.Process]]:
     started: list[node_driver.Process] = []
 
     def start() -> node_driver.Process:
-        if not node_driver.is_installed():
-            pytest.skip("no client library for Node: scripts/test without arguments installs it")
+        needs.require(
+            node_driver.is_installed(),
+            "no client library for Node: scripts/test without arguments installs it, "
+            "given node and npm",
+        )
         if not started:
             started.append(node_driver.Process())
         return started[0]
