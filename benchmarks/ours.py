@@ -148,7 +148,8 @@ def _row(template: messages.Entity, said: Said, place: tuple[str, int, int]) -> 
         texts |= {"parent": said.parent, "reply_to": said.parent}
     for name, text in texts.items():
         values[name].string_value = text
-    values["created"].timestamp_value.FromDatetime(said.created)
+    for name in ("created", "changed"):
+        values[name].timestamp_value.FromDatetime(said.created)
     return row
 
 

@@ -68,6 +68,7 @@ class Run:
             replies=_replies(self.listing, self.rows, self.beyond),
             cursor=self.cursor,
             total=_count(_Listing(self.listing.name)),
+            changed=changed(self.listing.name),
         )
 
 
@@ -167,6 +168,19 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
     """The whole discussion by one ordered query: the floor, and the oracle of every other way."""
     return tuple(_rows(_Listing(name), None))
+
+
+def changed(name: records.ThreadName) -> datetime | None:
+    """When readers last got to see another state of a thread, None for never."""
+    query = datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)),),
+        order=("-changed",),
+        projection=("changed",),
+        limit=1,
+    )
+    found = (message.properties["changed"] for message in datastore.fetch(query))
+    return next(map(models.projected_time, found), None)
 
 
 def totals(site: str, thread_ids: Sequence[str]) -> list[int]:

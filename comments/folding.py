@@ -38,6 +38,7 @@ import msgspec
 from comments import (
     buckets,
     datastore,
+    floor,
     materialized,
     models,
     ranking,
@@ -122,7 +123,7 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
             buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
         ),
         dead=tuple(dead),
-        changed=materialized.changed(base.content, fresh),
+        changed=materialized.changed(base.content, fresh) if base.version else floor.changed(name),
         best=best,
     )
     return Prepared(name, base, content, tuple(attempt.written), attempt.token)

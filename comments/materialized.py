@@ -80,7 +80,7 @@ class Row:
     is_listed: bool
     shelved: bool
     rewrites: bool
-    changed: datetime
+    changed: datetime | None
     votes: tuple[int, int]
 
 
@@ -123,15 +123,13 @@ def using(name: records.ThreadName, answer: Callable[[views.View], T]) -> T:
     raise errors.Overloaded("the thread is folded faster than it is read")
 
 
-def from_rows(rows: Iterable[records.Comment]) -> views.View:
-    """A view of listed rows that were read otherwise."""
-    rows = list(rows)
-    newest = records.newest(row.changed for row in rows)
+def from_rows(rows: Iterable[records.Comment], *, changed: datetime | None) -> views.View:
+    """A view of listed rows that were read otherwise. `changed`: the thread's newest change."""
     marks = [
         buckets.Mark(row.sort_hash, row.id, row.revision, public.fragment(row), held=False)
         for row in rows
     ]
-    return views.View(buckets.Directory(""), marks, lambda _keys: (), changed=newest)
+    return views.View(buckets.Directory(""), marks, lambda _keys: (), changed=changed)
 
 
 def changed(content: buckets.Content, rows: Iterable["Row"]) -> datetime | None:

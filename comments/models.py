@@ -14,7 +14,7 @@ Only what a query filters or orders by is indexed, because each indexed property
 
 import base64
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.cloud import ndb
@@ -24,6 +24,7 @@ from comments import records
 # Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
 # its comments, so long ids become a digest well before that.
 _LONGEST_PLAIN_ID = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Site(ndb.Model):
@@ -78,6 +79,7 @@ class Comment(ndb.Model):
     rewrites = ndb.BooleanProperty(indexed=False, default=False)
     created = ndb.DateTimeProperty(required=True, tzinfo=UTC)
     edited = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    changed = ndb.DateTimeProperty(tzinfo=UTC)
     score = ndb.IntegerProperty(default=0, indexed=False)
     up = ndb.IntegerProperty(default=0, indexed=False)
     down = ndb.IntegerProperty(default=0, indexed=False)
@@ -195,6 +197,7 @@ def thread_record(row: Thread) -> records.Thread:
 def comment_record(row: Comment) -> records.Comment:
     """A stored comment as a record."""
     edited: datetime | None = row.edited
+    changed: datetime | None = row.changed
     return records.Comment(
         id=row.key.id(),
         site=row.site,
@@ -214,6 +217,7 @@ def comment_record(row: Comment) -> records.Comment:
         revision=row.revision,
         created=_plain(row.created),
         edited=None if edited is None else _plain(edited),
+        changed=None if changed is None else _plain(changed),
         score=row.score,
         up=row.up,
         down=row.down,
@@ -223,7 +227,7 @@ def comment_record(row: Comment) -> records.Comment:
 def comment_from_message(entity: Any) -> records.Comment:
     """A comment as a record, straight from its protobuf message (the bulk read path)."""
     values = entity.properties
-    edited = values["edited"]
+    edited, changed = values["edited"], values["changed"]
     return records.Comment(
         id=entity.key.path[-1].name,
         site=values["site"].string_value,
@@ -248,6 +252,7 @@ def comment_from_message(entity: Any) -> records.Comment:
         revision=values["revision"].integer_value,
         created=_time(values["created"]),
         edited=_time(edited) if edited.HasField("timestamp_value") else None,
+        changed=_time(changed) if changed.HasField("timestamp_value") else None,
         score=values["score"].integer_value,
         up=values["up"].integer_value,
         down=values["down"].integer_value,
@@ -257,6 +262,13 @@ def comment_from_message(entity: Any) -> records.Comment:
 def _plain(moment: datetime) -> datetime:
     """The moment without the nanoseconds class that NDB reads it as, which is no JSON value."""
     return datetime.combine(moment.date(), moment.time(), UTC)
+
+
+def projected_time(value: Any) -> datetime | None:
+    """A moment as projections hold it, where it is microseconds; None for none."""
+    if value.WhichOneof("value_type") != "integer_value":
+        return None
+    return _EPOCH + timedelta(microseconds=value.integer_value)
 
 
 def _time(value: Any) -> datetime:

@@ -53,14 +53,14 @@ class Page(msgspec.Struct, frozen=True):
     """A run of a listing: fragments with their numbers of replies.
 
     `cursor` continues after the last one and is None at the end. `total` counts the comments of
-    the thread and `changed` is its newest change, None where the thread is not folded yet.
+    the thread and `changed` is its newest change, None where nobody wrote yet.
     """
 
     comments: tuple[bytes, ...]
     replies: tuple[int, ...]
     cursor: str | None
     total: int
-    changed: datetime | None = None
+    changed: datetime | None
 
     def json(self) -> bytes:
         """The page as it is sent."""
@@ -77,7 +77,7 @@ _DECODER = msgspec.json.Decoder(Comment)
 def page(listing: records.Page) -> Page:
     """A page of the floor as the public may see it."""
     shown = tuple(map(fragment, listing.comments))
-    return Page(shown, listing.replies, listing.cursor, listing.total)
+    return Page(shown, listing.replies, listing.cursor, listing.total, listing.changed)
 
 
 def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:

@@ -268,7 +268,7 @@ def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, lab
         return _cut(view, list(itertools.islice(found, asked.limit + 1)), asked, label)
 
     def otherwise() -> public.Page:
-        return cut(materialized.from_rows(floor.thread(name)))
+        return cut(_from_floor(name))
 
     return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
 
@@ -299,9 +299,13 @@ def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label
         return _ranked_page(view, list(itertools.islice(rows, most)), asked, label, key=key)
 
     def otherwise() -> public.Page:
-        return cut(materialized.from_rows(floor.thread(name)))
+        return cut(_from_floor(name))
 
     return Listing(name, _key(asked, label), asked.secret, otherwise, cut, check=ranked)
+
+
+def _from_floor(name: records.ThreadName) -> views.View:
+    return materialized.from_rows(floor.thread(name), changed=floor.changed(name))
 
 
 def _ranked_page(

@@ -74,7 +74,11 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers."""
+    """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers.
+
+    `changed` is when readers last got to see another state of it: when it was posted, edited or
+    retracted; None if they never saw it.
+    """
 
     id: str
     site: str
@@ -97,11 +101,7 @@ class Comment(msgspec.Struct, frozen=True):
     score: int = 0
     up: int = 0
     down: int = 0
-
-    @property
-    def changed(self) -> datetime:
-        """When the comment was last written by a person: posted, edited or retracted."""
-        return self.edited or self.created
+    changed: datetime | None = None
 
     @property
     def is_tombstone(self) -> bool:
@@ -132,13 +132,15 @@ class ImportedComment(msgspec.Struct, frozen=True):
 class Page(msgspec.Struct, frozen=True):
     """A run of a listing. `replies[i]` is how many listed comments stand below `comments[i]`.
 
-    `cursor` continues after the last one and is None at the end.
+    `cursor` continues after the last one and is None at the end. `changed` is the newest change
+    of the thread, None where readers never saw anything.
     """
 
     comments: tuple[Comment, ...]
     replies: tuple[int, ...]
     cursor: str | None
     total: int
+    changed: datetime | None
 
 
 def newest(moments: Iterable[datetime | None]) -> datetime | None:

@@ -172,6 +172,7 @@ def _new_row(
         # What readers never saw and do not see is nothing to fold.
         unfolded=status is Status.APPROVED,
         created=draft.created,
+        changed=draft.created if status is Status.APPROVED else None,
         fingerprint=draft.fingerprint,
         source=source,
     )
@@ -257,6 +258,14 @@ def _touch(row: models.Comment) -> None:
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may hold what this change took away.
     row.rewrites = row.unfolded
+    if row.unfolded:
+        row.changed = _changed(row)
+
+
+def _changed(row: models.Comment) -> datetime | None:
+    """When readers last got to see another state of the row. Never back, whose clock it may be."""
+    written: tuple[datetime | None, ...] = (row.changed, row.created, row.edited)
+    return records.newest(written)
 
 
 def _erase(row: models.Comment) -> None:
@@ -412,6 +421,7 @@ class _Batch:
     def _list_above(self, parent: models.Comment | None) -> None:
         while parent is not None and not parent.listed:
             parent.listed = parent.unfolded = True
+            parent.changed = _changed(parent)
             if parent.key.id() not in self.added:
                 _touch(parent)
             self.changed[parent.key.id()] = None
@@ -440,7 +450,7 @@ def unfold(ids: Sequence[str]) -> datastore.Writes:
     rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
     for row in unknown:
-        row.unfolded = True
+        row.unfolded, row.changed = True, _changed(row)
     return datastore.Writes(_OWNER, put=tuple(unknown))
 
 

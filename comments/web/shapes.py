@@ -97,7 +97,7 @@ class CommentPage(msgspec.Struct, frozen=True):
     """A run of a listing; `cursor` continues it.
 
     `total` counts the listed comments of the whole thread. `changed` is when one of them was last
-    posted, edited or retracted; null for a thread that was not folded yet.
+    posted, edited or retracted; null where nobody wrote yet.
     """
 
     comments: list[public.Comment]
