@@ -176,7 +176,7 @@ def _repair(site_id: str | None, *, fix: bool) -> None:
 
 
 def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bool) -> int:
-    from comments import folding, repair
+    from comments import repair
 
     problems = repair.find_problems(scheme, name)
     for problem in problems:
@@ -187,8 +187,6 @@ def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bo
         )
     if problems and fix:
         repair.fix(scheme, name)
-        if any(problem.field == "sort_hash" for problem in problems):
-            folding.drop(name)
     return len(problems)
 
 

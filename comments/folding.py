@@ -4,33 +4,36 @@ Owns Bucket, BucketDirectory and Ranking, and the one place from which the flag 
 cleared (`tree` writes the rows). One folding of a thread, in steps that each leave it readable:
 
 1. **read** the directory, and by one query the rows whose flag stands;
-2. **write** new buckets under keys of this attempt, which nobody names yet;
+2. **write** new buckets under keys of this attempt, which nobody names yet, each in a transaction
+   that fails if somebody else switched since;
 3. **switch** the directory to them, in a transaction that fails if somebody else switched since,
    or if a bucket is gone that the new directory names;
 4. wait until no process can use a directory from before the switch (`GRACE`, by our own clock,
    from the moment the switch was answered);
-5. **clear** the flag of each row that is still at the revision which was folded, and delete the
-   buckets that the directories before this one named.
+5. **clear**: delete the buckets that the directories before this one named, and what interrupted
+   foldings left; then clear the flag of each row that is still at the revision which was folded.
 
 What must stay true: no step trusts another machine's clock; a bucket's key is never used twice;
 until step 5 a reader finds every folded row in the delta too, so old directories lose nothing. A
-crash in any step leaves rows flagged and buckets unnamed: the next folding finishes the one,
-`sweep` removes the other. A bucket is deleted by a transaction that reads what the directory names
-(or names for deletion), so none is deleted that a switch takes in meanwhile.
+crash in any step leaves rows flagged: the next folding finishes the work. **While a thread holds a
+bucket that nobody names, one of its rows is flagged**, so somebody will come: such a bucket was
+written before the switch of whoever folds next, who deletes it before clearing a flag. A bucket is
+deleted by a transaction that reads what the directory names (or names for deletion), so none is
+deleted that a switch takes in meanwhile.
 
 A thread's first folding takes all its listed rows, also those of a release without the flag: those
-are flagged first, and are then rows like all others.
+are flagged first, and are then rows like all others. So does the folding that comes after `repair`
+gave a row another hash: where the buckets hold such a row is not known. Until then readers take
+the floor (`materialized.Row.moved`).
 
-A changed row goes to the directory's tail, and from a full tail to new buckets, the most changed
-ones first: a bucket that few changed rows belong to is not worth a write yet. What was retracted or
-edited leaves its bucket at once.
+A changed row goes to the directory's tail, and from a full tail to new buckets (`shelves`). What
+was retracted or edited leaves its bucket at once.
 """
 
 import dataclasses
 import functools
-import itertools
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -43,6 +46,7 @@ from comments import (
     models,
     ranking,
     records,
+    shelves,
     sorthash,
     tree,
     views,
@@ -56,7 +60,6 @@ TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
 GRACE = materialized.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
 MOST_CLEARING = 256  # rows that a directory lists although their flags are cleared
-_PART_BYTES = 900 * 1024  # of a directory in one entity
 _AT_ONCE = 100  # rows or buckets in one transaction
 _OWNER = "folding"
 
@@ -92,15 +95,16 @@ def fold(scheme: sorthash.Scheme, name: records.ThreadName) -> Folded | None:
 
 
 def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | None:
-    """Write the new buckets. None if a bucket was replaced meanwhile."""
-    base = materialized.load_directory(name)
-    if not base.version:
-        _adopt(name)
-    rows = list(_flagged(name))
+    """Write the new buckets. None if somebody else switched meanwhile."""
+    stored = materialized.load_directory(name)
+    base, rows = stored, list(materialized.flagged(name))
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
-    attempt = _Attempt(scheme, name, base)
+    if not stored.version or any(row.moved for row in fresh):
+        base, fresh = buckets.Directory(""), _whole(name)
+        rows = [row for row in fresh if row.flagged]
+    attempt = _Attempt(scheme, name, base, stored.version)
     if not fresh:
-        return Prepared(name, base, base.content, (), attempt.token)
+        return Prepared(name, stored, stored.content, (), attempt.token)
     try:
         lines, tail = attempt.shelve(
             materialized.merged(base, fresh),
@@ -111,11 +115,11 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
         delete_orphans(name, attempt.written)
         return None
     kept = {line.key for line in lines}
-    dead = [line.key for line in base.lines if line.key not in kept]
-    if base.content.best is not None and (best is None or best.top != base.content.best.top):
-        dead.append(base.content.best.top)
-    if len(fresh) < len(rows):
-        dead += base.content.dead  # nobody has cleared the base yet
+    dead = [line.key for line in stored.lines if line.key not in kept]
+    if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
+        dead.append(stored.content.best.top)
+    if any(stored.holds(row.entry.id, row.entry.revision) for row in rows):
+        dead += stored.content.dead  # nobody has cleared it yet
     content = buckets.Content(
         lines=lines,
         tail=tail,
@@ -123,10 +127,12 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
             buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
         ),
         dead=tuple(dead),
-        changed=materialized.changed(base.content, fresh) if base.version else floor.changed(name),
+        changed=(
+            materialized.changed(stored.content, fresh) if stored.version else floor.changed(name)
+        ),
         best=best,
     )
-    return Prepared(name, base, content, tuple(attempt.written), attempt.token)
+    return Prepared(name, stored, content, tuple(attempt.written), attempt.token)
 
 
 def switch(prepared: Prepared) -> Folded | None:
@@ -134,9 +140,13 @@ def switch(prepared: Prepared) -> Folded | None:
     name, content = prepared.name, prepared.content
     if not prepared.is_change:
         return Folded(name, prepared.base)
-    first, *rest = _parts(buckets.encode_content(content))
-    writer = _Writer(name, prepared.token, list(prepared.written))
-    parts = [writer.write(part) for part in rest]
+    first, *rest = shelves.parts(buckets.encode_content(content))
+    writer = _Writer(name, prepared.base.version, prepared.token, list(prepared.written))
+    try:
+        parts = [writer.write(part) for part in rest]
+    except materialized.Gone:
+        delete_orphans(name, writer.written)
+        return None
     key = models.directory_key(name)
     row = models.BucketDirectory(key=key, version=prepared.token, content=first, parts=parts)
     needed = [models.bucket_key(name, each) for each in writer.written]
@@ -163,44 +173,38 @@ def switch(prepared: Prepared) -> Folded | None:
     return Folded(name, buckets.Directory(prepared.token, content))
 
 
-def clear(folded: Folded) -> None:
-    """Clear the flags of what was folded, `GRACE` after its switch; delete what it replaced."""
+def clear(folded: Folded, orphans: Sequence[str] = ()) -> None:
+    """Delete what was replaced and clear the flags of what was folded, `GRACE` after its switch.
+
+    `orphans` are what `sweep` found after the switch. The flags go last: while one stands, somebody
+    who comes after a crash finds the thread, and with it all that is to be deleted.
+    """
     content = folded.directory.content
-    for part in _in_parts(content.clearing):
-        datastore.transaction(functools.partial(_clear, part))
     for keys in _in_parts(content.dead):
         datastore.transaction(functools.partial(_delete, folded.name, keys))
-    if len(content.clearing) > MOST_CLEARING:
+    delete_orphans(folded.name, orphans)
+    is_long = len(content.clearing) > MOST_CLEARING
+    first = len(content.clearing) - MOST_CLEARING if is_long else 0
+    for part in _in_parts(content.clearing[:first]):
+        datastore.transaction(functools.partial(_clear, part))
+    if is_long:
         _forget_cleared(folded)
+    for part in _in_parts(content.clearing[first:]):
+        datastore.transaction(functools.partial(_clear, part))
 
 
 def _forget_cleared(folded: Folded) -> None:
     """Switch to a directory without the list of what was cleared.
 
     A short list goes with the next folding. That of a whole import would be read by everyone who
-    opens the thread until then.
+    opens the thread until then. Some flags still stand, see `clear`: this writes buckets too.
     """
     content = folded.directory.content
-    flagged = {message.key.path[-1].name for message in datastore.fetch(_flag_query(folded.name))}
+    flagged = {row.entry.id for row in materialized.flagged(folded.name)}
     left = tuple(each for each in content.clearing if each.id in flagged)
     slim = msgspec.structs.replace(content, clearing=left, dead=())
     token = secrets.token_hex(10)
     switch(Prepared(folded.name, folded.directory, slim, (), token))
-
-
-def drop(name: records.ThreadName) -> None:
-    """Forget a thread's directory, after comments got other hashes: the next folding starts anew.
-
-    The delta cannot say where a bucket holds a comment that has moved. Until a process's directory
-    has reached its age, it may show such a comment at its old place.
-    """
-    key = models.directory_key(name)
-
-    def body() -> None:
-        parts = [models.bucket_key(name, part) for part in materialized.parts_of(name)]
-        datastore.apply(datastore.Writes(_OWNER, delete=(key, *parts)))
-
-    datastore.transaction(body)
 
 
 def sweep(name: records.ThreadName) -> list[str]:
@@ -273,59 +277,70 @@ def _delete(name: records.ThreadName, keys: Sequence[str]) -> None:
     datastore.apply(datastore.Writes(_OWNER, delete=gone))
 
 
-def _adopt(name: records.ThreadName) -> None:
-    """Flag the listed rows that no folding would find."""
-    query = datastore.Query(
-        "Comment",
-        where=(("thread", "=", models.thread_key_name(name)), ("listed", "=", True)),
-        order=("sort_hash",),
-    )
-    strangers = [
-        message.key.path[-1].name
-        for message in datastore.fetch(query)
-        if not message.properties["unfolded"].boolean_value
-    ]
-    for part in _in_parts(strangers):
-        datastore.transaction(
-            functools.partial(lambda ids: datastore.apply(tree.unfold(ids)), part)
-        )
+def _whole(name: records.ThreadName) -> list[materialized.Row]:
+    """All rows that are listed or flagged, those flagged first that no folding would find."""
+    while True:
+        rows = materialized.listed_or_flagged(name)
+        strangers = [row.entry.id for row in rows if not (row.flagged or row.shelved)]
+        if not strangers:
+            return rows
+        for part in _in_parts(strangers):
+            datastore.transaction(functools.partial(_unfold, part))
 
 
-def _flagged(name: records.ThreadName) -> Iterator[materialized.Row]:
-    return map(materialized.row_of, datastore.fetch(_flag_query(name)))
-
-
-def _flag_query(name: records.ThreadName) -> datastore.Query:
-    return datastore.Query(
-        "Comment",
-        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
-    )
+def _unfold(ids: Sequence[str]) -> None:
+    datastore.apply(tree.unfold(ids))
 
 
 class _Writer:
-    """Writes the buckets of one attempt. Its token is in every key."""
+    """Writes the buckets of one attempt, whose token is in every key, upon one directory."""
 
-    def __init__(self, name: records.ThreadName, token: str, written: list[str]) -> None:
+    def __init__(
+        self, name: records.ThreadName, version: str, token: str, written: list[str]
+    ) -> None:
         self._name = name
+        self._version = version
         self.token = token
         self.written = written
 
     def write(self, content: bytes) -> str:
-        """Write a bucket; returns its key."""
+        """Write a bucket; returns its key.
+
+        Raises:
+            materialized.Gone: somebody else switched meanwhile.
+        """
         key = f"{self.token}-{len(self.written)}"
-        bucket = models.Bucket(key=models.bucket_key(self._name, key), content=content)
-        datastore.transaction(lambda: datastore.apply(datastore.Writes(_OWNER, put=(bucket,))))
+        self.store(models.Bucket(key=models.bucket_key(self._name, key), content=content))
         self.written.append(key)
         return key
+
+    def store(self, row: models.Bucket | models.Ranking) -> None:
+        """Write an entity of the attempt while its directory is the thread's.
+
+        One who was stopped would otherwise write a text that was erased meanwhile, after everybody
+        has looked for such buckets and left.
+        """
+
+        def body() -> None:
+            stored = datastore.get(models.directory_key(self._name))
+            if self._version != ("" if stored is None else stored.version):
+                raise materialized.Gone
+            datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+
+        datastore.transaction(body)
 
 
 class _Attempt(_Writer):
     """One attempt to fold a thread."""
 
     def __init__(
-        self, scheme: sorthash.Scheme, name: records.ThreadName, base: buckets.Directory
+        self,
+        scheme: sorthash.Scheme,
+        name: records.ThreadName,
+        base: buckets.Directory,
+        version: str,
     ) -> None:
-        super().__init__(name, secrets.token_hex(10), [])
+        super().__init__(name, version, secrets.token_hex(10), [])
         self._scheme = scheme
         self._base = base
 
@@ -337,19 +352,20 @@ class _Attempt(_Writer):
         Raises:
             materialized.Gone: a bucket was replaced meanwhile.
         """
+        sizes = shelves.Sizes(BUCKET_ROWS, BUCKET_BYTES, TAIL_ROWS, TAIL_BYTES)
         by_line: dict[int, list[buckets.Mark]] = {}
         for mark in marks:
             by_line.setdefault(self._base.line_of(mark.sort_hash), []).append(mark)
-        chosen = set(_worth_a_write(by_line, urgent))
+        chosen = set(shelves.worth_a_write(sizes, by_line, urgent))
         lines: list[buckets.Line] = []
         for place, line in enumerate(self._base.lines):
             if place in chosen:
                 previous = lines[-1].last if lines else ""
-                lines += self._replaced(line, by_line[place], previous)
+                lines += self._replaced(sizes, line, by_line[place], previous)
             else:
                 lines.append(line)
         if -1 in chosen:  # there are no buckets yet
-            lines += self._replaced(None, by_line[-1], "")
+            lines += self._replaced(sizes, None, by_line[-1], "")
         tail = [
             mark
             for place, group in by_line.items()
@@ -390,12 +406,15 @@ class _Attempt(_Writer):
 
     def _write_ranking(self, ranked: ranking.Ranking) -> str:
         key = models.ranking_key(self._name, self.token)
-        row = models.Ranking(key=key, content=ranking.encode(ranked))
-        datastore.transaction(lambda: datastore.apply(datastore.Writes(_OWNER, put=(row,))))
+        self.store(models.Ranking(key=key, content=ranking.encode(ranked)))
         return self.token
 
     def _replaced(
-        self, line: buckets.Line | None, marks: Sequence[buckets.Mark], previous: str
+        self,
+        sizes: shelves.Sizes,
+        line: buckets.Line | None,
+        marks: Sequence[buckets.Mark],
+        previous: str,
     ) -> Iterator[buckets.Line]:
         entries = {}
         if line is not None:
@@ -407,7 +426,7 @@ class _Attempt(_Writer):
             entries.pop(mark.id, None)
             if mark.json:
                 entries[mark.id] = mark.entry
-        for run in _runs(sorted(entries.values(), key=lambda entry: entry.sort_hash)):
+        for run in shelves.runs(sizes, sorted(entries.values(), key=lambda entry: entry.sort_hash)):
             yield buckets.line(self._scheme, self.write(buckets.encode_bucket(run)), run, previous)
             previous = run[-1].sort_hash
 
@@ -418,45 +437,3 @@ def _all(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
     if len(found) < len(keys):
         raise materialized.Gone
     return found
-
-
-def _worth_a_write(by_line: dict[int, list[buckets.Mark]], urgent: set[str]) -> Iterator[int]:
-    """The buckets to rewrite: those that must be, and while the tail is too long, the busiest."""
-    left = dict(by_line)
-    for place, marks in by_line.items():
-        if any(mark.held and mark.id in urgent for mark in marks):
-            del left[place]
-            yield place
-    busiest = sorted(left, key=lambda place: len(left[place]))
-    while busiest and _is_too_long(left.values()):
-        place = busiest.pop()
-        del left[place]
-        yield place
-
-
-def _is_too_long(groups: Iterable[list[buckets.Mark]]) -> bool:
-    marks = list(itertools.chain.from_iterable(groups))
-    return len(marks) > TAIL_ROWS or sum(len(mark.json) for mark in marks) > TAIL_BYTES
-
-
-def _runs(entries: Sequence[buckets.Entry]) -> Iterator[list[buckets.Entry]]:
-    """Cut rows into buckets of about equal length."""
-    if not entries:
-        return
-    most = max(1, -(-len(entries) // max(1, round(len(entries) / BUCKET_ROWS))))
-    run: list[buckets.Entry] = []
-    size = 0
-    for entry in entries:
-        if run and (len(run) == most or size + len(entry.json) > BUCKET_BYTES):
-            yield run
-            run, size = [], 0
-        run.append(entry)
-        size += len(entry.json)
-    yield run
-
-
-def _parts(content: bytes) -> list[bytes]:
-    """Cut a directory into what fits an entity each."""
-    return [
-        content[first : first + _PART_BYTES] for first in range(0, len(content) or 1, _PART_BYTES)
-    ]

@@ -13,13 +13,15 @@ What must stay true, or a reader may see an old row:
   of a row only when every directory that does not hold the row is older than that.
 - Its age counts from before it was asked for.
 - A directory is read before the probe, so the probe is never behind it.
+- A view is made only of rows that stand where the directory holds them, if it holds them. `tree`
+  says in the row, in the commit that moves it, that it has another hash than before.
 
 Nothing is written here, and nobody's name, mail or vote is kept: entries are what everyone gets.
 """
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -54,7 +56,7 @@ class Holdings:
 
 
 class NotMaterialized(errors.FlatthreadError):
-    """The thread has no directory yet, or more rows beyond it than a view is made of."""
+    """The thread has no directory yet, or rows beyond it that no view is made of, or too many."""
 
 
 class Gone(Exception):
@@ -74,6 +76,7 @@ class Row:
     """One row that is not folded, as it was read.
 
     `shelved`: the directory once held it listed. `rewrites`: what it held then must go at once.
+    `moved`: it was held at another hash, or may have been. `flagged`: its flag stands.
     """
 
     entry: buckets.Entry
@@ -82,6 +85,8 @@ class Row:
     rewrites: bool
     changed: datetime | None
     votes: tuple[int, int]
+    moved: bool = False
+    flagged: bool = True
 
 
 def view(name: records.ThreadName) -> views.View:
@@ -97,6 +102,9 @@ def view(name: records.ThreadName) -> views.View:
             # Also where an older release stored the rows: the probe does not find those.
             raise NotMaterialized("the thread was never folded")
         rows = _unfolded(held.cache, name, kept.directory)
+        if any(row.moved for row in rows):
+            # Which bucket holds such a row, and where, the next folding puts right.
+            raise NotMaterialized("comments have other places than in the buckets")
         if held.clock() - kept.since < CACHE_MAX_AGE:
             marks = merged(kept.directory, rows)
             return views.View(
@@ -166,6 +174,31 @@ def row_of(message: Any) -> Row:
         message.properties["rewrites"].boolean_value,
         record.changed,
         (0, 0) if record.is_tombstone or not record.listed else (record.up, record.down),
+        message.properties["moved"].boolean_value,
+        message.properties["unfolded"].boolean_value,
+    )
+
+
+def flagged(name: records.ThreadName) -> Iterator[Row]:
+    """The rows whose flag stands."""
+    return map(row_of, datastore.fetch(_flagged(name)))
+
+
+def listed_or_flagged(name: records.ThreadName) -> list[Row]:
+    """All rows that a reader may see or see differently than before, as of one moment."""
+    listed = datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("listed", "=", True)),
+        order=("sort_hash",),
+    )
+    found = datastore.snapshot(lambda: [*datastore.fetch(listed), *datastore.fetch(_flagged(name))])
+    return list({row.entry.id: row for row in map(row_of, found)}.values())
+
+
+def _flagged(name: records.ThreadName) -> datastore.Query:
+    return datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
     )
 
 

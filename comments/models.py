@@ -77,6 +77,7 @@ class Comment(ndb.Model):
     unfolded = ndb.BooleanProperty(default=False)
     shelved = ndb.BooleanProperty(indexed=False, default=False)
     rewrites = ndb.BooleanProperty(indexed=False, default=False)
+    moved = ndb.BooleanProperty(indexed=False, default=False)
     created = ndb.DateTimeProperty(required=True, tzinfo=UTC)
     edited = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     changed = ndb.DateTimeProperty(tzinfo=UTC)

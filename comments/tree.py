@@ -439,7 +439,7 @@ def folded(seen: Mapping[str, tuple[int, bool]]) -> datastore.Writes:
     for row, (revision, is_listed) in zip(rows, seen.values(), strict=True):
         if row is None or row.revision != revision or not row.unfolded:
             continue
-        row.unfolded = row.rewrites = False
+        row.unfolded = row.rewrites = row.moved = False
         row.shelved = is_listed
         cleared.append(row)
     return datastore.Writes(_OWNER, put=tuple(cleared))
@@ -462,6 +462,8 @@ def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Write
         unchanged = row is not None and (row.parent, row.number) == (place.was_below, place.was)
         if not unchanged or row.thread != models.thread_key_name(name):
             continue
+        # Buckets may hold it at the hash it had, or at any other before it was damaged.
+        row.moved = row.moved or row.sort_hash != place.sort_hash
         row.parent, row.number, row.level = place.parent, place.number, place.level
         row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
         # Numbers are never reused, so a counter is raised and never lowered.

@@ -124,9 +124,8 @@ class Upkeep:
 
 
 def clear(switched: Switched) -> None:
-    """Clear what was folded and delete what is not needed, its grace being over."""
-    folding.clear(switched.folded)
-    folding.delete_orphans(switched.folded.name, switched.orphans)
+    """Delete what is not needed and clear what was folded, its grace being over."""
+    folding.clear(switched.folded, switched.orphans)
 
 
 def of_process(scheme: sorthash.Scheme) -> Upkeep:

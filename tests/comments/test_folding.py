@@ -232,10 +232,7 @@ class Machine(RuleBasedStateMachine):
         """A comment loses its parent and becomes a root: it and all below it get other hashes."""
         with self.processes[0].store.context():
             self._damage(self._pick(pick), "parent", None)
-            if repair.fix(SCHEME, NAME):
-                folding.drop(NAME)
-        # For this long a process may show them at their old places.
-        self.pass_time(materialized.CACHE_MAX_AGE)
+            repair.fix(SCHEME, NAME)
 
     def _damage(self, comment_id: str, field: str, value: object) -> None:
         def body() -> None:

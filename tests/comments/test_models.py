@@ -70,6 +70,7 @@ def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
         "site", "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
         "score", "up", "down", "fingerprint", "source", "shelved", "rewrites",
+        "moved",
     }  # fmt: skip
     properties = models.Comment._properties
     assert {name for name, kept in properties.items() if kept._indexed} == indexed

@@ -11,6 +11,7 @@ from comments import (
     floor,
     folding,
     materialized,
+    models,
     posting,
     public,
     reading,
@@ -163,10 +164,17 @@ def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
         assert _changed(name) == {moment}
         if moment is newest:
             posting.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
-    folding.drop(name)
+    _lose_the_directory(name)
     assert _changed(name) == {last}
     _fold(name)
     assert _changed(name) == {last}
+
+
+def _lose_the_directory(name: records.ThreadName) -> None:
+    gone = datastore.Writes("folding", delete=(models.directory_key(name),))
+    datastore.transaction(lambda: datastore.apply(gone))
+    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    held.cache.drop(("directory", name))
 
 
 @pytest.mark.parametrize("is_folded", [False, True])

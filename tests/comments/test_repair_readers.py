@@ -1,0 +1,207 @@
+"""Claims about repair and readers: what is repaired, no process shows otherwise for a moment.
+
+Two processes with warm caches read through every stage of a folding while comments get other
+hashes; each answer is compared with the floor at once, without a second passing.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from comments import datastore, folding, materialized, models, posting, records, repair
+from emulator import inprocess
+from tests import readers, trees
+
+SCHEME = trees.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+Grown = dict[str, records.Comment]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 3)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+
+
+@pytest.fixture
+def grown(store: datastore.Store, site: records.Site) -> Grown:
+    """A thread in buckets, tail and delta."""
+    rows = trees.grow(site, trees.TREE)
+    _fold_whole()
+    for text in ("4", "4.1", "5"):
+        parent = rows["4"].id if text == "4.1" else None
+        rows[text] = trees.post(site, text, parent)
+        if text != "5":
+            _fold_whole()
+    return rows
+
+
+@pytest.fixture
+def processes(engine: inprocess.Engine, grown: Grown) -> list[readers.Reader]:
+    """Two processes that have read everything."""
+    warm = [readers.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+    _check(warm)
+    return warm
+
+
+def _check(processes: list[readers.Reader]) -> None:
+    for process in processes:
+        process.check(NAME)
+
+
+def _fold_whole() -> None:
+    folded = folding.fold(SCHEME, NAME)
+    assert folded is not None
+    folding.clear(folded)
+
+
+def _damage(row: records.Comment, **values: object) -> None:
+    def body() -> None:
+        stored = datastore.get(models.comment_key(row.id))
+        stored.populate(**values)
+        datastore.apply(datastore.Writes("tree", put=(stored,)))
+
+    datastore.transaction(body)
+
+
+def _lose_a_parent(grown: Grown) -> None:
+    """A reply becomes a root, and all below it get other hashes."""
+    _damage(grown["1.1"], parent=None)
+
+
+def _run_in_a_circle(grown: Grown) -> None:
+    _damage(grown["1"], parent=grown["1.1.2"].id)
+
+
+def _share_a_number(grown: Grown) -> None:
+    """Two siblings at one place: one of them gets another."""
+    _damage(grown["1.2"], number=1, sort_hash=grown["1.1"].sort_hash)
+
+
+def _swap_hashes(grown: Grown) -> None:
+    """The buckets hold both where they belong: what is stored of them says otherwise."""
+    _damage(grown["2"], sort_hash=grown["3"].sort_hash)
+    _damage(grown["3"], sort_hash=grown["2"].sort_hash)
+
+
+def _spoil_hashes(grown: Grown) -> None:
+    for text in ("1.1", "2.1", "5"):
+        _damage(grown[text], sort_hash="xx", level=9)
+
+
+DAMAGES = [_lose_a_parent, _run_in_a_circle, _share_a_number, _swap_hashes, _spoil_hashes]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_after_a_repair_warm_processes_equal_the_floor_at_once(
+    grown: Grown, processes: list[readers.Reader], damage: Callable[[Grown], None]
+) -> None:
+    damage(grown)
+    assert repair.fix(SCHEME, NAME)
+    _check(processes)
+    folded = folding.fold(SCHEME, NAME)
+    assert folded is not None
+    _check(processes)
+    processes[0].now += materialized.CACHE_MAX_AGE  # one sees the new directory, one the old
+    _check(processes)
+    for process in processes:
+        process.now += folding.GRACE
+    folding.clear(folded)
+    _check(processes)
+    total = processes[0].do(lambda: materialized.view(NAME).total)
+    assert total == processes[0].expected(NAME)[2]
+    assert folding.sweep(NAME) == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("stops", ["before the switch", "before the clearing"])
+def test_a_folding_that_stops_over_a_repair_harms_nobody(
+    grown: Grown,
+    processes: list[readers.Reader],
+    damage: Callable[[Grown], None],
+    stops: str,
+) -> None:
+    prepared = folding.prepare(SCHEME, NAME)
+    assert prepared is not None
+    folded = folding.switch(prepared) if stops == "before the clearing" else None
+    damage(grown)
+    repair.fix(SCHEME, NAME)
+    _check(processes)
+    folded = folded or folding.switch(prepared)
+    _check(processes)
+    for process in processes:
+        process.now += folding.GRACE
+    assert folded is not None
+    folding.clear(folded)
+    _check(processes)
+    _fold_whole()
+    for process in processes:
+        process.now += folding.GRACE
+    _check(processes)
+
+
+@pytest.mark.parametrize("query", range(1, 7))
+def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost(
+    engine: inprocess.Engine, grown: Grown, processes: list[readers.Reader], query: int
+) -> None:
+    """A slow folder clears before any of the queries of the next one."""
+    slow = folding.fold(SCHEME, NAME)
+    assert slow is not None
+    _lose_a_parent(grown)
+    repair.fix(SCHEME, NAME)
+    for process in processes:
+        process.now += folding.GRACE
+    queries = 0
+
+    def clear_meanwhile(method: str, _request: object) -> None:
+        nonlocal queries
+        queries += method.endswith("RunQuery")
+        if method.endswith("RunQuery") and queries == query:
+            processes[0].do(lambda: folding.clear(slow))
+
+    folder = readers.Reader(engine, seen=clear_meanwhile)
+    anew = folder.do(lambda: folding.fold(SCHEME, NAME))
+    assert anew is not None
+    assert queries > 1
+    for process in processes:
+        process.now += folding.GRACE
+    _check(processes)
+
+
+def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
+    grown: Grown, processes: list[readers.Reader]
+) -> None:
+    _lose_a_parent(grown)
+    repair.fix(SCHEME, NAME)
+    folded = folding.fold(SCHEME, NAME)
+    assert folded is not None
+    moved = grown["1.1"]
+    posting.retract(moved.id, author_id=moved.author.id, revision=None, now=trees.START)
+    _check(processes)
+    for process in processes:
+        process.now += folding.GRACE
+    folding.clear(folded)
+    _check(processes)
+    _fold_whole()
+    _check(processes)
+
+
+def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
+    site: records.Site, grown: Grown, processes: list[readers.Reader]
+) -> None:
+    _damage(grown["1.1"], slug="damaged")
+    repair.fix(SCHEME, NAME)
+    reader = processes[0]
+    reader.do(lambda: materialized.view(NAME))
+    _damage(grown["1.1"], sort_hash="xx")
+    repair.fix(SCHEME, NAME)
+    with pytest.raises(materialized.NotMaterialized):
+        reader.do(lambda: materialized.view(NAME))
+    _fold_whole()
+    reader.now += materialized.CACHE_MAX_AGE
+    reader.do(lambda: materialized.view(NAME))
+    trees.post(site, "later", grown["1.1"].id)
+    posting.retract(
+        grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=trees.START
+    )
+    reader.do(lambda: materialized.view(NAME))

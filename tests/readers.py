@@ -1,0 +1,84 @@
+"""Processes for tests: each a store with caches and a clock of its own, on one engine.
+
+What a process does, it does in a thread of its own, because a thread is inside one store at a
+time: so one process can act while another waits in the middle of a call. `Reader.check` compares
+what a process answers of a thread with the floor, the ordered query.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from comments import datastore, floor, materialized, public, reading, records
+from emulator import inprocess
+from tests import trees
+
+T = TypeVar("T")
+# Rows, how many stand below each, and how many there are.
+Whole = tuple[list[bytes], list[int], int]
+
+
+class Reader:
+    """A process.
+
+    Args:
+        engine: the store's.
+        ahead: how many seconds its clock is before the others'.
+        seen: is called with the method and the request of each call before it is made.
+    """
+
+    def __init__(
+        self,
+        engine: inprocess.Engine,
+        *,
+        ahead: float = 0.0,
+        seen: Callable[[str, object], object] = lambda _method, _request: None,
+    ) -> None:
+        self.now = ahead
+        self._seen = seen
+        self.store = datastore.Store(inprocess.Channel(engine, self._call), project="test")
+        self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
+
+    def _call(self, method: str, request: object, proceed: Callable[[], bytes]) -> bytes:
+        self._seen(method, request)
+        return proceed()
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Do something as this process."""
+        done: list[T] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                with self.store.context():
+                    done.append(work())
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        return done[0]
+
+    def shown(self, name: records.ThreadName) -> Whole:
+        """What it shows of a thread."""
+        asked = reading.Asked(200, None, trees.SETTINGS.secret)
+        page = self.do(lambda: reading.page(trees.SETTINGS.scheme, name, asked))
+        return list(page.comments), list(page.replies), page.total
+
+    def expected(self, name: records.ThreadName) -> Whole:
+        """What it is to show."""
+        return self.do(lambda: of_floor(name))
+
+    def check(self, name: records.ThreadName) -> None:
+        """Fail if it shows anything else than the floor."""
+        assert self.shown(name) == self.expected(name)
+
+
+def of_floor(name: records.ThreadName) -> Whole:
+    """A thread from the one ordered query."""
+    rows = floor.thread(name)
+    below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]
+    return [public.fragment(row) for row in rows], below, len(rows)
