@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import flask
 
 from comments import cli, config, datastore, upkeep
-from comments.web import api, context, cors, embed, errors, headers, pages, paths, tasks
+from comments.web import api, context, cors, embed, errors, headers, pages, paths, replays, tasks
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -31,7 +31,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)
     app.after_request(headers.add)
-    app.wsgi_app = _inside(store, app.wsgi_app)  # type: ignore[assignment, method-assign]
+    app.wsgi_app = _inside(store, replays.Replays(app.wsgi_app))  # type: ignore[assignment, method-assign]
     cli.register(app)
     return app
 

@@ -19,6 +19,7 @@ an owned kind is refused before it leaves, however it was made.
 """
 
 import contextlib
+import copy
 import dataclasses
 import itertools
 import random
@@ -260,25 +261,38 @@ def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
         return list(_patiently(lambda: ndb.get_multi(keys, retries=0), store))
 
 
+def prepared(query: Query) -> Any:
+    """The request of a query for `ask`. It may be kept: making it takes as long as asking it."""
+    store = _current()
+    partition = store.partition()
+    return _RunQueryRequest(
+        **store.request_fields(), partition_id=partition, query=queries.message(query, partition)
+    )
+
+
 def fetch(query: Query) -> Iterator[Any]:
     """Yield the entities of a query as protobuf messages, in its order, in batches as they come.
 
     Inside a transaction the query is part of it.
     """
+    return ask(prepared(query))
+
+
+def ask(request: Any) -> Iterator[Any]:
+    """Yield the entities of a prepared query, see `fetch`. The request stays as it is."""
     store = _current()
-    partition = store.partition()
-    request = _RunQueryRequest(
-        **store.request_fields(), partition_id=partition, query=queries.message(query, partition)
-    )
-    _join_transaction(request)
+    if ndb.in_transaction():
+        request = copy.deepcopy(request)
+        _join_transaction(request)
     while True:
         batch = store.run_query(request).batch
         for result in batch.entity_results:
             yield result.entity
         if batch.more_results != _NOT_FINISHED:
             return
+        request = copy.deepcopy(request)
         request.query.start_cursor = batch.end_cursor
-        if query.limit is not None:
+        if request.query.HasField("limit"):
             request.query.limit.value -= len(batch.entity_results)
 
 

@@ -89,6 +89,38 @@ class Row:
     flagged: bool = True
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Moment:
+    """What the last view of a thread was made of, and its tag.
+
+    `probed` are the revisions of the rows that were not folded and not in the directory either.
+    """
+
+    version: str
+    probed: Mapping[str, int]
+    tag: str
+
+
+def tag(name: records.ThreadName) -> str | None:
+    """The tag that a view of the thread has now, if a probe is enough to know; else None.
+
+    It is that of the last view that this process made, if the probe finds what it found then in the
+    same directory. A directory too old to be used, or a change, takes a view.
+    """
+    held = datastore.kept(HOLDINGS, Holdings)
+    kept: _Kept | None = held.cache.get(("directory", name))
+    moment: _Moment | None = held.cache.get(("moment", name))
+    if kept is None or moment is None or kept.directory.version != moment.version:
+        return None
+    try:
+        probed = _probed(held.cache, name, kept.directory)
+    except NotMaterialized:
+        return None
+    if probed != moment.probed or held.clock() - kept.since >= CACHE_MAX_AGE:
+        return None
+    return moment.tag
+
+
 def view(name: records.ThreadName) -> views.View:
     """The thread as it is now.
 
@@ -102,17 +134,20 @@ def view(name: records.ThreadName) -> views.View:
             # Also where an older release stored the rows: the probe does not find those.
             raise NotMaterialized("the thread was never folded")
         rows = _unfolded(held.cache, name, kept.directory)
-        if any(row.moved for row in rows):
+        if any(row.moved for row in rows.values()):
             # Which bucket holds such a row, and where, the next folding puts right.
             raise NotMaterialized("comments have other places than in the buckets")
         if held.clock() - kept.since < CACHE_MAX_AGE:
-            marks = merged(kept.directory, rows)
-            return views.View(
+            made = views.View(
                 kept.directory,
-                marks,
+                merged(kept.directory, rows.values()),
                 lambda keys: _read(held.cache, name, keys),
-                changed=changed(kept.directory.content, rows),
+                changed=changed(kept.directory.content, rows.values()),
             )
+            probed = {each: row.entry.revision for each, row in rows.items()}
+            moment = _Moment(kept.directory.version, probed, made.tag)
+            held.cache.keep(("moment", name), moment, _OVERHEAD * (1 + len(probed)))
+            return made
         held.cache.drop(("directory", name))
     raise errors.Overloaded("the thread took longer to read than it may be kept")
 
@@ -284,24 +319,39 @@ def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
 
 def _unfolded(
     cache: caching.Cache, name: records.ThreadName, directory: buckets.Directory
-) -> Iterable[Row]:
+) -> Mapping[str, Row]:
     """The rows that are not folded and that the directory does not hold, all as of one moment.
 
     A row may change between the probe and its reading, and other rows before it did: with the new
     row but without those, the thread would be one that never was. So the probe is repeated.
     """
     for _ in range(_PROBES):
-        probed = {
-            message.key.path[-1].name: message.properties["revision"].integer_value
-            for message in datastore.fetch(_probe(name))
-        }
-        if len(probed) > MOST_UNFOLDED:
-            raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
-        probed = {each: at for each, at in probed.items() if not directory.holds(each, at)}
+        probed = _probed(cache, name, directory)
         rows = _rows(cache, name, probed) if probed else {}
         if all(each in rows and rows[each].entry.revision == at for each, at in probed.items()):
-            return rows.values()
+            return rows
     raise NotMaterialized("the rows change faster than they are read")
+
+
+def _probed(
+    cache: caching.Cache, name: records.ThreadName, directory: buckets.Directory
+) -> dict[str, int]:
+    """The revisions of the rows that are not folded and that the directory does not hold, now.
+
+    Raises:
+        NotMaterialized: they are too many.
+    """
+    request = cache.get(("probe", name))
+    if request is None:
+        request = datastore.prepared(_probe(name))
+        cache.keep(("probe", name), request, _OVERHEAD + request.ByteSize())
+    found = {
+        message.key.path[-1].name: message.properties["revision"].integer_value
+        for message in datastore.ask(request)
+    }
+    if len(found) > MOST_UNFOLDED:
+        raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
+    return {each: at for each, at in found.items() if not directory.holds(each, at)}
 
 
 def _rows(

@@ -78,11 +78,13 @@ class Offer:
     """A page that can be made now.
 
     `tag` names what was asked and all that the page is made of, so pages of one tag are the same;
-    "" where that is not known before the page is made.
+    "" where that is not known before the page is made. While `lasts` is the thread's tag
+    (`materialized.tag`) the same question gets the same answer; "" where nobody can say.
     """
 
     tag: str
     make: Callable[[], public.Page]
+    lasts: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,8 +120,9 @@ class Listing:
         return give(Offer("", lambda: page))
 
     def _offer(self, view: views.View, cut: Callable[[views.View], public.Page]) -> Offer:
-        if self.check is not None:
-            self.check(view)
+        if self.check is None:
+            return Offer(self._tag(view), lambda: cut(view), lasts=view.tag)
+        self.check(view)
         return Offer(self._tag(view), lambda: cut(view))
 
     def _tag(self, view: views.View) -> str:

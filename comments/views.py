@@ -45,7 +45,7 @@ class View:
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
 
-    @property
+    @functools.cached_property
     def tag(self) -> str:
         """A digest of all the view shows: the directory's version and the rows that differ.
 

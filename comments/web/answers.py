@@ -18,7 +18,7 @@ from collections.abc import Callable
 import flask
 import msgspec
 
-from comments import caching, datastore, public, reading
+from comments import caching, datastore, public, reading, records
 from comments.web import codings
 
 _JSON = "application/json"
@@ -26,7 +26,23 @@ _KEPT = "answers"  # under which `datastore.kept` keeps them
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
 
+BASIS = "flatthread.basis"  # under which a request's environment holds one
+
 Encode = Callable[[codings.Coding], bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Basis:
+    """What a page that was sent rests on: while all of it is so, the page is the same.
+
+    `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`.
+    """
+
+    site: records.Site
+    name: records.ThreadName
+    lasts: str
+    place: tuple[str, codings.Coding]
+    tag: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,17 +86,19 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
     )
 
 
-def page(listing: reading.Listing, *, cdn_seconds: int, form: Form | None = None) -> flask.Response:
-    """A page of a thread, as it is kept or made anew; as JSON unless another form is given.
-
-    `cdn_seconds` is how long a cache between us and the readers may answer for us.
-    """
+def page(
+    listing: reading.Listing, site: records.Site, *, form: Form | None = None
+) -> flask.Response:
+    """A page of a thread, as it is kept or made anew; as JSON unless another form is given."""
     form = form or _AS_JSON
+    cdn_seconds = site.cdn_seconds
 
     def give(offer: reading.Offer) -> flask.Response:
         if offer.tag:
             tag = _digest(f"{offer.tag} {form.made_of}".encode()) if form.made_of else offer.tag
             response = _page(listing.key, tag, lambda: form.render(offer.make()), form, cdn_seconds)
+            if offer.lasts and form is _AS_JSON:
+                _rest_on(Basis(site, listing.name, offer.lasts, _place(listing.key, form), tag))
         else:
             data = form.render(offer.make())
             response = _page(listing.key, _digest(data), lambda: data, form, cdn_seconds)
@@ -98,12 +116,27 @@ def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
     return response
 
 
+def kept(basis: Basis) -> tuple[bytes] | None:
+    """The bytes of a page that was sent, if they are kept."""
+    known, data = _cache().get(basis.place) or ("", b"")
+    return (data,) if known == basis.tag else None
+
+
+def _rest_on(basis: Basis) -> None:
+    flask.request.environ[BASIS] = basis
+
+
+def _place(key: str, form: Form) -> tuple[str, codings.Coding]:
+    """Where a page is kept in the coding that the current request prefers."""
+    return f"{form.made_of} {key}", codings.preferred(flask.request.accept_encodings)
+
+
 def _page(
     key: str, tag: str, make: Callable[[], bytes], form: Form, cdn_seconds: int
 ) -> flask.Response:
-    place = f"{form.made_of} {key}"
+    place = _place(key, form)
     response = _negotiated(
-        tag, lambda coding: _kept(place, tag, coding, make), content_type=form.content_type
+        tag, lambda _coding: _kept(place, tag, make), content_type=form.content_type
     )
     if cdn_seconds:
         response.headers["Cache-Control"] = (
@@ -112,14 +145,18 @@ def _page(
     return response
 
 
-def _kept(key: str, tag: str, coding: codings.Coding, make: Callable[[], bytes]) -> bytes:
+def _kept(place: tuple[str, codings.Coding], tag: str, make: Callable[[], bytes]) -> bytes:
     """A page in a coding, as it is kept at this tag or made and kept."""
-    cache = datastore.kept(_KEPT, lambda: caching.Cache(KEPT_BYTES))
-    known, data = cache.get((key, coding)) or ("", b"")
+    cache = _cache()
+    known, data = cache.get(place) or ("", b"")
     if known != tag:
-        data = codings.encode(make(), coding)
-        cache.keep((key, coding), (tag, data), len(key) + len(data) + _OVERHEAD)
+        data = codings.encode(make(), place[1])
+        cache.keep(place, (tag, data), len(place[0]) + len(data) + _OVERHEAD)
     return data
+
+
+def _cache() -> caching.Cache:
+    return datastore.kept(_KEPT, lambda: caching.Cache(KEPT_BYTES))
 
 
 def _negotiated(tag: str, encode: Encode, *, content_type: str = _JSON) -> flask.Response:

@@ -53,7 +53,7 @@ def list_comments(site_id: str) -> flask.Response:
     """A page of a thread."""
     site = sites.get(site_id)
     thread, query = queries.read_thread(shapes.ListQuery, site)
-    return answers.page(_listing(site, thread, query), cdn_seconds=site.cdn_seconds)
+    return answers.page(_listing(site, thread, query), site)
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
@@ -123,7 +123,7 @@ def list_replies(comment_id: str) -> flask.Response:
     query = queries.read(shapes.RepliesQuery)
     asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
     listing = reading.listing_below(comment_id, asked)
-    return answers.page(listing, cdn_seconds=sites.get(listing.name.site).cdn_seconds)
+    return answers.page(listing, sites.get(listing.name.site))
 
 
 @blueprint.post("/sites/<site:site_id>/preview")

@@ -165,7 +165,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
         return _below(asked, asked.query.below, template)
     return answers.page(
         _listing(asked),
-        cdn_seconds=asked.site.cdn_seconds,
+        asked.site,
         form=answers.Form(
             lambda found: _rendered(asked, template, discussion.shown(found), found),
             made_of=repr((_RELEASE, template, asked.links.base, asked.title, asked.address)),

@@ -1,0 +1,136 @@
+"""Answers given again: GETs of public pages, when nothing they rest on has changed.
+
+Most requests for a page are for one that was just sent. Flask's machinery would find that out at
+three times the cost of the probe that proves it, so such an answer is given before Flask is asked:
+with the headers that Flask gave it and the bytes that `answers` keeps. What must stay true:
+
+- An answer is given again only to the very same question (path, query, coding) and only while what
+  it rests on is so: the site's settings, and the thread's tag by a probe of this request.
+- Whatever is in doubt goes to Flask: other methods, errors, a first request, a change, bytes that
+  are not kept any more, a store that does not answer at once.
+- Nothing is kept that depends on who asks: these answers never do.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.datastructures import Accept
+from werkzeug.http import parse_accept_header, parse_etags, remove_entity_headers
+
+from comments import caching, datastore, errors, materialized, sites
+from comments.web import answers, codings
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+KEPT_BYTES = 4 * 1024 * 1024  # of one process; a replay is a few headers
+_OVERHEAD = 4_000  # bytes of Python around one, roughly
+_PATIENCE = 1.0  # seconds for the store; who needs longer goes the ordinary way
+_LONGEST = 2_000  # of a question that is remembered
+_READS = ("GET", "HEAD")
+_FOUND = "200 OK"
+_UNCHANGED = "304 NOT MODIFIED"
+
+# Path and query as they came, and the coding the client prefers.
+_Question = tuple[str, str, codings.Coding]
+_Headers = list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Replay:
+    """An answer's headers, those of its 304, its tag, and what it rests on."""
+
+    basis: answers.Basis
+    headers: _Headers
+    unchanged: _Headers
+    tag: str
+
+    def stands(self) -> bool:
+        """Whether everything it rests on is so now."""
+        basis = self.basis
+        return (
+            sites.get(basis.site.id) == basis.site and materialized.tag(basis.name) == basis.lasts
+        )
+
+
+class Replays:
+    """A WSGI application that answers for another one where it knows the answer."""
+
+    def __init__(self, wsgi: "WSGIApplication") -> None:
+        self._wsgi = wsgi
+        self._kept = caching.Cache(KEPT_BYTES)
+
+    def __call__(
+        self, environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer a request. Call it inside the store's context."""
+        # An upgrade is refused by Flask.
+        if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
+            return self._wsgi(environ, start_response)
+        question = _question(environ)
+        replay: _Replay | None = self._kept.get(question)
+        answer = None if replay is None else _again(replay, environ, start_response)
+        if answer is not None:
+            return answer
+        return self._wsgi(environ, self._noting(question, environ, start_response))
+
+    def _noting(
+        self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> "StartResponse":
+        """Remember the answer, if it is one that may be given again."""
+
+        def start(status: str, headers: _Headers, *rest: Any) -> Any:
+            basis = environ.get(answers.BASIS)
+            if basis is not None and status == _FOUND and len("".join(question)) < _LONGEST:
+                replay = _Replay(basis, list(headers), list(_unchanged(headers)), _tag(headers))
+                size = _OVERHEAD + sum(map(len, question))
+                self._kept.keep(question, replay, size)
+            return start_response(status, headers, *rest)
+
+        return start
+
+
+def _again(
+    replay: _Replay, environ: "WSGIEnvironment", start_response: "StartResponse"
+) -> Iterable[bytes] | None:
+    """Give an answer again; None if it does not stand any more or its bytes are gone."""
+    body = answers.kept(replay.basis)
+    if body is None or not _stands(replay):
+        return None
+    known = environ.get("HTTP_IF_NONE_MATCH")
+    if known is not None and parse_etags(known).contains_weak(replay.tag):
+        start_response(_UNCHANGED, list(replay.unchanged))
+        return ()
+    start_response(_FOUND, list(replay.headers))
+    return body if environ["REQUEST_METHOD"] == "GET" else ()
+
+
+def _stands(replay: _Replay) -> bool:
+    try:
+        with datastore.within(_PATIENCE):
+            return replay.stands()
+    except errors.FlatthreadError:
+        return False
+
+
+def _question(environ: "WSGIEnvironment") -> _Question:
+    coding = _coding(environ.get("HTTP_ACCEPT_ENCODING"))
+    return environ.get("PATH_INFO", ""), environ.get("QUERY_STRING", ""), coding
+
+
+@functools.lru_cache(maxsize=64)
+def _coding(header: str | None) -> codings.Coding:
+    return codings.preferred(parse_accept_header(header, Accept))
+
+
+def _unchanged(headers: _Headers) -> Iterator[tuple[str, str]]:
+    """The headers of a 304: those of the answer that do not speak of its body."""
+    left = list(headers)
+    remove_entity_headers(left)
+    return iter(left)
+
+
+def _tag(headers: _Headers) -> str:
+    return next(value for name, value in headers if name == "ETag").strip('"')

@@ -1,0 +1,232 @@
+"""Claims about answers given again: they are what Flask would answer now, header by header.
+
+Two processes serve one store: one that gives answers again, and one that asks Flask every time.
+Whatever is asked, and whatever was written through either, both say the same.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+
+import flask
+import flask.testing
+import pytest
+from werkzeug.test import TestResponse
+
+from comments import app as wiring
+from comments import config, datastore, folding, materialized, records, sites
+from comments.web import replays
+from emulator import inprocess, testing
+from tests import trees
+
+PAGE = "/api/v1/sites/demo/comments?thread=page"
+GZIP = {"Accept-Encoding": "gzip, br"}
+Answer = tuple[str, list[tuple[str, str]], bytes]
+
+
+def answer(response: TestResponse) -> Answer:
+    return response.status, list(response.headers), response.data
+
+
+class Process:
+    """An application with a store of its own, whose requests to Flask are counted."""
+
+    def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
+        self.now = 0.0
+        self.store = datastore.Store(inprocess.Channel(engine), project="test")
+        self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
+        self.app = wiring.create_app(settings, self.store)
+        self.client = self.app.test_client()
+        self.asked = 0
+        self._count: Callable[..., None] = self._counted
+        flask.request_started.connect(self._count, self.app)
+
+    def _counted(self, *_arguments: object, **_named: object) -> None:
+        self.asked += 1
+
+
+@pytest.fixture
+def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+    """A thread that was folded, in several buckets."""
+    with open_store.context(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "BUCKET_ROWS", 4)
+        patch.setattr(folding, "TAIL_ROWS", 2)
+        grown = trees.grow(site, trees.TREE)
+        folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
+        assert folded is not None
+        folding.clear(folded)
+        return grown
+
+
+@pytest.fixture
+def quick(engine: inprocess.Engine, settings: config.Settings, site: records.Site) -> Process:
+    """A process as it is run."""
+    return Process(engine, settings)
+
+
+@pytest.fixture
+def plain(
+    engine: inprocess.Engine, settings: config.Settings, monkeypatch: pytest.MonkeyPatch
+) -> Process:
+    """A process that asks Flask every time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replays, "Replays", lambda wsgi: wsgi)
+        return Process(engine, settings)
+
+
+def questions(rows: dict[str, records.Comment]) -> Iterator[str]:
+    """What can be asked, some of it wrong."""
+    some = rows["1"].id
+    yield from (PAGE, f"{PAGE}&limit=2", f"{PAGE}&limit=3", f"{PAGE}&order=recent")
+    yield from (f"{PAGE}&order=best&limit=2", f"{PAGE}&order=newest", f"{PAGE}&parent=root")
+    yield from (f"{PAGE}&around={some}", f"{PAGE}&around={rows['2'].id}&limit=2")
+    yield from (f"/api/v1/comments/{some}/replies", f"/api/v1/comments/{some}/replies?limit=1")
+    yield from (f"/api/v1/comments/{some}", "/api/v1/sites/demo/comments?page=http://a.example/x")
+    yield from (f"{PAGE}&limit=0", f"{PAGE}&cursor=x", f"{PAGE}&limit=2&limit=2", f"{PAGE}&x=1")
+    yield from ("/api/v1/sites/nobody/comments?thread=page", "/api/v1/openapi.json", "/healthz")
+    yield "/embed/demo?thread=page"
+
+
+def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
+    """What may come with a question."""
+    coding = chance.choice(("", "gzip", "gzip, deflate, br", "identity", "gzip;q=0", "*", "br"))
+    found = {"Accept-Encoding": coding} if coding else {}
+    if chance.random() < 0.4:
+        tag = chance.choice(tags)
+        found["If-None-Match"] = chance.choice((tag, f"W/{tag}", f'"x", {tag}', "*", '"x"', "x"))
+    if chance.random() < 0.2:
+        found["Origin"] = chance.choice(("http://localhost:8080", "https://b.example", "null"))
+    if chance.random() < 0.1:
+        found |= {"Upgrade": "websocket", "Connection": "Upgrade"}
+    return found
+
+
+def test_an_answer_given_again_is_the_one_that_flask_gives(
+    quick: Process, plain: Process, rows: dict[str, records.Comment]
+) -> None:
+    chance = random.Random(1)
+    asked = list(questions(rows))
+    tags = ['"none"']
+    written = 0
+    for step in range(1_200):
+        if step % 60 == 59:
+            written += write(chance.choice((quick, plain)), rows, chance)
+        if step % 300 == 299:
+            fold(quick)
+        url, method = chance.choice(asked), chance.choice(("GET", "GET", "HEAD"))
+        sent = headers(chance, tags)
+        ours = answer(quick.client.open(url, method=method, headers=sent))
+        theirs = answer(plain.client.open(url, method=method, headers=sent))
+        assert ours == theirs, (step, method, url, sent)
+        tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
+    assert written == 20
+    assert plain.asked - quick.asked > 120  # the claim is about answers that were given again
+
+
+def write(process: Process, rows: dict[str, records.Comment], chance: random.Random) -> int:
+    """Post below a comment, then perhaps edit or retract it."""
+    parent = rows[chance.choice(sorted(rows))].id
+    posted = {"name": "Ann", "body": f"a reply {chance.random()}", "parent": parent}
+    made = process.client.post(PAGE, json=posted).json
+    assert made is not None
+    one = f"/api/v1/comments/{made['comment']['id']}"
+    token = {"Authorization": f"Bearer {made['token']}"}
+    if chance.random() < 0.5:
+        assert process.client.patch(one, json={"body": "other"}, headers=token).status_code == 200
+    if chance.random() < 0.3:
+        assert process.client.delete(one, headers=token).status_code == 200
+    return 1
+
+
+def fold(process: Process) -> None:
+    """Fold the thread, and clear when nobody holds the directory before."""
+    with process.store.context():
+        folding.fold(trees.SETTINGS.scheme, records.ThreadName("demo", "page"))
+
+
+def test_flask_is_asked_once_for_each_coding(
+    quick: Process, rows: dict[str, records.Comment]
+) -> None:
+    for _ in range(5):
+        tag = quick.client.get(PAGE).headers["ETag"]
+        assert quick.client.get(PAGE, headers=GZIP).headers["Content-Encoding"] == "gzip"
+        assert quick.client.head(PAGE).status_code == 200
+        assert quick.client.get(PAGE, headers={"If-None-Match": tag}).status_code == 304
+    assert quick.asked == 2
+
+
+def test_every_answer_rests_on_a_probe_of_its_own(
+    engine: inprocess.Engine, quick: Process, plain: Process, rows: dict[str, records.Comment]
+) -> None:
+    write(plain, rows, random.Random(2))
+    quick.client.get(PAGE)
+    with testing.meter(engine) as cost:
+        for _ in range(3):
+            quick.client.get(PAGE)
+    assert (quick.asked, cost.reads) == (1, 3)  # a probe that finds a row bills a read
+
+
+def test_a_write_of_another_process_is_in_the_next_answer(
+    quick: Process, plain: Process, rows: dict[str, records.Comment]
+) -> None:
+    for number in range(3):
+        quick.client.get(PAGE)
+        made = plain.client.post(PAGE, json={"name": "Ann", "body": f"new text {number}"}).json
+        assert made is not None
+        assert f"new text {number}" in quick.client.get(PAGE).text
+        one = f"/api/v1/comments/{made['comment']['id']}"
+        token = {"Authorization": f"Bearer {made['token']}"}
+        plain.client.patch(one, json={"body": f"other text {number}"}, headers=token)
+        assert f"other text {number}" in quick.client.get(PAGE).text
+
+
+def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
+    quick: Process, plain: Process, rows: dict[str, records.Comment]
+) -> None:
+    quick.client.get(PAGE)
+    fold(plain)
+    quick.now += materialized.CACHE_MAX_AGE
+    quick.client.get(PAGE)
+    assert quick.asked == 2
+
+
+def test_an_answer_stands_no_longer_than_the_settings_of_the_site(
+    quick: Process, rows: dict[str, records.Comment]
+) -> None:
+    assert quick.client.get(PAGE).headers["Cache-Control"] == "no-cache"
+    with quick.store.context():
+        sites.change("demo", cdn_seconds=9)
+    assert "s-maxage=9" in quick.client.get(PAGE).headers["Cache-Control"]
+    with quick.store.context():
+        sites.change("demo", query_keys=["id"])
+    quick.client.get(PAGE)
+    assert quick.asked == 3
+
+
+def test_a_ranking_that_expires_is_looked_for_every_time(
+    quick: Process, rows: dict[str, records.Comment]
+) -> None:
+    for _ in range(3):
+        quick.client.get(f"{PAGE}&order=best")
+    assert quick.asked == 3
+
+
+def test_a_store_that_does_not_answer_is_told_as_ever(
+    quick: Process, rows: dict[str, records.Comment], engine: inprocess.Engine
+) -> None:
+    quick.client.get(PAGE)
+    quick.store.deadline = 0.2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replays, "_PATIENCE", 0.1)
+        engine.close()
+        response = quick.client.get(PAGE)
+    assert response.status_code == 503
+    assert response.headers["Retry-After"]
+
+
+def test_a_question_too_long_to_be_remembered_is_answered(
+    quick: Process, rows: dict[str, records.Comment]
+) -> None:
+    long = f"{PAGE}{'&' * replays._LONGEST}"
+    for _ in range(2):
+        assert quick.client.get(long).data == quick.client.get(PAGE).data
+    assert quick.asked == 3
