@@ -6,10 +6,11 @@ reading order, each row as the bytes readers get; it is written once and never c
 buckets until they are worth rewriting. Rows of the tail win over rows of buckets.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
-    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best])
+    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top]        keys of what `ranking` draws; nil while nothing has an upvote
+    about      [title, url]          what the thread says of itself, for pages that show it
 
 `heads` make subtree sizes exact without reading buckets: for each comment above the bucket's first
 row, how many rows of the bucket stand below it, as [length of its hash, rows]. They depend on the
@@ -91,6 +92,13 @@ class Best(msgspec.Struct, frozen=True, array_like=True, gc=False):
     top: str
 
 
+class About(msgspec.Struct, frozen=True, array_like=True):
+    """What a thread says of itself: see `records.Thread`."""
+
+    title: str
+    url: str
+
+
 class Content(msgspec.Struct, frozen=True, array_like=True):
     """What a directory says. `changed` is the newest change that it has taken in."""
 
@@ -100,6 +108,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     dead: tuple[str, ...] = ()
     changed: datetime | None = None
     best: Best | None = None
+    about: About | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -102,9 +102,10 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
     if not stored.version or any(row.moved for row in fresh):
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
-    attempt = _Attempt(scheme, name, base, stored.version)
+    attempt, about = _Attempt(scheme, name, base, stored.version), _about(name)
     if not fresh:
-        return Prepared(name, stored, stored.content, (), attempt.token)
+        content = msgspec.structs.replace(stored.content, about=about if stored.version else None)
+        return Prepared(name, stored, content, (), attempt.token)
     try:
         lines, tail = attempt.shelve(
             materialized.merged(base, fresh),
@@ -131,6 +132,7 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
             materialized.changed(stored.content, fresh) if stored.version else floor.changed(name)
         ),
         best=best,
+        about=about,
     )
     return Prepared(name, stored, content, tuple(attempt.written), attempt.token)
 
@@ -290,6 +292,11 @@ def _whole(name: records.ThreadName) -> list[materialized.Row]:
 
 def _unfold(ids: Sequence[str]) -> None:
     datastore.apply(tree.unfold(ids))
+
+
+def _about(name: records.ThreadName) -> buckets.About | None:
+    row = datastore.get(models.thread_key(name))
+    return None if row is None else buckets.About(row.title, row.url)
 
 
 class _Writer:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import records
+from comments import buckets, records
 
 
 class Shown(enum.StrEnum):
@@ -54,6 +54,7 @@ class Page(msgspec.Struct, frozen=True):
 
     `cursor` continues after the last one and is None at the end. `total` counts the comments of
     the thread and `changed` is its newest change, None where nobody wrote yet.
+    `about` is for pages that say whose comments they are; None where the thread has to be asked.
     """
 
     comments: tuple[bytes, ...]
@@ -61,6 +62,7 @@ class Page(msgspec.Struct, frozen=True):
     cursor: str | None
     total: int
     changed: datetime | None
+    about: buckets.About | None = None
 
     def json(self) -> bytes:
         """The page as it is sent."""

@@ -206,8 +206,12 @@ def listing_below(comment_id: str, asked: Asked) -> Listing:
         errors.NotFound: there is no such listed comment.
         errors.BadCursor: see `listing`.
     """
-    row = floor.listed(comment_id)
-    name = records.ThreadName(row.site, row.thread)
+    return listing_under(floor.listed(comment_id), asked)
+
+
+def listing_under(row: records.Comment, asked: Asked) -> Listing:
+    """A page of everything below a comment that was read, see `listing_below`."""
+    comment_id, name = row.id, records.ThreadName(row.site, row.thread)
     label = cursors.label(models.thread_key_name(name), Order.THREAD, f"below {comment_id}")
     low = max(_past(row.sort_hash), _start(asked, label))
     run = _Run(asked, label, low, sorthash.subtree_range(row.sort_hash)[1])
@@ -329,6 +333,7 @@ def _ranked_page(
         cursor=cursor,
         total=view.total,
         changed=view.changed,
+        about=view.directory.content.about,
     )
 
 
@@ -370,6 +375,7 @@ def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: s
         cursor=cursors.seal([shown[-1].sort_hash], label, asked.secret) if has_more else None,
         total=view.total,
         changed=view.changed,
+        about=view.directory.content.about,
     )
 
 
@@ -382,6 +388,7 @@ def _counted(view: views.View, run: floor.Run) -> public.Page:
         cursor=run.cursor,
         total=view.total,
         changed=view.changed,
+        about=view.directory.content.about,
     )
 
 

@@ -1,6 +1,7 @@
 """What a thread says of itself, with copies in the process: its title and its page's address.
 
-Both came with its first comment, from whoever wrote that one: text for readers, and an address
+Directories carry them too (`folding`), so that a page of a folded thread need not ask here. Both
+came with its first comment, from whoever wrote that one: text for readers, and an address
 that is worth no more than the site's own origins make it. A thread never changes them, so a copy
 is only as old as `_TERM` because an operator may. Only threads that exist are kept.
 """
@@ -36,13 +37,13 @@ def get(name: records.ThreadName) -> records.Thread | None:
     return thread
 
 
-def address(thread: records.Thread | None, site: records.Site) -> str:
-    """Where the thread's page is, without a fragment; empty unless that is on the site itself.
+def address(url: str, site: records.Site) -> str:
+    """Where a thread's page is, without a fragment; empty unless that is on the site itself.
 
     An origin with what ends a host behind it cannot be read as another host by anyone, which a
     parser that differs from the browser's could not promise.
     """
-    url = thread.url.partition("#")[0] if thread else ""
+    url = url.partition("#")[0]
     for origin in site.origins:
         if url == origin or url.startswith((f"{origin}/", f"{origin}?")):
             return url

@@ -1,7 +1,7 @@
 """Threads as HTML: a page for frames and readers without JavaScript, a fragment for static sites.
 
 Owns both forms and their refusals, which are pages too. They show what the API's page of the same
-query shows, at its cost: the thread's title and address are kept by the process (`threads`).
+query shows, at its cost: the thread's title and address come with a folded thread's directory.
 No script runs in them. Only the site's own registered origins may frame a page.
 """
 
@@ -77,14 +77,12 @@ def _refused(error: Exception) -> flask.Response:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked for, and what the thread says of itself."""
+    """What was asked for."""
 
     site: records.Site
     name: records.ThreadName
     query: shapes.EmbedQuery
     links: discussion.Links
-    title: str
-    address: str
 
     @property
     def limits(self) -> reading.Asked:
@@ -136,14 +134,11 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
     thread, query = queries.read_thread(shapes.EmbedQuery, site)
     _refuse_together(query)
     name = records.ThreadName(site.id, thread)
-    about = threads.get(name)
     return _Asked(
         site=site,
         name=name,
         query=query,
         links=discussion.Links(base, name, query.order, query.limit),
-        title=about.title if about else "",
-        address=threads.address(about, site),
     )
 
 
@@ -168,7 +163,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
         asked.site,
         form=answers.Form(
             lambda found: _rendered(asked, template, discussion.shown(found), found),
-            made_of=repr((_RELEASE, template, asked.links.base, asked.title, asked.address)),
+            made_of=repr((_RELEASE, template, asked.links.base, asked.site.origins)),
             content_type=_HTML,
             describe=lambda found: _pointer(asked, found),
         ),
@@ -190,7 +185,7 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     of the listing has seen.
     """
     top = floor.listed_in(asked.name, comment_id)
-    found = reading.replies(comment_id, asked.limits)
+    found = reading.listing_under(top, asked.limits).page()
     comments = discussion.shown(found)
     if asked.query.cursor is msgspec.UNSET:
         replies = msgspec.UNSET if found.cursor else len(comments)
@@ -210,10 +205,10 @@ def _pointer(asked: _Asked, found: public.Page) -> dict[str, str]:
 def _rendered(
     asked: _Asked, template: str, comments: list[public.Comment], found: public.Page
 ) -> bytes:
-    query = asked.query
+    query, about = asked.query, found.about or threads.get(asked.name)
     shown = _Shown(
-        title=asked.title,
-        address=asked.address,
+        title=about.title if about else "",
+        address=threads.address(about.url, asked.site) if about else "",
         total=found.total,
         items=discussion.items(comments, query.order),
         links=asked.links,

@@ -10,7 +10,18 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore, floor, folding, posting, records, rendering, sites, threads
+from comments import (
+    datastore,
+    floor,
+    folding,
+    materialized,
+    models,
+    posting,
+    records,
+    rendering,
+    sites,
+    threads,
+)
 from comments.transfer import disqus, importing
 from comments.web import discussion, shapes
 from emulator import inprocess, testing
@@ -338,8 +349,7 @@ def test_an_address_elsewhere_is_shown_nowhere(client, open_store, site, url):
 def test_an_address_that_only_starts_like_the_site_is_none(rest):
     site = records.Site("demo", ("http://localhost:8080",), "AB", 2)
     url = f"http://localhost:8080{rest}"
-    thread = records.Thread(trees.name_of(site), "", url, records.ThreadState.OPEN, 1)
-    assert threads.address(thread, site) == ""
+    assert threads.address(url, site) == ""
 
 
 def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_store, site):
@@ -579,33 +589,76 @@ def test_a_page_is_compressed_for_who_takes_it(client, grown):
     assert gzip.decompress(response.data) == client.get("/embed/demo?thread=page").data
 
 
+PATHS = ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment")
+
+
+@pytest.mark.parametrize("query", ["", "&order=recent", "&order=best", "&order=newest"])
 def test_a_page_costs_what_the_json_page_costs(
-    client, engine: inprocess.Engine, open_store, site, grown
+    client, engine: inprocess.Engine, open_store, site, grown, query
 ):
-    paths = ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment")
-    for path in paths:
-        client.get(f"{path}?thread=page")
-    for path in paths:
-        with testing.meter(engine) as cost:
-            assert client.get(f"{path}?thread=page").status_code == 200
-        assert (cost.reads, cost.writes, cost.small) == (0, 0, 0), path
-    with open_store.context():
-        trees.post(site, "new")
-    costs = []
-    for path in paths[:2]:
+    def cost(path: str) -> tuple[int, int, int]:
+        with testing.meter(engine) as met:
+            assert client.get(f"{path}?thread=page{query}").status_code == 200
+        return met.reads, met.writes, met.small
+
+    cost(PATHS[0])  # the site
+    for number in range(3):
         with open_store.context():
-            trees.post(site, f"for {path}")
-        with testing.meter(engine) as cost:
-            client.get(f"{path}?thread=page")
-        costs.append((cost.reads, cost.writes))
-    assert costs[1][1] == 0
-    assert costs[1][0] <= costs[0][0]
+            for each in range(number):
+                trees.post(site, f"new {number} {each}")
+        cold = []
+        for path in PATHS:
+            _forget(open_store)
+            cold.append(cost(path))
+        assert cold[1:] == [cold[0]] * 2
+    warm = [cost(path) for path in PATHS]
+    assert warm[1:] == [warm[0]] * 2
 
 
-def test_a_thread_is_read_for_its_title_once(
-    client, engine: inprocess.Engine, open_store, site, grown
+def test_a_page_below_a_comment_costs_what_its_replies_cost(
+    client, engine: inprocess.Engine, open_store, grown
 ):
-    client.get("/api/v1/sites/demo/comments?thread=page")
-    with testing.meter(engine) as cost:
-        client.get("/embed/demo?thread=page")
-    assert cost.reads == 1
+    client.get("/embed/demo?thread=page")  # the site
+    costs = []
+    for path in (
+        f"/api/v1/comments/{grown['1'].id}/replies?",
+        f"/embed/demo?thread=page&below={grown['1'].id}",
+    ):
+        _forget(open_store)
+        with testing.meter(engine) as cost:
+            assert client.get(path).status_code == 200
+        costs.append(cost.reads)
+    assert costs == [2, 2]  # the comment and the directory, whose tail holds all
+
+
+def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
+    client, open_store, site
+):
+    def shown() -> str:
+        return get(client).linked_data["headline"]
+
+    with open_store.context():
+        trees.post(site, "hello", title="first")
+        name = trees.name_of(site)
+        assert shown() == "first"
+        folding.fold(trees.SETTINGS.scheme, name)
+        assert shown() == "first"
+        tag = client.get("/embed/demo?thread=page").headers["ETag"]
+
+        def rename() -> None:
+            row = datastore.get(models.thread_key(name))
+            row.title = "second"
+            datastore.apply(datastore.Writes("an operator", put=(row,)))
+
+        datastore.transaction(rename)
+        folding.fold(trees.SETTINGS.scheme, name)
+        _forget(open_store)
+    response = client.get("/embed/demo?thread=page", headers={"If-None-Match": tag})
+    assert response.status_code == 200
+    assert shown() == "second"
+
+
+def _forget(store: datastore.Store) -> None:
+    """Be a process that has just started, but for its copy of the site."""
+    for name in (materialized.HOLDINGS, "answers", "threads"):
+        store._kept.pop(name, None)
