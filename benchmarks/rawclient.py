@@ -13,7 +13,6 @@ from emulator import inprocess, messages
 PROJECT = "bench"
 _LOAD = 200  # entities of one commit
 _MOST_KEYS = 1000  # of one lookup
-_NOT_FINISHED = messages.QueryResultBatch.NOT_FINISHED
 
 
 class TooLarge(Exception):
@@ -74,15 +73,7 @@ class Client:
         request.query.CopyFrom(queries.message(query, self._partition))
         if transaction:
             request.read_options.transaction = transaction
-        while True:
-            batch = self._calls["RunQuery"](request).batch
-            for result in batch.entity_results:
-                yield result.entity
-            if batch.more_results != _NOT_FINISHED:
-                return
-            request.query.start_cursor = batch.end_cursor
-            if query.limit is not None:
-                request.query.limit.value -= len(batch.entity_results)
+        yield from queries.results(request, self._calls["RunQuery"])
 
     def transact(self, body: Callable[[bytes], Iterable[messages.Entity]]) -> None:
         """Put what `body` makes of what it reads, in one transaction."""

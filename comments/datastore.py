@@ -33,7 +33,6 @@ from google.api_core import exceptions as api
 from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
-from google.cloud.datastore_v1.types import query as query_types
 
 from comments import errors, lines, ndbclient, queries
 
@@ -72,7 +71,6 @@ _LookupRequest = rpc_types.LookupRequest.pb()
 _MOST_KEYS = 1000  # of one lookup (the service's limit)
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
-_NOT_FINISHED = query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -284,16 +282,7 @@ def ask(request: Any) -> Iterator[Any]:
     if ndb.in_transaction():
         request = copy.deepcopy(request)
         _join_transaction(request)
-    while True:
-        batch = store.run_query(request).batch
-        for result in batch.entity_results:
-            yield result.entity
-        if batch.more_results != _NOT_FINISHED:
-            return
-        request = copy.deepcopy(request)
-        request.query.start_cursor = batch.end_cursor
-        if request.query.HasField("limit"):
-            request.query.limit.value -= len(batch.entity_results)
+    yield from queries.results(request, store.run_query)
 
 
 def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:

@@ -1,11 +1,13 @@
 """Queries as values, and as the protobuf messages that ask them (pure).
 
-Owns the one shape of query the backend asks: a kind, conditions that all hold, orders, a limit.
+Owns the one shape of query the backend asks: a kind, conditions that all hold, orders, a limit; and
+how a query that comes in batches goes on.
 Each has to be served by an index of index.yaml; the engine and the service refuse the rest.
 """
 
+import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from google.cloud.datastore_v1.types import query as query_types
@@ -13,6 +15,7 @@ from google.cloud.datastore_v1.types import query as query_types
 _Query = query_types.Query.pb()
 _Filter = query_types.PropertyFilter.pb()
 _Reference = query_types.PropertyReference.pb()
+_NOT_FINISHED = query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED
 _HAS_ANCESTOR = query_types.PropertyFilter.Operator.HAS_ANCESTOR
 _OPERATORS = {
     "=": query_types.PropertyFilter.Operator.EQUAL,
@@ -65,6 +68,23 @@ def message(query: Query, partition: Any) -> Any:
     for name in ("__key__",) if query.keys_only else query.projection:
         built.projection.add(property={"name": name})
     return built
+
+
+def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
+    """Yield the entities of a RunQueryRequest, which `run` sends, batch after batch as they come.
+
+    The request stays as it is.
+    """
+    while True:
+        batch = run(request).batch
+        for result in batch.entity_results:
+            yield result.entity
+        if batch.more_results != _NOT_FINISHED:
+            return
+        request = copy.deepcopy(request)
+        request.query.start_cursor = batch.end_cursor
+        if request.query.HasField("limit"):
+            request.query.limit.value -= len(batch.entity_results)
 
 
 def _below(partition: Any, ancestor: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Fixtures of imports: writing a small export, and the site that takes it."""
+"""Fixtures of the backend's tests: a clock that a test moves, a small export, the site for it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,3 +27,17 @@ def export(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def garden(store: datastore.Store) -> records.Site:
     return sites.add("garden", exports.SITE.origins, scheme=exports.SCHEME, now=exports.NOW)
+
+
+class Clock:
+    """Seconds, as a test moves them."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()

@@ -6,21 +6,10 @@ import pytest
 
 from comments import datastore, errors, posting, reading, records, tasks
 from tests import trees
+from tests.comments.conftest import Clock
 
 NAME = records.ThreadName("demo", "page")
 OTHER = records.ThreadName("demo", "other")
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -22,22 +22,11 @@ from comments import (
 )
 from emulator import faults, inprocess
 from tests import programs, trees
+from tests.comments.conftest import Clock
 
 SCHEME = trees.SETTINGS.scheme
 SECRET = "a secret of the tasks"
 ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

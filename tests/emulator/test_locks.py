@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from emulator import inprocess, locks, pool, server, testing
-from tests.emulator import rpc
+from tests.emulator import rpc, waits
 from tests.emulator.rpc import upsert
 from tests.emulator.waits import until_waiting
 
@@ -68,15 +68,8 @@ def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
 
 
 def test_opposite_orders_resolve(service, engine, threads, patient, refused):
-    one, two = service.key("T", 1), service.key("T", 2)
-    older, younger = service.begin(), service.begin()
-    service.get(one, transaction=older)
-    service.get(two, transaction=younger)
-    commit = threads.submit(service.commit, upsert(service, one), transaction=younger)
-    until_waiting(engine, 1)
-    service.commit(upsert(service, two), transaction=older)
     with refused("ABORTED"):
-        commit.result(30)
+        waits.cross(service, service, engine, threads)
 
 
 def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(

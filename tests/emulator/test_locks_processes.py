@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from emulator import inprocess
-from tests.emulator import conftest, rpc
+from tests.emulator import conftest, rpc, waits
 from tests.emulator.rpc import upsert
 from tests.emulator.waits import until_waiting
 
@@ -43,15 +43,8 @@ def test_the_locks_of_a_killed_process_fall_at_once(shared, threads):
 def test_a_ring_over_two_processes_is_resolved(shared, threads, refused):
     engine, far, _ = shared
     near = rpc.Service(inprocess.Channel(engine))
-    one, two = near.key("T", 1), near.key("T", 2)
-    older, younger = far.begin(), near.begin()
-    far.get(one, transaction=older)
-    near.get(two, transaction=younger)
-    commit = threads.submit(near.commit, upsert(near, one), transaction=younger)
-    until_waiting(engine, 1)
-    far.commit(upsert(far, two), transaction=older)
     with refused("ABORTED"):
-        commit.result(30)
+        waits.cross(far, near, engine, threads)
 
 
 def test_a_forked_child_has_locks_of_its_own(tmp_path, impatient, refused):
