@@ -6,7 +6,7 @@ reading order, each row as the bytes readers get; it is written once and never c
 buckets until they are worth rewriting. Rows of the tail win over rows of buckets.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
-    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about])
+    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top]        keys of what `ranking` draws; nil while nothing has an upvote
@@ -17,7 +17,8 @@ row, how many rows of the bucket stand below it, as [length of its hash, rows]. 
 bucket alone, so a line changes only with its bucket. `roots` are the discussions that begin in the
 bucket, as [hash, place]. `held` says whether the buckets hold the row too, so sizes need not look.
 `clearing` are the rows that were taken in while their flag `unfolded` stands: [id, revision,
-listed]. `dead` are buckets of directories before this one, to be deleted.
+listed]. `dead` are buckets of directories before this one, to be deleted. `replaced` are rankings
+of directories before this one, with the moment until which cursors may name them: [ranking, until].
 
 Stored bytes are for ever: golden tests hold these forms.
 """
@@ -99,6 +100,13 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     url: str
 
 
+class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A ranking that no directory names any more, and until when it is kept."""
+
+    ranking: str
+    until: datetime
+
+
 class Content(msgspec.Struct, frozen=True, array_like=True):
     """What a directory says. `changed` is the newest change that it has taken in."""
 
@@ -109,6 +117,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     changed: datetime | None = None
     best: Best | None = None
     about: About | None = None
+    replaced: tuple[Replaced, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,8 @@ was retracted or edited leaves its bucket at once.
 import dataclasses
 import functools
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import msgspec
@@ -62,6 +63,7 @@ GRACE = materialized.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearin
 MOST_CLEARING = 256  # rows that a directory lists although their flags are cleared
 _AT_ONCE = 100  # rows or buckets in one transaction
 _OWNER = "folding"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,14 +90,21 @@ class Prepared:
         return self.content != self.base.content
 
 
-def fold(scheme: sorthash.Scheme, name: records.ThreadName) -> Folded | None:
+def fold(
+    scheme: sorthash.Scheme, name: records.ThreadName, *, now: datetime | None = None
+) -> Folded | None:
     """Take the changed rows of a thread into its directory. None if somebody else was faster."""
-    prepared = prepare(scheme, name)
+    prepared = prepare(scheme, name, now=now)
     return None if prepared is None else switch(prepared)
 
 
-def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | None:
-    """Write the new buckets. None if somebody else switched meanwhile."""
+def prepare(
+    scheme: sorthash.Scheme, name: records.ThreadName, *, now: datetime | None = None
+) -> Prepared | None:
+    """Write the new buckets. None if somebody else switched meanwhile.
+
+    By `now`, else by this machine's clock, is counted how long cursors of rankings are good.
+    """
     stored = materialized.load_directory(name)
     base, rows = stored, list(materialized.flagged(name))
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
@@ -133,8 +142,20 @@ def prepare(scheme: sorthash.Scheme, name: records.ThreadName) -> Prepared | Non
         ),
         best=best,
         about=about,
+        replaced=_replaced(stored.content, best, now or datetime.now(UTC)),
     )
     return Prepared(name, stored, content, tuple(attempt.written), attempt.token)
+
+
+def _replaced(
+    content: buckets.Content, best: buckets.Best | None, now: datetime
+) -> tuple[buckets.Replaced, ...]:
+    """The rankings that are kept for the cursors that name them."""
+    kept = [each for each in content.replaced if each.until > now]
+    if content.best is not None and (best is None or best.ranking != content.best.ranking):
+        until = now + timedelta(seconds=ranking.KEPT + ranking.SKEW)
+        kept.append(buckets.Replaced(content.best.ranking, until))
+    return tuple(kept)
 
 
 def switch(prepared: Prepared) -> Folded | None:
@@ -150,7 +171,11 @@ def switch(prepared: Prepared) -> Folded | None:
         delete_orphans(name, writer.written)
         return None
     key = models.directory_key(name)
-    row = models.BucketDirectory(key=key, version=prepared.token, content=first, parts=parts)
+    row = models.BucketDirectory(
+        key=key, version=prepared.token, content=first, parts=parts, due=_due(content.replaced)
+    )
+    expired = {each.ranking for each in prepared.base.content.replaced}
+    expired -= {each.ranking for each in content.replaced}
     needed = [models.bucket_key(name, each) for each in writer.written]
     if content.best is not None:
         needed.append(models.ranking_key(name, content.best.ranking))
@@ -164,8 +189,9 @@ def switch(prepared: Prepared) -> Folded | None:
             return False
         # Who reads them just now reads the directory again.
         old = () if stored is None else stored.parts
-        gone = tuple(models.bucket_key(name, each) for each in old)
-        datastore.apply(datastore.Writes(_OWNER, put=(row,), delete=gone))
+        gone = [models.bucket_key(name, each) for each in old]
+        gone += [models.ranking_key(name, each) for each in expired]
+        datastore.apply(datastore.Writes(_OWNER, put=(row,), delete=tuple(gone)))
         return True
 
     if not datastore.transaction(body):
@@ -210,15 +236,22 @@ def _forget_cleared(folded: Folded) -> None:
 
 
 def sweep(name: records.ThreadName) -> list[str]:
-    """The keys of buckets that no directory names; give them to `delete_orphans` after `GRACE`."""
-    query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)
-    stored = [message.key.path[-1].name for message in datastore.fetch(query)]
+    """What no directory names: the keys of buckets, and of rankings, which have no "-".
+
+    Give them to `delete_orphans` after `GRACE`.
+    """
+    ancestor = models.thread_key(name)
+    stored = [
+        message.key.path[-1].name
+        for kind in ("Bucket", "Ranking")
+        for message in datastore.fetch(datastore.Query(kind, ancestor=ancestor, keys_only=True))
+    ]
     named = _named(name) if stored else set()
     return [key for key in stored if key not in named]
 
 
 def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
-    """Delete those of the buckets that no directory names by now."""
+    """Delete those that no directory names by now."""
 
     def body(part: Sequence[str]) -> None:
         named = _named(name)
@@ -229,40 +262,47 @@ def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
 
 
 def _named(name: records.ThreadName) -> set[str]:
-    """The buckets that a thread's directory names, and those that it is to delete."""
-    directory = materialized.load_directory(name)
-    named = {line.key for line in directory.lines}
-    if directory.content.best is not None:
-        named.add(directory.content.best.top)
-    return named.union(directory.content.dead, materialized.parts_of(name))
+    """The buckets and rankings that a thread's directory names, and those that it is to delete."""
+    content = materialized.load_directory(name).content
+    named = {line.key for line in content.lines}.union(each.ranking for each in content.replaced)
+    if content.best is not None:
+        named |= {content.best.top, content.best.ranking}
+    return named.union(content.dead, materialized.parts_of(name))
 
 
-def old_rankings(name: records.ThreadName) -> list[str]:
-    """The rankings no directory names; give them to `delete_rankings` after `ranking.KEPT`.
+def expire(now: datetime) -> int:
+    """Delete the rankings whose cursors have expired by `now`; how many there were.
 
-    Cursors name them, so they outlive their directory by that, on the clock of who deletes them.
+    This is for threads that nobody changes any more: the others' go with their foldings.
     """
-    query = datastore.Query("Ranking", ancestor=models.thread_key(name), keys_only=True)
-    stored = [message.key.path[-1].name for message in datastore.fetch(query)]
-    named = _named_ranking(name) if stored else ""
-    return [key for key in stored if key != named]
+    # Between two bounds: a directory that waits for nothing has null there, below all moments.
+    query = datastore.Query(
+        "BucketDirectory", where=(("due", ">", _NEVER), ("due", "<=", now)), keys_only=True
+    )
+    threads = [message.key.path[0].name for message in datastore.fetch(query)]
+    return sum(datastore.transaction(functools.partial(_expire, thread, now)) for thread in threads)
 
 
-def delete_rankings(name: records.ThreadName, found: Sequence[str]) -> None:
-    """Delete those of the rankings that no directory names by now."""
+def _expire(thread: str, now: datetime) -> int:
+    row = datastore.get(models.thread_key_of(thread))
+    if row is None:
+        return 0
+    name = models.thread_record(row).name
+    stored = datastore.get(models.directory_key(name))
+    replaced = materialized.load_directory(name).content.replaced
+    gone = [each for each in replaced if each.until <= now]
+    if stored is None or not gone:
+        return 0
+    # Only the moment changes, which is no reader's matter: the version stays. The next folding
+    # shortens the list.
+    stored.due = _due(each for each in replaced if each.until > now)
+    keys = tuple(models.ranking_key(name, each.ranking) for each in gone)
+    datastore.apply(datastore.Writes(_OWNER, put=(stored,), delete=keys))
+    return len(gone)
 
-    def body(part: Sequence[str]) -> None:
-        named = _named_ranking(name)
-        gone = tuple(models.ranking_key(name, key) for key in part if key != named)
-        datastore.apply(datastore.Writes(_OWNER, delete=gone))
 
-    for part in _in_parts(found):
-        datastore.transaction(functools.partial(body, part))
-
-
-def _named_ranking(name: records.ThreadName) -> str:
-    best = materialized.load_directory(name).content.best
-    return "" if best is None else best.ranking
+def _due(replaced: Iterable[buckets.Replaced]) -> datetime | None:
+    return min((each.until for each in replaced), default=None)
 
 
 def _in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -275,7 +315,10 @@ def _clear(part: Sequence[buckets.Clearing]) -> None:
 
 
 def _delete(name: records.ThreadName, keys: Sequence[str]) -> None:
-    gone = tuple(models.bucket_key(name, key) for key in keys)
+    gone = tuple(
+        models.bucket_key(name, key) if "-" in key else models.ranking_key(name, key)
+        for key in keys
+    )
     datastore.apply(datastore.Writes(_OWNER, delete=gone))
 
 

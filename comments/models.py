@@ -92,12 +92,13 @@ class BucketDirectory(ndb.Model):
     """The directory of a thread's buckets. Written by `folding` only, drawn in `buckets`.
 
     `version` is the token of the attempt that wrote it. A directory too large for one entity goes
-    on in Bucket entities, `parts`.
+    on in Bucket entities, `parts`. `due` is when the first of the rankings that it replaced may go.
     """
 
     version = ndb.TextProperty(required=True)
     content = ndb.BlobProperty(indexed=False)
     parts = ndb.TextProperty(repeated=True)
+    due = ndb.DateTimeProperty(tzinfo=UTC)
 
 
 class Bucket(ndb.Model):

@@ -36,6 +36,8 @@ import msgspec
 from comments import buckets, sorthash, views
 
 KEPT = 3600.0  # seconds that a ranking outlives its directory, for the cursors that name it
+# More seconds, because who replaces it and who deletes it may have clocks that differ by this much.
+SKEW = 600.0
 TOP_ROWS = 101  # a first page of 100, and whether more follow
 TOP_BYTES = 256 * 1024  # of their JSON before compression
 MOST = 50_000  # discussions in a ranking: a Datastore entity takes 1 MiB

@@ -2,11 +2,13 @@
 
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
-it and delete what it replaced, with the orphans found beside it. Rankings that no directory names
-any more are deleted `ranking.KEPT` after they were found so.
+it and delete what it replaced, with the orphans found beside it.
 
 On one machine a `Worker` does this, one thread of each serving process, started after it was
-forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` to do a `round`.
+forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` for a `visit`:
+the instance may live for that call alone and no clock but its own may measure the grace, so the
+call waits for it. Rankings are kept for an hour, which no call waits for: their directory says, by
+the clock of who replaced them, until when, and whoever comes later deletes them.
 
 What must stay true: whatever fails is tried again later, and nothing that fails ends a worker.
 What is remembered here may be lost: flags stand in the store, so a process that starts, and from
@@ -19,8 +21,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
-from comments import datastore, errors, folding, models, ranking, records, sorthash, tasks
+from comments import datastore, errors, folding, models, records, sorthash, tasks
 
 HOLDINGS = "upkeep"
 LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
@@ -49,17 +52,27 @@ class Done:
 
 
 class Upkeep:
-    """The upkeep of one store by one process."""
+    """The upkeep of one store by one process.
+
+    Args:
+        scheme: of the sites' sort hashes.
+        clock: seconds, monotonic: measures the grace.
+        now: the time of day: says until when rankings are kept.
+    """
 
     def __init__(
-        self, scheme: sorthash.Scheme, *, clock: Callable[[], float] = time.monotonic
+        self,
+        scheme: sorthash.Scheme,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._scheme = scheme
         self._clock = clock
+        self._now = now
         self._switched: list[Switched] = []
-        # When each ranking that no directory names any more may go.
-        self._rankings: dict[tuple[records.ThreadName, str], float] = {}
         self._turn = threading.Lock()
+        self._visitor = threading.Lock()
 
     @property
     def waiting(self) -> Sequence[Switched]:
@@ -75,20 +88,40 @@ class Upkeep:
         """Fold these threads, and clear what was switched long enough ago. One at a time."""
         with self._turn:
             folded = sum(self._try(name) for name in names)
-            self._delete_rankings()
             return Done(folded, self._clear(), len(self._switched))
+
+    def visit(self, names: Iterable[records.ThreadName], wait: Callable[[float], None]) -> Done:
+        """Do all there is in one call: fold these threads, `wait` for the grace, and clear.
+
+        Of several calls at once only one waits; the others leave it to that one, or the next.
+        """
+        done = self.round(names)
+        self.expire()
+        if not done.waiting or not self._visitor.acquire(blocking=False):
+            return done
+        try:
+            wait(max(0.0, self.waiting[-1].due - self._clock()))
+        finally:
+            self._visitor.release()
+        last = self.round(())
+        return Done(done.folded, done.cleared + last.cleared, last.waiting)
+
+    def expire(self) -> None:
+        """Delete rankings whose cursors have expired."""
+        try:
+            folding.expire(self._now())
+        except Exception as error:  # noqa: BLE001 - whoever comes next tries again
+            _report("deleting old rankings", error)
 
     def fold(self, name: records.ThreadName) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
-        folded = folding.fold(self._scheme, name)
+        folded = folding.fold(self._scheme, name, now=self._now())
         if folded is None:
             return False
         due = self._clock() + folding.GRACE
         orphans = tuple(folding.sweep(name))
         if folded.directory.content.clearing or folded.directory.content.dead or orphans:
             self._switched.append(Switched(due, folded, orphans))
-        for key in folding.old_rankings(name):
-            self._rankings.setdefault((name, key), self._clock() + ranking.KEPT)
         return True
 
     def _try(self, name: records.ThreadName) -> bool:
@@ -100,15 +133,6 @@ class Upkeep:
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
         datastore.kept(tasks.HOLDINGS, tasks.Backlog).add(name, changes=0, within=retry)
         return False
-
-    def _delete_rankings(self) -> None:
-        due = [each for each, when in self._rankings.items() if when <= self._clock()]
-        for name, key in due:
-            del self._rankings[name, key]
-            try:
-                folding.delete_rankings(name, [key])
-            except Exception as error:  # noqa: BLE001 - the next folding finds it again
-                _report(f"deleting a ranking of {name.site} {name.id}", error)
 
     def _clear(self) -> int:
         due = [each for each in self._switched if each.due <= self._clock()]
@@ -175,6 +199,7 @@ def fold_whole(
     wait(folding.GRACE)
     for each in upkeep.waiting:
         clear(each)
+    upkeep.expire()
     return Done(len(names), len(upkeep.waiting), 0)
 
 
@@ -217,6 +242,7 @@ class Worker:
                 self._backlog.add(name, changes=0, within=0.0)
         except Exception as error:  # noqa: BLE001 - the next look is near
             _report("looking for threads to fold", error)
+        self._upkeep.expire()
 
 
 def _report(what: str, error: Exception) -> None:

@@ -6,8 +6,9 @@ what a process answers of a thread with the floor, the ordered query.
 """
 
 import threading
+import zlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from comments import datastore, floor, materialized, public, reading, records
 from emulator import inprocess
@@ -82,3 +83,12 @@ def of_floor(name: records.ThreadName) -> Whole:
     rows = floor.thread(name)
     below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]
     return [public.fragment(row) for row in rows], below, len(rows)
+
+
+def decompressed(message: Any) -> bytes:
+    """What a stored blob holds."""
+    content = message.properties["content"].blob_value
+    try:
+        return zlib.decompress(content)
+    except zlib.error:  # a part of a directory, or no blob at all
+        return bytes(content)

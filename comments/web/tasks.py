@@ -1,11 +1,15 @@
 """What cron asks of the service: upkeep, on machines where no thread of ours outlives an answer.
 
+A call that folded something is answered when it has cleared that too, a good minute later: nobody
+else could, if the instance is gone after it.
+
 Refused unless the request is cron's own. On App Engine that is the header `X-Appengine-Cron`, which
 App Engine strips from everybody else's requests; elsewhere anyone can send it, so it counts for
 nothing there and `TASKS_SECRET` has to be presented.
 """
 
 import hmac
+import time
 
 import flask
 
@@ -32,8 +36,8 @@ def _is_cron(settings: config.Settings, request: flask.Request) -> bool:
 
 @blueprint.get("/fold")
 def fold() -> flask.Response:
-    """Fold what is not folded; clear what this process folded at an earlier call."""
-    done = upkeep.of_process(context.settings().scheme).round(upkeep.look())
+    """Fold what is not folded, and clear it after the grace."""
+    done = upkeep.of_process(context.settings().scheme).visit(upkeep.look(), time.sleep)
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
     return response

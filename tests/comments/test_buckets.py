@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+
 from comments import buckets, sorthash
 
 SCHEME = sorthash.Scheme()
@@ -13,6 +15,11 @@ GOLDEN_BUCKET = (
 GOLDEN_CONTENT = (
     "789c9b3a71dae2125d83458e8e8b1c9d98274e62629c3409c86100124e4c13a72e7274de958213301e61aaae"
     "3d3471323e2587272e2ed635bcfe7fe19d2b0a99e1a64b010efb2f03"
+)
+GOLDEN_WHOLE = (
+    "789c9b3171dae2125d83458e8e8b1c9d98274e62629c3409c86100124e4c13a72e7274de958213301e61aaae"
+    "3d3471323e2587272e2ed635bcfe7fe19d2b0a99e1a64b272d2c5a5ca46b7860d2a48585d7fe678673354c5a"
+    "5800610000cc2a3cf5"
 )
 
 ENTRIES = [
@@ -32,6 +39,17 @@ def test_the_form_of_a_bucket_is_for_ever() -> None:
 
 def test_the_form_of_a_directory_is_for_ever() -> None:
     assert buckets.decode_content(bytes.fromhex(GOLDEN_CONTENT)) == CONTENT_OF
+
+
+def test_a_directory_with_all_there_is_comes_back() -> None:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    whole = msgspec.structs.replace(
+        CONTENT_OF,
+        best=buckets.Best("r", "r-1"),
+        replaced=(buckets.Replaced("q", moment), buckets.Replaced("p", moment)),
+    )
+    assert buckets.decode_content(buckets.encode_content(whole)) == whole
+    assert buckets.decode_content(bytes.fromhex(GOLDEN_WHOLE)) == whole
 
 
 def test_a_line_says_how_much_of_it_hangs_below_the_comments_above() -> None:

@@ -7,9 +7,7 @@ must leave neither a flag, nor a bucket that nobody names, nor a byte of what wa
 
 import contextlib
 import itertools
-import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -119,16 +117,8 @@ def _kinds_that_hold(text: str) -> set[str]:
         kind
         for kind in ("Comment", "Thread", "Ranking", "Bucket", "BucketDirectory")
         for message in datastore.fetch(datastore.Query(kind))
-        if text.encode() in message.SerializeToString() + _decompressed(message)
+        if text.encode() in message.SerializeToString() + readers.decompressed(message)
     }
-
-
-def _decompressed(message: Any) -> bytes:
-    content = message.properties["content"].blob_value
-    try:
-        return zlib.decompress(content)
-    except zlib.error:  # a part of a directory, or nothing compressed
-        return bytes(content)
 
 
 @pytest.fixture(autouse=True)

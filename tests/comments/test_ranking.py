@@ -1,7 +1,7 @@
 """Claims about `best`: the order is the formula's, pages join, cursors keep their ranking."""
 
 import hashlib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import flask.testing
 import pytest
@@ -34,6 +34,7 @@ GOLDEN_RANKING = "789c9b347991a313330390746462040022ad0408"
 GOLDEN_TOP = "789c9b3869ca2247c75d893801e311a6ea5a2600480e0f31"
 # Up and down votes of discussions, in the order in which they were written.
 VOTES = [(0, 0), (1, 0), (90, 10), (0, 9), (3, 3), (1, 0), (0, 0), (40, 1), (0, 0)]
+LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
 BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
 
 
@@ -184,10 +185,9 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
     _fold(name)
     assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
     assert _from(name, cursor, 5) == _expected(name, [*map(str, BEST), "newest"])[4:]
-    old = folding.old_rankings(name)
-    assert len(old) == 1
-    folding.delete_rankings(name, [*old, folding._named_ranking(name)])
-    assert folding.old_rankings(name) == []
+    assert len(_stored_rankings()) == 2
+    assert folding.expire(LONG_AFTER) == 1
+    assert _stored_rankings() == {_named_ranking(name)}
     _forget()
     with pytest.raises(errors.CursorExpired) as refusal:
         _page(name, cursor=cursor)
@@ -198,16 +198,64 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
 def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    now = [0.0]
-    keeper = upkeep.Upkeep(SCHEME, clock=lambda: now[0])
-    keeper.round([name])
+    def keeper(seconds: float) -> upkeep.Upkeep:
+        """Whoever comes is a process of its own, that remembers nothing."""
+        return upkeep.Upkeep(SCHEME, now=lambda: trees.START + timedelta(seconds=seconds))
+
+    keeper(0).round([name])
     _import(site, "newest", (99, 0))
-    keeper.round([name])
-    for age, left in ((ranking.KEPT - 1, 1), (ranking.KEPT, 0)):
-        now[0] = age
-        keeper.round([])
-        assert len(folding.old_rankings(name)) == left
-    assert folding._named_ranking(name)
+    keeper(0).round([name])
+    term = ranking.KEPT + ranking.SKEW
+    for age, left in ((ranking.KEPT, 2), (term - 1, 2), (term, 1)):
+        keeper(age).expire()
+        assert len(_stored_rankings()) == left
+    assert _stored_rankings() == {_named_ranking(name)}
+
+
+def test_a_folding_deletes_the_rankings_whose_time_has_come(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    term = timedelta(seconds=ranking.KEPT + ranking.SKEW)
+    kept = []
+    for age in range(4):
+        _import(site, f"newest {age}", (99 + age, 0))
+        folded = folding.fold(SCHEME, name, now=trees.START + age * term / 2)
+        assert folded is not None
+        folding.clear(folded)
+        kept.append(len(_stored_rankings()))
+    assert kept == [1, 2, 3, 3]
+    assert folding.expire(trees.START + 2 * term) == 1
+    assert folding.expire(trees.START + 2 * term) == 0
+    # Who folds next does not name again what is gone.
+    _import(site, "newest of all", (999, 0))
+    assert folding.fold(SCHEME, name, now=trees.START + 2 * term) is not None
+    named = {each.ranking for each in materialized.load_directory(name).content.replaced}
+    assert _stored_rankings() == {*named, _named_ranking(name)}
+
+
+def test_a_ranking_that_no_directory_ever_named_goes_with_the_orphans(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    _import(site, "newest", (99, 0))
+    left = folding.prepare(SCHEME, name)
+    assert left is not None
+    assert len(_stored_rankings()) == 2
+    found = folding.sweep(name)
+    assert {left.token} < set(found)
+    folding.delete_orphans(name, found)
+    assert _stored_rankings() == {_named_ranking(name)}
+    assert folding.switch(left) is None
+
+
+def _stored_rankings() -> set[str]:
+    stored = datastore.fetch(datastore.Query("Ranking", keys_only=True))
+    return {message.key.path[-1].name for message in stored}
+
+
+def _named_ranking(name: records.ThreadName) -> str:
+    best = materialized.load_directory(name).content.best
+    return "" if best is None else best.ranking
 
 
 def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
@@ -236,7 +284,7 @@ def test_without_votes_nothing_is_ranked(store: datastore.Store, site: records.S
     name = trees.name_of(site)
     _fold(name)
     assert materialized.load_directory(name).content.best is None
-    assert folding.old_rankings(name) == []
+    assert _stored_rankings() == set()
     rows = [public.fragment(row) for row in floor.thread(name)]
     assert [row for row, _ in _from(name, None, 3)] == rows
 
@@ -279,7 +327,7 @@ def test_the_api_ranks_and_says_when_a_cursor_expired(
     assert first["comments"][0]["id"] == _id("7")
     _import(site, "newest", (99, 0))
     _fold(name)
-    folding.delete_rankings(name, folding.old_rankings(name))
+    folding.expire(LONG_AFTER)
     _forget()
     answer = client.get(f"{url}&cursor={first['cursor']}")
     assert answer.status_code == 410
@@ -298,7 +346,7 @@ def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
     tags = {path: client.get(path).headers["ETag"] for path in (api, page)}
     for path, tag in tags.items():
         assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
-    folding.delete_rankings(name, folding.old_rankings(name))
+    folding.expire(LONG_AFTER)
     held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
     later = held.clock() + materialized.CACHE_MAX_AGE
     held.clock = lambda: later
