@@ -1,11 +1,13 @@
 """Laws of queries: whatever is asked, index walks find what looking at every entity finds.
 
-Indexes are those that the engine recommends, so the recommendation is under test, too.
+The oracle does the looking. A kind is used once and has only the indexes that the engine recommends
+for one query, so the recommendation is under test, and the order of a projection is known.
 """
 
 import contextlib
 import itertools
 import math
+from typing import NamedTuple
 
 import grpc
 import pytest
@@ -14,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator import indexes, inprocess
-from tests.emulator import bruteforce
+from tests.oracle import queries, results, values, wire
+from tests.oracle.queries import And, Compare, Or, Order, Query
+from tests.oracle.values import KEY, Key
 
 NAMES = ("a", "b", "c")
-KEY = bruteforce.KEY
 VALUES = st.sampled_from([None, 0, 1, 2, 3, True, b"z", "x", "y\x00", 1.0, -0.0, 0.0, math.nan])
 NUMBERS = st.sampled_from([0, 1, 2, 3])
 PATHS = st.sampled_from(
@@ -60,16 +63,31 @@ WHERE = st.one_of(
     st.builds(lambda tree, path: ("and", tree, (KEY, "under", path)), TREES, UNDER),
 )
 SOME = st.lists(st.sampled_from(NAMES), unique=True, max_size=2).map(tuple)
+ORDERS = st.one_of(
+    st.just(()),
+    st.lists(
+        st.builds(Order, st.sampled_from((*NAMES, KEY)), st.booleans()),
+        max_size=3,
+    ).map(tuple),
+)
+
+
+class Asked(NamedTuple):
+    """A query of a kind that has no name yet: in its paths the kind is K."""
+
+    where: tuple | None
+    orders: tuple
+    projection: tuple
+    distinct: tuple
+
+
 QUERIES = st.builds(
-    bruteforce.Asked,
+    Asked,
     where=WHERE,
-    order=st.one_of(
-        st.just(()),
-        st.lists(st.tuples(st.sampled_from((*NAMES, KEY)), st.booleans()), max_size=3).map(tuple),
-    ),
+    orders=ORDERS,
     projection=st.one_of(st.just(()), st.just(()), st.just((KEY,)), SOME),
     distinct=st.one_of(st.just(()), st.just(()), SOME),
-)  # fmt: skip
+)
 numbers = itertools.count(1)
 
 
@@ -84,6 +102,31 @@ def make_world(shared, make_service):
     return lambda entities: World(shared, make_service(inprocess.Channel(shared)), entities)
 
 
+def filter_of(tree, key):
+    """Make the oracle's filter; `key` makes a key of a path."""
+    match tree:
+        case None:
+            return None
+        case ("and", *parts):
+            return And(tuple(filter_of(part, key) for part in parts))
+        case ("or", *parts):
+            return Or(tuple(filter_of(part, key) for part in parts))
+    name, operator, operand = tree
+    if operator in ("in", "not in"):
+        return Compare(name, operator, tuple(map(key, operand) if name == KEY else operand))
+    return Compare(name, operator, key(operand) if name == KEY else operand)
+
+
+def store(service, entities):
+    """Put entities, and return them as the oracle knows them."""
+    mutations = [{"upsert": wire.entity(*each)} for each in entities.items()]
+    told = map(wire.told, service.commit(*mutations).mutation_results)
+    return {
+        key: results.Stored(key, properties, version=each.version, created=each.created)
+        for (key, properties), each in zip(entities.items(), told, strict=True)
+    }
+
+
 class World:
     """One kind with entities, and the queries on it."""
 
@@ -94,145 +137,102 @@ class World:
         self.kind = f"K{next(numbers)}"
         self.define(())
         self.defined = ()
-        mutations = [
-            {"upsert": service.entity(self.key(path), **held)} for path, held in entities.items()
-        ]
-        service.commit(*mutations)
-        self.entities = [
-            (path, {name: ranks(held) for name, held in properties.items()})
-            for path, properties in entities.items()
-        ]
+        self.state = store(
+            service,
+            {self.key(path): values.properties(**held) for path, held in entities.items()},
+        )
 
     def key(self, path):
-        names = [self.kind if name == "K" else name for name in path[::2]]
-        return self.service.key(*itertools.chain(*zip(names, path[1::2], strict=True)))
+        kinds = [self.kind if kind == "K" else kind for kind in path[::2]]
+        return Key(tuple(zip(kinds, path[1::2], strict=True)))
 
-    def path(self, key):
-        kinds = ["K" if each.kind == self.kind else each.kind for each in key.path]
-        names = [each.name or each.id for each in key.path]
-        return tuple(itertools.chain(*zip(kinds, names, strict=True)))
+    def query(self, asked):
+        return Query(self.kind, filter_of(asked.where, self.key), *asked[1:])
 
     def define(self, wanted):
         with self.engine._storage.write() as writer:
             writer.define(wanted)
         self.defined = wanted
 
-    def message(self, asked, **paging):
-        where = [] if asked.where is None else [self.filter(asked.where)]
-        query = self.service.query(
-            self.kind,
-            *where,
-            order=["-" * down + name for name, down in asked.order],
-            projection=asked.projection,
-            distinct=asked.distinct,
-            **paging,
-        )
-        if where:  # without the AND around it
-            inner = query.filter.composite_filter.filters[0]
-            query.filter.CopyFrom(type(inner).FromString(inner.SerializeToString()))
-        return query
+    def message(self, query, limit=None, **paging):
+        made = wire.query(query)
+        for name, field in paging.items():
+            setattr(made, name, field)
+        if limit is not None:
+            made.limit.value = limit
+        return made
 
-    def filter(self, tree):
-        if tree[0] in ("and", "or"):
-            return (tree[0], *map(self.filter, tree[1:]))
-        name, operator, value = tree
-        if name == KEY:
-            value = [self.key(each) for each in value] if operator == "in" else self.key(value)
-        return name, operator, value
-
-    def batch(self, asked, **paging):
+    def batch(self, query, **paging):
         """Run one request, with the indexes that the engine recommends for it."""
-        query = self.message(asked, **paging)
+        message = self.message(query, **paging)
         try:
-            return self.service.batch(query)
+            return self.service.batch(message)
         except grpc.RpcError as error:
             if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
                 raise
             text = error.details().partition("recommended index is:\n")[2]
             self.define((*self.defined, *map(indexes._from_yaml, yaml.safe_load(text))))
-        return self.service.batch(query)
-
-    def result(self, found):
-        values = found.entity.properties
-        return self.path(found.entity.key), {
-            name: bruteforce.rank(self.service.python(value)) for name, value in values.items()
-        }
+        return self.service.batch(message)
 
 
-def ranks(held):
-    if isinstance(held, list):
-        return {bruteforce.rank(each) for each in held} or {bruteforce.rank(None)}
-    return {bruteforce.rank(held)}
+def found(query, batch):
+    return [wire.result_from(query, each) for each in batch.entity_results]
 
 
-def expected(world, asked):
-    """Return the results as pairs of a path and the projected values by name."""
-    names = [] if asked.projection == (KEY,) else asked.projection
-    found = bruteforce.answer(world.entities, asked)
-    return [(path, dict(zip(names, values, strict=True))) for path, values in found]
-
-
-def results(world, asked, batch):
-    if asked.projection:
-        return [world.result(each) for each in batch.entity_results]
-    return [(world.path(each.entity.key), {}) for each in batch.entity_results]
+def expected(query, state):
+    """Return each result as it must be answered: the entity, its version and its times."""
+    return [wire.result(query, each) for each in results.run(query, state)]
 
 
 @settings(max_examples=settings.default.max_examples * 3)
 @given(entities=ENTITIES, asked=QUERIES, data=st.data())
 def test_every_query_finds_what_looking_at_every_entity_finds(make_world, entities, asked, data):
     world = make_world(entities)
-    try:
-        wanted = expected(world, asked)
-    except bruteforce.Refused:
+    query = world.query(asked)
+    if queries.complaints(query):
         with pytest.raises(grpc.RpcError) as caught:
-            world.batch(asked)
+            world.batch(query)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         return
-    named = [name for name, _ in bruteforce.shape(asked)[1]]
-    if KEY in named and not {*asked.projection} <= {*named}:
-        return  # not implemented: no index has a property behind the key
-    everything = world.batch(asked)
-    assert results(world, asked, everything) == wanted
+    if queries.is_unserved(query):
+        return  # no index has a property behind the key
+    wanted = expected(query, world.state)
+    everything = world.batch(query)
+    assert found(query, everything) == wanted
     assert everything.more_results == 3
-    assert world.service.count(world.message(asked, limit=0), None) == [0]
-    pages(world, asked, wanted, data)
-    reversed_pages(world, asked, everything, wanted)
+    assert world.service.count(world.message(query, limit=0), None) == [0]
+    pages(world, query, wanted, data)
+    reversed_pages(world, query, everything, wanted)
 
 
-def pages(world, asked, wanted, data):
+def pages(world, query, wanted, data):
     """Walk on from cursor to cursor with limits and offsets, up to an end cursor."""
     cursor, at = b"", 0
     while at < len(wanted):
         limit = data.draw(st.integers(1, 4), label="limit")
         offset = data.draw(st.integers(0, 2), label="offset")
-        batch = world.batch(asked, start_cursor=cursor, limit=limit, offset=offset)
+        batch = world.batch(query, start_cursor=cursor, limit=limit, offset=offset)
         part = wanted[at + offset : at + offset + limit]
-        assert results(world, asked, batch) == part
+        assert found(query, batch) == part
         assert batch.skipped_results == min(offset, len(wanted) - at)
         assert batch.more_results == (2 if len(part) == limit else 3)
-        back = world.batch(asked, end_cursor=batch.end_cursor)
-        assert results(world, asked, back) == wanted[: at + offset + limit]
+        back = world.batch(query, end_cursor=batch.end_cursor)
+        assert found(query, back) == wanted[: at + offset + limit]
         cursor, at = batch.end_cursor, at + offset + limit
-    assert world.batch(asked, start_cursor=cursor).more_results == 3
-    assert not world.batch(asked, start_cursor=cursor).entity_results
+    assert world.batch(query, start_cursor=cursor).more_results == 3
+    assert not world.batch(query, start_cursor=cursor).entity_results
 
 
-def reversed_pages(world, asked, everything, wanted):
+def reversed_pages(world, query, everything, wanted):
     """Turn round at each cursor, where that is possible."""
-    if not asked.order or asked.order[-1][0] != KEY or asked.distinct:
+    if not query.orders or query.orders[-1].name != KEY or query.distinct:
         return
-    turned = bruteforce.Asked(
-        where=asked.where,
-        order=tuple((name, not down) for name, down in asked.order),
-        projection=asked.projection,
-    )
-    held = [len(values) for _, properties in world.entities for values in properties.values()]
-    if max(held, default=1) > 1:
+    if any(len(ranks) > 1 for each in world.state.values() for ranks in each.ranks.values()):
         return  # an array has another place in the reversed order
+    turned = query.reversed()
     for place, result in enumerate(everything.entity_results):
         batch = world.batch(turned, start_cursor=result.cursor)
-        assert results(world, turned, batch) == wanted[: place + 1][::-1]
+        assert found(turned, batch) == wanted[: place + 1][::-1]
 
 
 @given(entities=ENTITIES, asked=QUERIES, change=CHANGES, data=st.data())
@@ -240,23 +240,23 @@ def test_a_change_of_what_a_query_would_answer_aborts_its_transaction(
     make_world, entities, asked, change, data
 ):
     world = make_world(entities)
-    service = world.service
+    service, query = world.service, world.query(asked)
     paging = {"offset": data.draw(st.integers(0, 2)), "limit": data.draw(st.integers(1, 9))}
     try:
-        cursor = world.batch(asked, limit=data.draw(st.integers(0, 2))).end_cursor
+        cursor = world.batch(query, limit=data.draw(st.integers(0, 2))).end_cursor
     except grpc.RpcError:
         return
-    query = world.message(asked, start_cursor=cursor, **paging)
+    message = world.message(query, start_cursor=cursor, **paging)
     transaction = service.begin()
-    seen = service.batch(query, transaction=transaction)
+    seen = service.batch(message, transaction=transaction)
     path, changed = change
-    key = world.key(path)
+    key = wire.key(world.key(path))
     if changed is None:
         service.delete(key)
     else:
         service.put(key, **changed)
-    now = service.batch(query)
-    assert service.batch(query, transaction=transaction).entity_results == seen.entity_results
+    now = service.batch(message)
+    assert service.batch(message, transaction=transaction).entity_results == seen.entity_results
     unread = {"upsert": service.entity(service.key("Unread", 1))}
     if now.entity_results == seen.entity_results and now.skipped_results == seen.skipped_results:
         with contextlib.suppress(grpc.RpcError):
@@ -287,24 +287,19 @@ def test_a_kindless_query_finds_what_looking_at_every_key_finds(
     namespace = f"n{next(numbers)}"
 
     def key(path):
-        return service.key(*path, namespace=namespace)
+        return Key(tuple(zip(path[::2], path[1::2], strict=True)), namespace)
 
-    def keyed(tree):
-        if tree[0] in ("and", "or"):
-            return (tree[0], *map(keyed, tree[1:]))
-        return (*tree[:2], list(map(key, tree[2])) if tree[1] == "in" else key(tree[2]))
-
-    service.commit(*({"upsert": service.entity(key(path))} for path in paths))
-    query = service.query(None, keyed(where), limit=limit)
-    try:
-        wanted = bruteforce.answer([(path, {}) for path in paths], bruteforce.Asked(where))
-    except bruteforce.Refused:
+    state = store(service, {key(path): values.properties() for path in paths})
+    query = Query(None, filter_of(where, key), namespace=namespace)
+    message = wire.query(query)
+    message.limit.value = limit
+    if queries.complaints(query):
         with pytest.raises(grpc.RpcError) as caught:
-            service.batch(query, namespace)
+            service.batch(message, namespace)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         return
-    found = []
-    while batch := service.batch(query, namespace).entity_results:
-        found += [each.entity.key for each in batch]
-        query.start_cursor = batch[-1].cursor
-    assert found == [key(path) for path, _ in wanted]
+    answered = []
+    while batch := service.batch(message, namespace).entity_results:
+        answered += [wire.result_from(query, each) for each in batch]
+        message.start_cursor = batch[-1].cursor
+    assert answered == expected(query, state)
