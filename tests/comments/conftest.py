@@ -1,11 +1,12 @@
-"""Fixtures of the backend's tests: a clock that a test moves, a small export, the site for it."""
+"""Fixtures of the backend's tests: a clock that a test moves, a folded thread, an export."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from comments import datastore, records, sites
+from comments import datastore, folding, records, sites
+from tests import trees
 from tests.comments import exports
 
 
@@ -41,3 +42,14 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+    """The thread "page" of eight comments, folded."""
+    with open_store.context():
+        rows = trees.grow(site, trees.TREE)
+        folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
+        assert folded is not None
+        folding.clear(folded)
+    return rows

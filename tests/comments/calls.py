@@ -1,0 +1,47 @@
+"""Calls of the API in one line each, and what is to be expected of every answer."""
+
+import json
+
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import datastore
+
+THREAD = "/api/v1/sites/demo/comments?thread=t"
+ONE = "/api/v1/comments/"
+KEY = {"Idempotency-Key": "0123456789abcdef"}
+NOBODY = "a" * 26
+
+
+def post(client: FlaskClient, name: str = "Ann", body: str = "Hello", **more: object) -> dict:
+    response = client.post(THREAD, json={"name": name, "body": body, **more})
+    assert response.status_code == 201, response.text
+    return answer(response)
+
+
+def answer(response: TestResponse) -> dict:
+    assert response.is_json
+    return dict(json.loads(response.text))
+
+
+def refused(response: TestResponse, status: int, field: str | None = None) -> str:
+    """The stable code of a refusal, checked to be one."""
+    assert response.status_code == status, response.text
+    assert response.content_type == "application/problem+json"
+    problem = json.loads(response.text)
+    if field is not None:
+        assert problem["field"] == field
+    return str(problem["code"])
+
+
+def bearer(posted: dict) -> dict[str, str]:
+    return {"Authorization": f"Bearer {posted['token']}"}
+
+
+def listed(client: FlaskClient, query: str = "") -> list[str]:
+    return [row["html"] for row in answer(client.get(THREAD + query))["comments"]]
+
+
+def stored(store: datastore.Store, kind: str) -> int:
+    with store.context():
+        return len(list(datastore.fetch(datastore.Query(kind, keys_only=True))))
