@@ -10,7 +10,6 @@ from emulator import inprocess, testing
 from tests import htmlpages, trees
 from tests.comments.embedded import get
 
-
 # --- Refusals --------------------
 
 
