@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import billed, layouts, lean, ours, processes, served, shapes, talk, writer
-from comments import datastore, records, sites
+from comments import datastore, records, sites, whole
 from emulator import inprocess
 
 DOCUMENT = processes.ROOT / "benchmarks" / "README.md"
@@ -55,8 +55,13 @@ class Stocked(msgspec.Struct):
         yield served.Call("first page", self.size, self.path)
         yield served.Call("first page, gzip", self.size, self.path, coding="gzip")
         yield served.Call("first page, 304", self.size, self.path, is_known=True)
-        below = f"/api/v1/comments/{self.target}/replies?limit=200"
+        below = f"/api/v1/comments/{self.target}/replies?limit=all"
         yield served.Call("subtree", self.size, below)
+        if self.size <= whole.MOST:
+            every = f"{self.path}&limit=all"
+            yield served.Call("whole thread", self.size, every)
+            yield served.Call("whole thread, gzip", self.size, every, coding="gzip")
+            yield served.Call("whole thread, 304", self.size, every, is_known=True)
 
 
 def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked]:

@@ -30,7 +30,7 @@ import dataclasses
 import functools
 import itertools
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -177,9 +177,12 @@ class Directory:
             for root, place in line.roots
         }
 
+    def beyond(self, place: int) -> Mapping[str, int]:
+        """The rows of all buckets behind a line, below each comment above the next line's first."""
+        return self._beyond[place]
+
     @functools.cached_property
     def _beyond(self) -> list[dict[str, int]]:
-        """For each line: the rows of all later buckets below each comment above the next line."""
         beyond: list[dict[str, int]] = [{} for _ in self.lines]
         for place in range(len(self.lines) - 2, -1, -1):
             following = self.lines[place + 1]

@@ -170,6 +170,13 @@ def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
     return tuple(_rows(_Listing(name), None))
 
 
+def stretch(
+    name: records.ThreadName, low: str, high: str, *, limit: int
+) -> tuple[records.Comment, ...]:
+    """The first listed rows with low <= hash < high."""
+    return tuple(_rows(_Listing(name, low=low, high=high), limit))
+
+
 def changed(name: records.ThreadName) -> datetime | None:
     """When readers last got to see another state of a thread, None for never."""
     query = datastore.Query(

@@ -67,10 +67,13 @@ class Page(msgspec.Struct, frozen=True):
     def json(self) -> bytes:
         """The page as it is sent."""
         shown = b",".join(map(with_replies, self.comments, self.replies))
+        return b'{"comments":[%b],%b}' % (shown, self.end())
+
+    def end(self) -> bytes:
+        """What is sent behind the comments."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
-        end = b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
-        return b'{"comments":[%b],%b}' % (shown, end)
+        return b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
 
 
 _DECODER = msgspec.json.Decoder(Comment)

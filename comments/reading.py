@@ -19,10 +19,8 @@ with it. Where nothing is folded there is no ranking: `best` is then as `thread`
 import contextlib
 import dataclasses
 import enum
-import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -31,6 +29,7 @@ from comments import (
     cursors,
     errors,
     floor,
+    listings,
     materialized,
     models,
     public,
@@ -40,10 +39,8 @@ from comments import (
     views,
 )
 
-T = TypeVar("T")
-
-# Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
-_FORM = "2"
+Listing = listings.Listing[public.Page]
+Offer = listings.Offer[public.Page]
 
 
 class Order(enum.StrEnum):
@@ -71,65 +68,6 @@ class Asked:
     def __post_init__(self) -> None:
         """Check the limit."""
         floor.check_limit(self.limit)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Offer:
-    """A page that can be made now.
-
-    `tag` names what was asked and all that the page is made of, so pages of one tag are the same;
-    "" where that is not known before the page is made. While `lasts` is the thread's tag
-    (`materialized.tag`) the same question gets the same answer; "" where nobody can say.
-    """
-
-    tag: str
-    make: Callable[[], public.Page]
-    lasts: str = ""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Listing:
-    """A page that is asked for, and the ways to it.
-
-    `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
-    one will do; `otherwise` asks the floor. `check` refuses, before any tag is offered, what was
-    right when the tag was given and is not any more.
-    """
-
-    name: records.ThreadName
-    key: str
-    secret: str
-    otherwise: Callable[[], public.Page]
-    cut: Callable[[views.View], public.Page] | None = None
-    check: Callable[[views.View], object] | None = None
-
-    def page(self) -> public.Page:
-        """Make the page."""
-        return self.answer(lambda offer: offer.make())
-
-    def answer(self, give: Callable[[Offer], T]) -> T:
-        """Answer from an offer: `give` may find that the page need not be made.
-
-        It is called again, with another offer, if the thread's buckets go while it makes the page.
-        """
-        cut = self.cut
-        if cut is not None:
-            with contextlib.suppress(materialized.NotMaterialized):
-                return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
-        page = self.otherwise()
-        return give(Offer("", lambda: page))
-
-    def _offer(self, view: views.View, cut: Callable[[views.View], public.Page]) -> Offer:
-        if self.check is None:
-            return Offer(self._tag(view), lambda: cut(view), lasts=view.tag)
-        self.check(view)
-        return Offer(self._tag(view), lambda: cut(view))
-
-    def _tag(self, view: views.View) -> str:
-        # The secret signs the cursor in the page; nobody learns it from a keyed digest.
-        secret = hashlib.sha256(self.secret.encode()).digest()
-        whole = cursors.label(_FORM, self.key, view.tag).encode()
-        return hashlib.blake2b(whole, key=secret, digest_size=16).hexdigest()
 
 
 def page(
@@ -196,7 +134,7 @@ def listing(
 
     is_whole = order is Order.THREAD and parent is None
     cut = _Run(asked, label, _start(asked, label)).page if is_whole else None
-    return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut)
 
 
 def listing_below(comment_id: str, asked: Asked) -> Listing:
@@ -221,7 +159,7 @@ def listing_under(row: records.Comment, asked: Asked) -> Listing:
             floor.replies(comment_id, limit=asked.limit, cursor=asked.cursor, secret=asked.secret)
         )
 
-    return Listing(name, _key(asked, label), asked.secret, otherwise, run.page)
+    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, run.page)
 
 
 def listing_around(
@@ -246,7 +184,7 @@ def listing_around(
         return public.page(floor.around(name, comment_id, limit=asked.limit, secret=asked.secret))
 
     key = cursors.label(_key(asked, label), f"around {comment_id}")
-    return Listing(name, key, asked.secret, otherwise, cut)
+    return listings.Listing(name, key, asked.secret, otherwise, cut)
 
 
 def _near(
@@ -277,7 +215,7 @@ def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, lab
     def otherwise() -> public.Page:
         return cut(_from_floor(name))
 
-    return Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut)
 
 
 def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label: str) -> Listing:
@@ -308,7 +246,7 @@ def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label
     def otherwise() -> public.Page:
         return cut(_from_floor(name))
 
-    return Listing(name, _key(asked, label), asked.secret, otherwise, cut, check=ranked)
+    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut, check=ranked)
 
 
 def _from_floor(name: records.ThreadName) -> views.View:

@@ -51,9 +51,12 @@ class View:
 
         Views of one tag answer alike, in every process. Reads no bucket.
         """
-        marks = [(mark.id, mark.revision, bool(mark.json), mark.held) for mark in self._marks]
-        made_of = msgspec.msgpack.encode((self.directory.version, self.changed, marks))
+        made_of = msgspec.msgpack.encode((self.directory.version, self.changed, self._states))
         return hashlib.sha256(made_of).hexdigest()[:32]
+
+    @functools.cached_property
+    def _states(self) -> list[tuple[str, int, bool, bool]]:
+        return [(mark.id, mark.revision, bool(mark.json), mark.held) for mark in self._marks]
 
     @property
     def total(self) -> int:
@@ -101,6 +104,30 @@ class View:
         first, last = self._between(low + "\0", high)
         weight = self._weights[last] - self._weights[first]
         return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
+
+    def weight(self, low: str, high: str) -> int:
+        """What the rows that differ add to the buckets' rows with low <= hash < high."""
+        first, last = self._between(low, high)
+        return self._weights[last] - self._weights[first]
+
+    def changes(self, low: str, high: str) -> list[tuple[str, int, bool, bool]]:
+        """What differs from the buckets in a range, as it stands in the tag."""
+        first, last = self._between(low, high)
+        return self._states[first:last]
+
+    def count(self, low: str, high: str) -> int:
+        """How many rows there are with low <= hash < high. Reads the buckets that it cuts."""
+        return self._before(high) - self._before(low) + self.weight(low, high)
+
+    def _before(self, sort_hash: str) -> int:
+        """How many rows of buckets come before a hash."""
+        place = self.directory.line_of(sort_hash)
+        if place < 0:
+            return 0
+        line = self.directory.lines[place]
+        if line.first < sort_hash <= line.last:
+            return self.directory.position(sort_hash, self._bucket(place))
+        return self.directory.before[place + (sort_hash > line.last)]
 
     def grown_below(self, sort_hash: str) -> int:
         """How many rows more stand below a comment than the directory and its tail say."""

@@ -4,6 +4,9 @@ What anyone may read carries a strong tag, and a request that names the tag gets
 byte of the answer is made. Pages that do not change are kept as they are sent, in a bounded cache
 of this process, so they are put together and compressed once. What must stay true:
 
+- A whole thread is kept and sent in pieces, one for each bucket: after a change only the pieces
+  that show it are made and compressed again. They are not joined, which would take their memory
+  twice, and not made while they are sent: length and faults are known before the first byte leaves.
 - Nothing is kept that depends on who asks: a page is kept under what was asked and the tag of its
   content. A page of another tag takes its place, so a text that is gone leaves with the next
   request for the page.
@@ -11,14 +14,16 @@ of this process, so they are put together and compressed once. What must stay tr
 """
 
 import dataclasses
+import functools
 import hashlib
 import http
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import flask
 import msgspec
 
-from comments import caching, datastore, public, reading, records
+from comments import caching, datastore, listings, pieces, public, reading, records
 from comments.web import codings
 
 _JSON = "application/json"
@@ -28,7 +33,10 @@ _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
 
-Encode = Callable[[codings.Coding], bytes]
+T = TypeVar("T")
+Body = tuple[bytes, ...]  # what is sent, piece after piece
+_Place = tuple[str, codings.Coding]
+_Parts = Mapping[bytes, codings.Part]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,8 +49,21 @@ class Basis:
     site: records.Site
     name: records.ThreadName
     lasts: str
-    place: tuple[str, codings.Coding]
+    place: _Place
     tag: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kept:
+    """A page as it is sent, and its parts by their marks if it is made of such."""
+
+    tag: str
+    body: Body
+    parts: _Parts = dataclasses.field(default_factory=dict)
+
+
+# Makes what is kept of a page in a coding; some of its parts may be known.
+_Make = Callable[[str, codings.Coding, _Parts], _Kept]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,20 +112,37 @@ def page(
 ) -> flask.Response:
     """A page of a thread, as it is kept or made anew; as JSON unless another form is given."""
     form = form or _AS_JSON
-    cdn_seconds = site.cdn_seconds
+
+    def make(offer: reading.Offer) -> _Make:
+        data = functools.cache(lambda: form.render(offer.make()))
+        return lambda tag, coding, _: _Kept(tag, (codings.encode(data(), coding),))
 
     def give(offer: reading.Offer) -> flask.Response:
-        if offer.tag:
-            tag = _digest(f"{offer.tag} {form.made_of}".encode()) if form.made_of else offer.tag
-            response = _page(listing.key, tag, lambda: form.render(offer.make()), form, cdn_seconds)
-            if offer.lasts and form is _AS_JSON:
-                _rest_on(Basis(site, listing.name, offer.lasts, _place(listing.key, form), tag))
-        else:
-            data = form.render(offer.make())
-            response = _page(listing.key, _digest(data), lambda: data, form, cdn_seconds)
+        tag = offer.tag or _digest(form.render(offer.make()))
+        if offer.tag and form.made_of:
+            tag = _digest(f"{tag} {form.made_of}".encode())
+        response = _page(f"{form.made_of} {listing.key}", tag, make(offer), form.content_type)
+        if form is _AS_JSON:
+            _note_basis(site, listing, offer, tag)
         if form.describe and response.status_code == http.HTTPStatus.OK:
             response.headers.update(form.describe(offer.make()))
-        return response
+        return _for_caches(response, site)
+
+    return listing.answer(give)
+
+
+def whole(listing: listings.Listing[pieces.Whole], site: records.Site) -> flask.Response:
+    """A whole thread or subtree, in pieces that are kept."""
+
+    def give(offer: listings.Offer[pieces.Whole]) -> flask.Response:
+        tag = offer.tag or _digest(offer.make().json())
+
+        def make(tag: str, coding: codings.Coding, known: _Parts) -> _Kept:
+            return _in_pieces(offer.make(), tag, coding, known)
+
+        response = _page(_plain(listing.key), tag, make, _JSON)
+        _note_basis(site, listing, offer, tag)
+        return _for_caches(response, site)
 
     return listing.answer(give)
 
@@ -116,50 +154,77 @@ def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
     return response
 
 
-def kept(basis: Basis) -> tuple[bytes] | None:
-    """The bytes of a page that was sent, if they are kept."""
-    known, data = _cache().get(basis.place) or ("", b"")
-    return (data,) if known == basis.tag else None
+def kept(basis: Basis) -> Body | None:
+    """What was sent of a page, if it is kept."""
+    found: _Kept | None = _cache().get(basis.place)
+    return found.body if found is not None and found.tag == basis.tag else None
 
 
-def _rest_on(basis: Basis) -> None:
-    flask.request.environ[BASIS] = basis
+def _note_basis(
+    site: records.Site, listing: listings.Listing[T], offer: listings.Offer[T], tag: str
+) -> None:
+    """Leave with the request what its answer rests on, if that can be known."""
+    if offer.lasts:
+        place = _place(_plain(listing.key))
+        basis = Basis(site, listing.name, offer.lasts, place, tag)
+        flask.request.environ[BASIS] = basis
 
 
-def _place(key: str, form: Form) -> tuple[str, codings.Coding]:
+def _plain(key: str) -> str:
+    """The place of a listing's JSON."""
+    return f" {key}"
+
+
+def _place(name: str) -> _Place:
     """Where a page is kept in the coding that the current request prefers."""
-    return f"{form.made_of} {key}", codings.preferred(flask.request.accept_encodings)
+    return name, codings.preferred(flask.request.accept_encodings)
 
 
-def _page(
-    key: str, tag: str, make: Callable[[], bytes], form: Form, cdn_seconds: int
-) -> flask.Response:
-    place = _place(key, form)
-    response = _negotiated(
-        tag, lambda _coding: _kept(place, tag, make), content_type=form.content_type
-    )
-    if cdn_seconds:
+def _page(name: str, tag: str, make: _Make, content_type: str) -> flask.Response:
+    place = _place(name)
+    return _negotiated(tag, lambda _coding: _made(place, tag, make), content_type=content_type)
+
+
+def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:
+    """Tell caches between us and the readers how long they may answer for us."""
+    if site.cdn_seconds:
         response.headers["Cache-Control"] = (
-            f"public, max-age=0, s-maxage={cdn_seconds}, stale-while-revalidate={cdn_seconds}"
+            f"public, max-age=0, s-maxage={site.cdn_seconds}, "
+            f"stale-while-revalidate={site.cdn_seconds}"
         )
     return response
 
 
-def _kept(place: tuple[str, codings.Coding], tag: str, make: Callable[[], bytes]) -> bytes:
+def _made(place: _Place, tag: str, make: _Make) -> Body:
     """A page in a coding, as it is kept at this tag or made and kept."""
     cache = _cache()
-    known, data = cache.get(place) or ("", b"")
-    if known != tag:
-        data = codings.encode(make(), place[1])
-        cache.keep(place, (tag, data), len(place[0]) + len(data) + _OVERHEAD)
-    return data
+    known: _Kept | None = cache.get(place)
+    if known is not None and known.tag == tag:
+        return known.body
+    made = make(tag, place[1], {} if known is None else known.parts)
+    size = sum(map(len, made.body)) + _OVERHEAD * (1 + len(made.parts))
+    cache.keep(place, made, len(place[0]) + size)
+    return made.body
+
+
+def _in_pieces(whole: pieces.Whole, tag: str, coding: codings.Coding, known: _Parts) -> _Kept:
+    """A list in its pieces, of which the known ones are not made again."""
+    whole.read([piece for piece in whole.pieces if piece.mark not in known])
+    parts = {
+        piece.mark: known.get(piece.mark) or codings.part(piece.make(), coding)
+        for piece in whole.pieces
+    }
+    head, end = codings.part(whole.head, coding), codings.part(whole.end, coding)
+    return _Kept(tag, codings.joined([head, *parts.values(), end], coding), parts)
 
 
 def _cache() -> caching.Cache:
     return datastore.kept(_KEPT, lambda: caching.Cache(KEPT_BYTES))
 
 
-def _negotiated(tag: str, encode: Encode, *, content_type: str = _JSON) -> flask.Response:
+def _negotiated(
+    tag: str, encode: Callable[[codings.Coding], bytes | Body], *, content_type: str = _JSON
+) -> flask.Response:
     """The answer in the coding the client wants; 304 without making it if the client has it."""
     request = flask.request
     coding = codings.preferred(request.accept_encodings)

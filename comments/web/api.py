@@ -10,7 +10,18 @@ from datetime import UTC, datetime
 import flask
 import msgspec
 
-from comments import errors, floor, posting, public, reading, records, sites, sorthash, threadids
+from comments import (
+    errors,
+    floor,
+    posting,
+    public,
+    reading,
+    records,
+    sites,
+    sorthash,
+    threadids,
+    whole,
+)
 from comments.web import (
     answers,
     bodies,
@@ -53,7 +64,12 @@ def list_comments(site_id: str) -> flask.Response:
     """A page of a thread."""
     site = sites.get(site_id)
     thread, query = queries.read_thread(shapes.ListQuery, site)
-    return answers.page(_listing(site, thread, query), site)
+    secret = context.settings().secret
+    if not isinstance(query.limit, int):
+        _refuse_beside_all(query)
+        return answers.whole(whole.listing(records.ThreadName(site.id, thread), secret), site)
+    asked = reading.Asked(query.limit, query.cursor or None, secret)
+    return answers.page(_listing(site, thread, query, asked), site)
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
@@ -121,7 +137,12 @@ def retract_comment(comment_id: str) -> flask.Response:
 def list_replies(comment_id: str) -> flask.Response:
     """A page of everything below a comment."""
     query = queries.read(shapes.RepliesQuery)
-    asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
+    secret = context.settings().secret
+    if not isinstance(query.limit, int):
+        _refuse_beside_all(query)
+        below = whole.listing_below(comment_id, secret)
+        return answers.whole(below, sites.get(below.name.site))
+    asked = reading.Asked(query.limit, query.cursor or None, secret)
     listing = reading.listing_below(comment_id, asked)
     return answers.page(listing, sites.get(listing.name.site))
 
@@ -147,16 +168,23 @@ def _description() -> answers.Fixed:
     return answers.fixed(openapi.document())
 
 
-def _listing(site: records.Site, thread: str, query: shapes.ListQuery) -> reading.Listing:
+def _listing(
+    site: records.Site, thread: str, query: shapes.ListQuery, asked: reading.Asked
+) -> reading.Listing:
     scheme = sorthash.Scheme(site.digits, site.width)
     name = records.ThreadName(site.id, thread)
-    asked = reading.Asked(query.limit, query.cursor or None, context.settings().secret)
     if query.around:
         _refuse_beside_around(query)
         return reading.listing_around(scheme, name, query.around, asked)
     return reading.listing(
         scheme, name, asked, order=reading.Order(query.order), parent=query.parent or None
     )
+
+
+def _refuse_beside_all(query: shapes.ListQuery | shapes.RepliesQuery) -> None:
+    in_order = getattr(query, "order", shapes.Order.THREAD) is shapes.Order.THREAD
+    if not in_order or any(getattr(query, name, None) for name in ("cursor", "parent", "around")):
+        raise errors.BadInput("limit", "all goes with order=thread, and with nothing that chooses")
 
 
 def _refuse_beside_around(query: shapes.ListQuery) -> None:

@@ -13,11 +13,12 @@ import flask
 import msgspec
 
 from comments import errors, records, threadids
-from comments.web import bodies
+from comments.web import bodies, shapes
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit"}
+_WORDS = {shapes.ALL}  # that may stand for a number
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -73,7 +74,8 @@ def _decoded(field: str, raw: bytes) -> str:
 
 def _shaped(found: dict[str, str], shape: type[T]) -> T:
     typed = {
-        name: _number(name, value) if name in _NUMBERS else value for name, value in found.items()
+        name: _number(name, value) if name in _NUMBERS and value not in _WORDS else value
+        for name, value in found.items()
     }
     return bodies.convert(typed, shape)
 

@@ -7,7 +7,7 @@ id and e-mail have no field here.
 
 import enum
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,6 +22,8 @@ CommentId = Annotated[str, msgspec.Meta(pattern="^[a-z2-7]{26}$", min_length=26,
 Parent = Annotated[str, msgspec.Meta(pattern="^([a-z2-7]{26}|root)$", max_length=26)]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
+ALL = "all"
+LimitOrAll = Limit | Literal["all"]
 
 
 class Order(enum.StrEnum):
@@ -42,7 +44,7 @@ class ListQuery(_Request, frozen=True):
     """The query of a listing, apart from `thread` and `page`."""
 
     order: Order = Order.THREAD
-    limit: Limit = DEFAULT_LIMIT
+    limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     parent: Parent | msgspec.UnsetType = msgspec.UNSET
     around: CommentId | msgspec.UnsetType = msgspec.UNSET
@@ -61,7 +63,7 @@ class EmbedQuery(_Request, frozen=True):
 class RepliesQuery(_Request, frozen=True):
     """The query of a subtree's listing."""
 
-    limit: Limit = DEFAULT_LIMIT
+    limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -1,0 +1,79 @@
+"""A page that is asked for: what was asked, the ways to it, and the tag that names it.
+
+Owns how an answer is found: from the materialised thread, again from a fresh view if its buckets go
+meanwhile, and from the floor where there is none. And tags: a tag names what was asked and all that
+the page is made of, so that pages of one tag are the same, in every process.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from comments import cursors, materialized, records, views
+
+T = TypeVar("T")
+Made = TypeVar("Made")
+
+# Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
+_FORM = "2"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer(Generic[Made]):
+    """A page that can be made now.
+
+    `tag` names what was asked and all that the page is made of, so pages of one tag are the same;
+    "" where that is not known before the page is made. While `lasts` is the thread's tag
+    (`materialized.tag`) the same question gets the same answer; "" where nobody can say.
+    """
+
+    tag: str
+    make: Callable[[], Made]
+    lasts: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing(Generic[Made]):
+    """A page that is asked for, and the ways to it.
+
+    `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
+    one will do; `otherwise` asks the floor. `check` refuses, before any tag is offered, what was
+    right when the tag was given and is not any more.
+    """
+
+    name: records.ThreadName
+    key: str
+    secret: str
+    otherwise: Callable[[], Made]
+    cut: Callable[[views.View], Made] | None = None
+    check: Callable[[views.View], object] | None = None
+
+    def page(self) -> Made:
+        """Make the page."""
+        return self.answer(lambda offer: offer.make())
+
+    def answer(self, give: Callable[[Offer[Made]], T]) -> T:
+        """Answer from an offer: `give` may find that the page need not be made.
+
+        It is called again, with another offer, if the thread's buckets go while it makes the page.
+        """
+        cut = self.cut
+        if cut is not None:
+            with contextlib.suppress(materialized.NotMaterialized):
+                return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
+        page = self.otherwise()
+        return give(Offer("", lambda: page))
+
+    def _offer(self, view: views.View, cut: Callable[[views.View], Made]) -> Offer[Made]:
+        if self.check is None:
+            return Offer(self._tag(view), lambda: cut(view), lasts=view.tag)
+        self.check(view)
+        return Offer(self._tag(view), lambda: cut(view))
+
+    def _tag(self, view: views.View) -> str:
+        # The secret signs the cursor in the page; nobody learns it from a keyed digest.
+        secret = hashlib.sha256(self.secret.encode()).digest()
+        whole = cursors.label(_FORM, self.key, view.tag).encode()
+        return hashlib.blake2b(whole, key=secret, digest_size=16).hexdigest()
