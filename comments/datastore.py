@@ -48,6 +48,9 @@ OWNERS = {
     "Bucket": "folding",
     "BucketDirectory": "folding",
     "Ranking": "folding",
+    "FollowerList": "compaction",
+    "FollowerSegment": "compaction",
+    "FollowerMark": "followers",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

@@ -8,6 +8,11 @@ Only what a query filters or orders by is indexed, because each indexed property
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
     BucketDirectory, Bucket, Ranking
               keys: "current", attempt and number, and attempt, below the thread's key
+    FollowerList
+              key: what the list is about
+    FollowerMark, FollowerSegment
+              keys below the list's: generation and id; generation, attempt and number.
+              A generation is ten digits, so that the order of names is that of numbers
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
               would make NDB's retry a second comment
 """
@@ -24,6 +29,7 @@ from comments import records
 # Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
 # its comments, so long ids become a digest well before that.
 _LONGEST_PLAIN_ID = 500
+_GENERATION = 10  # digits
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -111,6 +117,66 @@ class Ranking(ndb.Model):
     """Discussions by their votes, written once. Drawn in `ranking`."""
 
     content = ndb.BlobProperty(indexed=False)
+
+
+class FollowerList(ndb.Model):
+    """Where a large list of ids stands. Written by `compaction` only, drawn in `idsets`.
+
+    Marks of generations up to `folded` are in the segments that `content` names; new ones are
+    written for `generation`. `version` is the token of the attempt that wrote the content.
+    """
+
+    version = ndb.TextProperty(default="")
+    generation = ndb.IntegerProperty(indexed=False, required=True)
+    folded = ndb.IntegerProperty(indexed=False, required=True)
+    content = ndb.BlobProperty(indexed=False)
+
+
+class FollowerMark(ndb.Model):
+    """One id that joined a list or left it. Written by `followers` only.
+
+    `entry` is generation, sign and list, so that one query without entities gives the ids that
+    joined in a generation, in order. `asks` marks ask for a folding.
+    """
+
+    entry = ndb.StringProperty(required=True)
+    asks = ndb.BooleanProperty(default=False)
+
+
+class FollowerSegment(ndb.Model):
+    """A part of a list, written once by `compaction`. Drawn in `idsets`."""
+
+    content = ndb.BlobProperty(indexed=False)
+
+
+def follower_list_key(name: records.ListName) -> ndb.Key:
+    """The key of a list."""
+    return ndb.Key(FollowerList, name.text)
+
+
+def follower_mark_key(name: records.ListName, generation: int, follower: str) -> ndb.Key:
+    """The key of the mark of an id in a generation. Without an id: before all of them."""
+    return ndb.Key(FollowerMark, f"{generation:010d}{follower}", parent=follower_list_key(name))
+
+
+def follower_mark_entry(name: records.ListName, generation: int, *, follows: bool) -> str:
+    """What all marks of a list, a generation and a sign share."""
+    return f"{generation:010d}{'+' if follows else '-'}{name.text}"
+
+
+def follower_segment_key(name: records.ListName, key: str) -> ndb.Key:
+    """The key of a part of a list; `key` is generation, attempt and number."""
+    return ndb.Key(FollowerSegment, key, parent=follower_list_key(name))
+
+
+def generation_of(key: str) -> int:
+    """The generation that the name of a mark's or a segment's key begins with."""
+    return int(key[:_GENERATION])
+
+
+def follower_of(key: str) -> str:
+    """The id that the name of a mark's key ends with."""
+    return key[_GENERATION:]
 
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:

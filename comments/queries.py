@@ -30,7 +30,7 @@ _OPERATORS = {
 class Query:
     """One query of a kind: filters `(property, operator, value)`, orders (`-name` descends).
 
-    `__key__` filters take the key's name. `ancestor` is an NDB key.
+    `__key__` filters take the name of a key without a parent, or an NDB key. `ancestor` is one.
     """
 
     kind: str
@@ -89,17 +89,22 @@ def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
 
 def _below(partition: Any, ancestor: Any) -> Any:
     message = _Filter(property={"name": "__key__"}, op=_HAS_ANCESTOR)
-    message.value.key_value.partition_id.CopyFrom(partition)
-    for kind, name in ancestor.pairs():
-        message.value.key_value.path.add(kind=kind, name=name)
+    _write_key(message.value.key_value, partition, ancestor.pairs())
     return message
+
+
+def _write_key(key: Any, partition: Any, pairs: Sequence[tuple[str, object]]) -> None:
+    key.partition_id.CopyFrom(partition)
+    for kind, name in pairs:
+        key.path.add(kind=kind, name=name)
 
 
 def _filter(partition: Any, kind: str, name: str, operator: str, value: object) -> Any:
     message = _Filter(property={"name": name}, op=_OPERATORS[operator])
     if name == "__key__":
-        message.value.key_value.partition_id.CopyFrom(partition)
-        message.value.key_value.path.add(kind=kind, name=value)
+        key: Any = value
+        pairs = [(kind, key)] if isinstance(key, str) else key.pairs()
+        _write_key(message.value.key_value, partition, pairs)
     elif isinstance(value, bool):
         message.value.boolean_value = value
     elif isinstance(value, int):

@@ -51,6 +51,12 @@ class ThreadName(msgspec.Struct, frozen=True):
     id: str
 
 
+class ListName(msgspec.Struct, frozen=True):
+    """Which large list of ids: `text` says whose it is, in at most 700 bytes."""
+
+    text: str
+
+
 class Thread(msgspec.Struct, frozen=True):
     """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty."""
 

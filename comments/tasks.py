@@ -1,10 +1,11 @@
-"""The threads that changed in this process and wait to be folded.
+"""The threads and lists that changed in this process and wait to be folded.
 
 Owns when a thread is due: `ERASE_AFTER` an edit or a retraction, else when `FOLD_ROWS` changes wait
-or the oldest is `FOLD_AFTER` seconds old. A thread waits once, however often it changed.
+or the oldest is `FOLD_AFTER` seconds old. A list is due when a mark of it asks. Each waits once,
+however often it changed.
 
-What must stay true: nothing depends on this. Which rows are not folded stands in the store, in the
-commit that changed them; what is lost here with a process is found again by a query (`upkeep`).
+What must stay true: nothing depends on this. What is not folded stands in the store, in the commit
+that changed it; what is lost here with a process is found again by a query (`upkeep`).
 A process without a worker keeps nothing, so nothing grows where nobody folds.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Callable
 
 from comments import datastore, records
 
+Name = records.ThreadName | records.ListName
 HOLDINGS = "tasks"  # under which `datastore.kept` keeps the backlog
 FOLD_ROWS = 64  # changes; benchmarks/folding.py shows what fewer cost
 FOLD_AFTER = 300.0  # seconds
@@ -31,7 +33,7 @@ class _Waiting:
 
 
 class Backlog:
-    """Names of threads and when each is due. Safe for many threads.
+    """Names of threads and lists, and when each is due. Safe for many threads.
 
     Args:
         clock: seconds, monotonic.
@@ -39,7 +41,7 @@ class Backlog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._waiting: dict[records.ThreadName, _Waiting] = {}
+        self._waiting: dict[Name, _Waiting] = {}
         self._changed = threading.Condition()
         self._is_open = False
 
@@ -58,8 +60,8 @@ class Backlog:
             self._waiting.clear()
             self._changed.notify_all()
 
-    def add(self, name: records.ThreadName, *, changes: int = 1, within: float = math.inf) -> None:
-        """Note changes of a thread, which is to be folded `within` seconds at the latest."""
+    def add(self, name: Name, *, changes: int = 1, within: float = math.inf) -> None:
+        """Note changes of something that is to be folded `within` seconds at the latest."""
         with self._changed:
             if not self._is_open:
                 return
@@ -70,8 +72,8 @@ class Backlog:
             waiting.due = min(waiting.due, now + within)
             self._changed.notify_all()
 
-    def take(self) -> list[records.ThreadName]:
-        """Take the threads that are due, those that wait longest first."""
+    def take(self) -> list[Name]:
+        """Take what is due, those that wait longest first."""
         with self._changed:
             now = self.clock()
             due = [name for name, waiting in self._waiting.items() if waiting.due <= now]
@@ -81,7 +83,7 @@ class Backlog:
             return due
 
     def wait(self, until: float) -> bool:
-        """Wait for a thread to be due, for `until` or for the end. False when that has come."""
+        """Wait for something to be due, for `until` or for the end. False when that has come."""
         with self._changed:
             first = min((each.due for each in self._waiting.values()), default=math.inf)
             seconds = min(first, until) - self.clock()
@@ -98,3 +100,8 @@ def changed(name: records.ThreadName, *, changes: int = 1) -> None:
 def erased(name: records.ThreadName) -> None:
     """Say that a thread lost a text that its buckets may hold. Call it after the commit."""
     datastore.kept(HOLDINGS, Backlog).add(name, within=ERASE_AFTER)
+
+
+def asked(name: records.ListName) -> None:
+    """Say that a mark asks for its list to be folded. Call it after the commit."""
+    datastore.kept(HOLDINGS, Backlog).add(name, within=0.0)

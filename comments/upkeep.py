@@ -2,7 +2,8 @@
 
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
-it and delete what it replaced, with the orphans found beside it.
+it and delete what it replaced, with the orphans found beside it. Large lists (`followers`) are
+folded here too, and need no second step.
 
 On one machine a `Worker` does this, one thread of each serving process, started after it was
 forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` for a `visit`:
@@ -12,7 +13,7 @@ the clock of who replaced them, until when, and whoever comes later deletes them
 
 What must stay true: whatever fails is tried again later, and nothing that fails ends a worker.
 What is remembered here may be lost: flags stand in the store, so a process that starts, and from
-time to time each one, looks for the threads that have some (`look`).
+time to time each one, looks for the threads and lists that have some (`look`).
 """
 
 import dataclasses
@@ -23,7 +24,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from comments import datastore, errors, folding, models, records, sorthash, tasks
+import msgspec
+
+from comments import (
+    compaction,
+    datastore,
+    errors,
+    folding,
+    followers,
+    models,
+    records,
+    sorthash,
+    tasks,
+)
 
 HOLDINGS = "upkeep"
 LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
@@ -44,7 +57,7 @@ class Switched:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """What a round did: threads folded and cleared, and those that wait for their grace."""
+    """What a round did: threads and lists folded; threads cleared, and waiting for their grace."""
 
     folded: int
     cleared: int
@@ -84,14 +97,14 @@ class Upkeep:
         """When there is something to clear, by this process's clock."""
         return min((each.due for each in self._switched), default=float("inf"))
 
-    def round(self, names: Iterable[records.ThreadName]) -> Done:
-        """Fold these threads, and clear what was switched long enough ago. One at a time."""
+    def round(self, names: Iterable[tasks.Name]) -> Done:
+        """Fold these, and clear what was switched long enough ago. One at a time."""
         with self._turn:
             folded = sum(self._try(name) for name in names)
             return Done(folded, self._clear(), len(self._switched))
 
-    def visit(self, names: Iterable[records.ThreadName], wait: Callable[[float], None]) -> Done:
-        """Do all there is in one call: fold these threads, `wait` for the grace, and clear.
+    def visit(self, names: Iterable[tasks.Name], wait: Callable[[float], None]) -> Done:
+        """Do all there is in one call: fold these, `wait` for the grace, and clear.
 
         Of several calls at once only one waits; the others leave it to that one, or the next.
         """
@@ -124,15 +137,20 @@ class Upkeep:
             self._switched.append(Switched(due, folded, orphans))
         return True
 
-    def _try(self, name: records.ThreadName) -> bool:
+    def _try(self, name: tasks.Name) -> bool:
         try:
-            if self.fold(name):
+            if self._fold(name):
                 return True
         except Exception as error:  # noqa: BLE001 - one thread's trouble must not stop the others
-            _report(f"folding {name.site} {name.id}", error)
+            _report(f"folding {' '.join(msgspec.structs.astuple(name))}", error)
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
         datastore.kept(tasks.HOLDINGS, tasks.Backlog).add(name, changes=0, within=retry)
         return False
+
+    def _fold(self, name: tasks.Name) -> bool:
+        if isinstance(name, records.ListName):
+            return compaction.compact(name)
+        return self.fold(name)
 
     def _clear(self) -> int:
         due = [each for each in self._switched if each.due <= self._clock()]
@@ -157,8 +175,12 @@ def of_process(scheme: sorthash.Scheme) -> Upkeep:
     return datastore.kept(HOLDINGS, lambda: Upkeep(scheme))
 
 
-def look() -> list[records.ThreadName]:
-    """The threads that have rows with a flag, whoever changed them."""
+def look() -> list[tasks.Name]:
+    """What is to be folded, whoever changed it: threads with flagged rows, lists that ask."""
+    return [*_flagged(), *followers.asking()]
+
+
+def _flagged() -> list[records.ThreadName]:
     query = datastore.Query(
         "Comment",
         where=(("unfolded", "=", True),),
@@ -241,7 +263,7 @@ class Worker:
             for name in look():
                 self._backlog.add(name, changes=0, within=0.0)
         except Exception as error:  # noqa: BLE001 - the next look is near
-            _report("looking for threads to fold", error)
+            _report("looking for what to fold", error)
         self._upkeep.expire()
 
 

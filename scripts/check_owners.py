@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OWNERS = {
     "Comment": "tree", "Vote": "votes",
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
+    "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
 }  # fmt: skip
 DOOR = "datastore"
 WRITES = {

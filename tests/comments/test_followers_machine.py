@@ -1,0 +1,240 @@
+"""Claims about large lists under any order of steps: a set of Python's is the oracle.
+
+Ids join and leave, two folders take their steps in any order and crash between any two of them or
+in the middle of writing, commits lose their answers, marks are overtaken by a folder between their
+reading and their commit, and a reader turns pages all along.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from comments import compaction, datastore, errors, followers, records
+from emulator import errors as engine_errors
+from emulator import faults, inprocess
+from tests import programs
+
+pytestmark = pytest.mark.slow
+
+NAME = records.ListName("a list")
+IDS = [f"{letter}{number}" for letter in "abc" for number in range(5)]
+FOLLOWERS = st.sampled_from(IDS)
+FOLDERS = st.sampled_from(["one", "other"])
+SMALL = {"SEGMENT_BYTES": 25, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}
+INDEXES = programs.ROOT / "index.yaml"
+Step = Callable[[], "Step | None"]
+
+
+def folding() -> Step:
+    """The steps of a compaction: each gives the next one."""
+
+    def close() -> Step | None:
+        base = compaction.close(NAME)
+
+        def prepare() -> Step | None:
+            found = compaction.prepare(NAME, base)
+            return None if found is None else lambda: switch(found)
+
+        return prepare
+
+    def switch(found: compaction.Prepared) -> Step | None:
+        compaction.switch(found)
+        return clean
+
+    def clean() -> None:
+        compaction.clean(NAME)
+
+    return close
+
+
+class Lists(RuleBasedStateMachine):
+    """One list, two folders, one reader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.oracle: set[str] = set()
+        self.steps: dict[str, Step] = {}
+        self.position: str | None = None
+        self.met: list[str] = []
+        self.steady: set[str] = set()
+        self.before_commit: Callable[[], object] | None = None
+        self.patches = mock.patch.multiple(compaction, **SMALL)
+        self.patches.start()
+        self.bounds = mock.patch.multiple(followers, MARKS=4, _AT_ONCE=2)
+        self.bounds.start()
+        self.engine = inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic")
+        self.store = datastore.Store(inprocess.Channel(self.engine, self._call), project="test")
+        self.other = datastore.Store(inprocess.Channel(self.engine), project="test")
+        self.context = self.store.context()
+        self.context.__enter__()
+
+    def teardown(self) -> None:
+        try:
+            self._check_settled()
+        finally:
+            self.context.__exit__(None, None, None)
+            self.engine.close()
+            self.bounds.stop()
+            self.patches.stop()
+
+    def _call(self, method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        if method.endswith("Commit") and self.before_commit is not None:
+            run, self.before_commit = self.before_commit, None
+            run()
+        return proceed()
+
+    def _plan(self, **fault: object) -> None:
+        self.engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
+
+    def _mark(self, follower: str, *, follows: bool) -> None:
+        followers.mark(NAME, follower, follows=follows)
+        (self.oracle.add if follows else self.oracle.discard)(follower)
+        self.steady &= self.oracle
+
+    @rule(follower=FOLLOWERS, follows=st.booleans())
+    def mark(self, follower: str, *, follows: bool) -> None:
+        self._mark(follower, follows=follows)
+
+    @rule(follower=FOLLOWERS, follows=st.booleans(), when=st.sampled_from(["before", "after"]))
+    def mark_and_lose_the_answer(self, follower: str, *, follows: bool, when: str) -> None:
+        self._plan(call=1, when=when, status="UNAVAILABLE")
+        self._mark(follower, follows=follows)
+        self.engine.install_faults(None)
+
+    @rule(follower=FOLLOWERS, follows=st.booleans(), folder=FOLDERS, steps=st.integers(1, 4))
+    def mark_overtaken_by_a_folder(
+        self, follower: str, *, follows: bool, folder: str, steps: int
+    ) -> None:
+        def run() -> None:
+            with self.other.context():
+                for _ in range(steps):
+                    self._step(folder)
+
+        with ThreadPoolExecutor(1) as pool:
+            self.before_commit = lambda: pool.submit(run).result()
+            self._mark(follower, follows=follows)
+        self.before_commit = None
+
+    @rule(ids=st.sets(FOLLOWERS, max_size=6))
+    def load(self, ids: set[str]) -> None:
+        compaction.load(NAME, ids)
+        self.oracle |= ids
+
+    def _step(self, folder: str) -> None:
+        step = self.steps.pop(folder, None) or folding()
+        following = step()
+        if following is not None:
+            self.steps[folder] = following
+
+    @rule(folder=FOLDERS)
+    def step(self, folder: str) -> None:
+        self._step(folder)
+
+    @rule(folder=FOLDERS, call=st.integers(1, 4), when=st.sampled_from(["before", "after"]))
+    def step_and_crash(self, folder: str, call: int, when: str) -> None:
+        self._plan(call=call, when=when, status="INVALID_ARGUMENT")
+        try:
+            self._step(folder)
+        except errors.Overloaded:
+            self.steps.pop(folder, None)
+        finally:
+            self.engine.install_faults(None)
+
+    @rule(folder=FOLDERS)
+    def step_and_lose_the_answer(self, folder: str) -> None:
+        self._plan(call=1, when="after", status="UNAVAILABLE")
+        self._step(folder)
+        self.engine.install_faults(None)
+
+    @precondition(lambda self: self.steps)
+    @rule(folder=FOLDERS)
+    def crash(self, folder: str) -> None:
+        self.steps.pop(folder, None)
+
+    @precondition(lambda self: self.position is None)
+    @rule()
+    def open_the_list(self) -> None:
+        self.position, self.met, self.steady = "", [], set(self.oracle)
+
+    @precondition(lambda self: self.position is not None)
+    @rule(limit=st.integers(1, 5))
+    def turn_a_page(self, limit: int) -> None:
+        found = followers.page(NAME, after=str(self.position), limit=limit)
+        assert set(found.ids) <= self.oracle
+        self.met += found.ids
+        self.position = found.position
+        if self.position is None:
+            assert len(self.met) == len(set(self.met))
+            assert self.steady <= set(self.met)
+
+    @invariant()
+    def the_list_is_the_set(self) -> None:
+        assert list(followers.every(NAME, limit=8)) == sorted(self.oracle)
+
+    @rule(follower=FOLLOWERS)
+    def look(self, follower: str) -> None:
+        assert followers.contains(NAME, follower) == (follower in self.oracle)
+        assert followers.count(NAME) == len(self.oracle)
+
+    def _check_settled(self) -> None:
+        """What is left is finished by whoever comes next, and nothing stays behind."""
+        for _ in range(3):
+            assert compaction.compact(NAME)
+        self.the_list_is_the_set()
+        at = followers.pointer(NAME)
+        assert at.directory.count == len(self.oracle)
+        assert not followers.asking()
+        query = datastore.Query("FollowerMark", keys_only=True)
+        assert list(datastore.fetch(query)) == []
+        query = datastore.Query("FollowerSegment", keys_only=True)
+        stored = {message.key.path[-1].name for message in datastore.fetch(query)}
+        assert stored == set(followers.keys(NAME, at.directory))
+
+
+TestLists = Lists.TestCase
+TestLists.settings = settings(max_examples=30, stateful_step_count=25)
+
+
+def test_who_reads_the_list_before_a_generation_is_closed_marks_the_next_one() -> None:
+    machine = Lists()
+    machine.mark_overtaken_by_a_folder("a1", follows=True, folder="one", steps=4)
+    machine.the_list_is_the_set()
+    query = datastore.Query("FollowerMark", keys_only=True)
+    assert [each.key.path[-1].name for each in datastore.fetch(query)] == ["0000000002a1"]
+    machine.teardown()
+
+
+def test_a_commit_that_arrives_after_its_caller_gave_up_undoes_nothing_decided_since() -> None:
+    """Neither a commit nor the end of its transaction reaches the store in time."""
+    late: list[Callable[[], Any]] = []
+    is_slow = False
+
+    def network(method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        if is_slow and method.endswith(("Commit", "Rollback")):
+            late.extend([proceed] if method.endswith("Commit") else [])
+            error = engine_errors.DatastoreError("too slow")
+            error.status = "DEADLINE_EXCEEDED"
+            raise error
+        return proceed()
+
+    with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
+        store = datastore.Store(inprocess.Channel(engine, network), project="test", deadline=0.1)
+        with store.context():
+            followers.mark(NAME, "ann", follows=False)
+            is_slow = True
+            with pytest.raises(errors.Overloaded):
+                followers.mark(NAME, "ann", follows=True)
+            is_slow = False
+            assert late
+            followers.mark(NAME, "ann", follows=True)
+            followers.mark(NAME, "ann", follows=False)
+            for commit in late:
+                with pytest.raises(engine_errors.Aborted):
+                    commit()
+            assert not followers.contains(NAME, "ann")

@@ -1,0 +1,142 @@
+"""Claims about sets as sorted runs: marks override, runs are cut evenly, stored forms stay."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import idsets
+
+IDS = st.sets(st.text(min_size=1, max_size=6), max_size=40).map(sorted)
+MARKS = st.dictionaries(st.text(min_size=1, max_size=3), st.booleans()).map(
+    lambda marks: sorted(marks.items())
+)
+
+
+def applied(ids: set[str], *generations: list[idsets.Mark]) -> list[str]:
+    """What a set of Python's makes of the marks."""
+    for marks in generations:
+        for each, belongs in marks:
+            ids.add(each) if belongs else ids.discard(each)
+    return sorted(ids)
+
+
+@given(IDS, MARKS, MARKS)
+def test_marks_change_a_set_as_they_would_one_after_the_other(
+    ids: list[str], older: list[idsets.Mark], newer: list[idsets.Mark]
+) -> None:
+    marks = list(idsets.overlaid(older, newer))
+    assert marks == sorted({**dict(older), **dict(newer)}.items())
+    assert list(idsets.changed(ids, marks)) == applied(set(ids), older, newer)
+    assert list(idsets.changed(idsets.changed(ids, older), newer)) == applied(
+        set(ids), older, newer
+    )
+
+
+@given(IDS, MARKS)
+def test_the_gain_of_marks_is_the_difference_they_make(
+    ids: list[str], marks: list[idsets.Mark]
+) -> None:
+    assert len(ids) + idsets.gain(ids, marks) == len(applied(set(ids), marks))
+
+
+@given(MARKS)
+def test_marks_are_their_two_signs_merged(marks: list[idsets.Mark]) -> None:
+    joined, left = ([each for each, belongs in marks if belongs is sign] for sign in (True, False))
+    assert list(idsets.signed(joined, left)) == marks
+
+
+@given(IDS, st.integers(1, 60))
+def test_runs_are_the_ids_in_order_none_too_long_and_none_a_crumb(
+    ids: list[str], most: int
+) -> None:
+    runs = list(idsets.runs(iter(ids), most))
+    assert [each for run in runs for each in run] == ids
+    for run in runs:
+        assert run
+        assert idsets.size(run[:-1]) < most
+    for run in runs[:-1]:
+        assert idsets.size(run) >= most / 2
+
+
+def test_runs_of_a_long_list_are_cut_while_it_is_read() -> None:
+    taken = 0
+
+    def ids() -> Iterator[str]:
+        nonlocal taken
+        for number in range(10_000):
+            taken += 1
+            yield f"{number:05d}"
+
+    first = next(idsets.runs(ids(), 1_000))
+    assert len(first) == 100
+    assert taken < 250
+
+
+@given(IDS.filter(bool), st.integers(1, 60), st.text(max_size=6))
+def test_an_id_lies_in_the_line_whose_span_it_is_in(ids: list[str], most: int, each: str) -> None:
+    lines = [idsets.Line(str(n), run[0], len(run)) for n, run in enumerate(idsets.runs(ids, most))]
+    found = lines[idsets.place_of(lines, each)]
+    ends = {line.key: end for line, end in idsets.spans(lines)}
+    assert found.first <= each or found is lines[0]
+    end = ends[found.key]
+    assert end is None or each < end
+
+
+@given(MARKS, st.lists(st.text(max_size=3)).map(sorted))
+def test_marks_are_taken_range_by_range(marks: list[idsets.Mark], ends: list[str]) -> None:
+    ahead = idsets.Ahead(marks)
+    taken = []
+    for end in ends:
+        part = list(ahead.until(end))
+        assert all(each < end for each, _ in part)
+        assert not ahead.is_before(end)
+        taken += part
+    assert taken + list(ahead) == marks
+    assert not ahead.is_before(None)
+
+
+@given(IDS)
+def test_a_segment_reads_as_it_was_written(ids: list[str]) -> None:
+    assert idsets.decode_ids(idsets.encode_ids(ids)) == ids
+
+
+@given(st.lists(st.builds(idsets.Line, st.text(), st.text(), st.integers(0, 2**40))))
+def test_lines_and_directories_read_as_they_were_written(lines: list[idsets.Line]) -> None:
+    assert idsets.decode_lines(idsets.encode_lines(lines)) == tuple(lines)
+    directory = idsets.Directory(2, tuple(lines))
+    assert idsets.decode_directory(idsets.encode_directory(directory)) == directory
+    assert directory.count == sum(line.count for line in lines)
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_the_order_of_ids_is_that_of_their_bytes(one: str, other: str) -> None:
+    assert (one < other) == (one.encode() < other.encode())
+
+
+LINE = idsets.Line("0000000001-ab-0", "ann", 2)
+
+
+# What people have stored is lost when one of these changes.
+@pytest.mark.parametrize(
+    ("stored", "read", "expected"),
+    [
+        (
+            "78019bb438312f6f45527e92c287f97d1d0034110713",
+            idsets.decode_ids,
+            ["ann", "bob \U0001f388"],
+        ),
+        ("78019b3879bd010c18ea2626e91a2c4ecccb63020056a706e4", idsets.decode_lines, (LINE,)),
+        (
+            "78019bc43871f27a031830d44d4cd235589c9897c7040065030777",
+            idsets.decode_directory,
+            idsets.Directory(1, (LINE,)),
+        ),
+    ],
+    ids=["segment", "lines", "directory"],
+)
+def test_what_an_earlier_release_stored_is_read(
+    stored: str, read: Callable[[bytes], object], expected: object
+) -> None:
+    assert read(bytes.fromhex(stored)) == expected

@@ -1,0 +1,163 @@
+"""Claims about following threads, and about who folds the lists of their followers."""
+
+import dataclasses
+
+import pytest
+
+from comments import app as apps
+from comments import datastore, errors, folding, followers, records, subscriptions, tasks, upkeep
+from emulator import faults, inprocess
+from tests import programs, trees
+
+SCHEME = trees.SETTINGS.scheme
+THREAD = records.ThreadName("demo", "page")
+OTHER = records.ThreadName("other", "page")
+LIST = subscriptions.list_of(THREAD)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def worker(open_store: datastore.Store, clock: Clock) -> upkeep.Worker:
+    """A worker whose steps the test takes."""
+    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    return upkeep.Worker(open_store, SCHEME)
+
+
+@pytest.fixture
+def asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every mark asks for a folding."""
+    monkeypatch.setattr(followers, "MARKS", 1)
+
+
+def _marks() -> int:
+    return datastore.count(datastore.Query("FollowerMark"))
+
+
+def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
+    store: datastore.Store,
+) -> None:
+    for _ in range(2):
+        subscriptions.follow(THREAD, "ann")
+        subscriptions.follow(THREAD, "bob")
+    assert subscriptions.count(THREAD) == 2
+    assert subscriptions.page(THREAD, limit=9) == followers.Page(("ann", "bob"), None)
+    for _ in range(2):
+        subscriptions.unfollow(THREAD, "ann")
+    assert not subscriptions.is_following(THREAD, "ann")
+    assert subscriptions.page(THREAD, limit=1) == followers.Page(("bob",), "bob")
+    assert subscriptions.page(THREAD, after="bob", limit=1) == followers.Page((), None)
+
+
+def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: datastore.Store) -> None:
+    subscriptions.follow(THREAD, "ann")
+    assert not subscriptions.is_following(OTHER, "ann")
+    assert subscriptions.count(OTHER) == 0
+
+
+def test_the_longest_names_fit_into_the_keys(store: datastore.Store) -> None:
+    long = records.ThreadName("s" * 63, "t" * 500)
+    assert len(subscriptions.list_of(long).text) <= 700
+    subscriptions.follow(long, "x" * followers.LONGEST)
+    assert subscriptions.is_following(long, "x" * followers.LONGEST)
+
+
+def test_what_cannot_be_a_follower_is_refused(store: datastore.Store) -> None:
+    for call in (subscriptions.follow, subscriptions.unfollow):
+        with pytest.raises(errors.BadInput, match="follower"):
+            call(THREAD, "")
+
+
+def test_the_name_of_a_threads_list_is_for_ever() -> None:
+    assert subscriptions.list_of(THREAD).text == "thread:demo/page"
+
+
+def test_a_list_that_asks_is_folded_at_the_next_step(
+    store: datastore.Store, worker: upkeep.Worker, asking: None
+) -> None:
+    worker.step()
+    subscriptions.follow(THREAD, "ann")
+    subscriptions.follow(THREAD, "bob")
+    assert worker.step() == upkeep.Done(1, 0, 0)
+    assert _marks() == 0
+    assert subscriptions.page(THREAD, limit=9).ids == ("ann", "bob")
+    assert worker.step() == upkeep.Done(0, 0, 0)
+
+
+def test_a_list_that_does_not_ask_waits(
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(followers, "MARKS", 1_000_000_000)
+    subscriptions.follow(THREAD, "ann")
+    clock.now += tasks.FOLD_AFTER
+    assert worker.step() == upkeep.Done(0, 0, 0)
+    assert _marks() == 1
+
+
+def test_a_process_that_starts_folds_lists_that_asked_another_one(
+    store: datastore.Store, worker: upkeep.Worker, site: records.Site, asking: None
+) -> None:
+    subscriptions.follow(THREAD, "ann")
+    trees.post(site, "text")
+    store.kept(tasks.HOLDINGS, tasks.Backlog).take()
+    assert upkeep.look() == [THREAD, LIST]
+    assert worker.step() == upkeep.Done(2, 0, 1)
+    assert _marks() == 0
+
+
+def test_a_list_whose_folding_fails_is_tried_again(
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    clock: Clock,
+    engine: inprocess.Engine,
+    asking: None,
+) -> None:
+    store.deadline = 0.25
+    subscriptions.follow(THREAD, "ann")
+    engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]}))
+    assert worker.step() == upkeep.Done(0, 0, 0)
+    engine.install_faults(None)
+    clock.now += 2 * 5.0
+    assert worker.step() == upkeep.Done(1, 0, 0)
+    assert _marks() == 0
+    assert folding.fold(SCHEME, THREAD) is not None  # the thread itself was none of it
+
+
+def test_cron_folds_lists_that_ask(
+    open_store: datastore.Store, site: records.Site, asking: None
+) -> None:
+    settings = dataclasses.replace(trees.SETTINGS, tasks_secret="a secret of cron")
+    client = apps.create_app(settings, open_store).test_client()
+    with open_store.context():
+        subscriptions.follow(THREAD, "ann")
+    headers = {"Authorization": "Bearer a secret of cron"}
+    assert client.get("/tasks/fold", headers=headers).json == {
+        "folded": 1,
+        "cleared": 0,
+        "waiting": 0,
+    }
+    with open_store.context():
+        assert _marks() == 0
+
+
+def test_a_running_worker_folds_a_list_by_itself(open_store: datastore.Store, asking: None) -> None:
+    worker = upkeep.Worker(open_store, SCHEME)
+    worker.start()
+    with open_store.context():
+        subscriptions.follow(THREAD, "ann")
+        programs.wait_until(lambda: _marks() == 0)
+        assert subscriptions.is_following(THREAD, "ann")
+    assert worker.stop(programs.PATIENCE)
