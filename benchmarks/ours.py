@@ -86,13 +86,26 @@ def fill(engine: inprocess.Engine, thread: Sequence[Said], *, is_folded: bool) -
 
 
 def add_thread(
-    engine: inprocess.Engine, name: records.ThreadName, thread: Sequence[Said], *, is_folded: bool
+    engine: inprocess.Engine,
+    name: records.ThreadName,
+    thread: Sequence[Said],
+    *,
+    is_folded: bool,
+    votes: Callable[[int], int] = lambda _place: 0,
 ) -> None:
-    """Store a thread. The first comment goes the product's way; the others' rows are made of it."""
+    """Store a thread. The first comment goes the product's way; the others' rows are made of it.
+
+    `votes` says how many upvotes the comment at a place has.
+    """
     store_imported(thread[:1], name)
     query = datastore.Query("Comment", where=(("thread", "=", models.thread_key_name(name)),))
     (template,) = datastore.fetch(query)
-    engine.load(rows(template, thread), PROJECT)
+    if is_folded:
+        # As a folding leaves them, so that the one below has nothing to clear.
+        for flag in ("unfolded", "rewrites"):
+            template.properties[flag].boolean_value = False
+        template.properties["shelved"].boolean_value = True
+    engine.load(rows(template, thread, votes), PROJECT)
 
     def count_roots() -> None:
         row = datastore.get(models.thread_key(name))
@@ -102,13 +115,11 @@ def add_thread(
     datastore.transaction(count_roots)
     if is_folded:
         folding.fold(SCHEME, name)
-        for flag in ("unfolded", "rewrites"):
-            template.properties[flag].boolean_value = False
-        template.properties["shelved"].boolean_value = True
-        engine.load(rows(template, thread), PROJECT)
 
 
-def rows(template: messages.Entity, thread: Sequence[Said]) -> Iterator[messages.Entity]:
+def rows(
+    template: messages.Entity, thread: Sequence[Said], votes: Callable[[int], int]
+) -> Iterator[messages.Entity]:
     """Yield the rows of a thread as an import would leave them."""
     children = dict.fromkeys((said.id for said in thread), 0)
     hashes: dict[str, str] = {}
@@ -123,8 +134,11 @@ def rows(template: messages.Entity, thread: Sequence[Said]) -> Iterator[messages
             numbers.append(children[said.parent])
         above = "" if said.parent is None else hashes[said.parent]
         hashes[said.id] = sorthash.child(SCHEME, above, numbers[-1])
-    for said, number in zip(thread, numbers, strict=True):
-        yield _row(template, said, (hashes[said.id], number, children[said.id]))
+    for place, (said, number) in enumerate(zip(thread, numbers, strict=True)):
+        row = _row(template, said, (hashes[said.id], number, children[said.id]))
+        for name in ("up", "score"):
+            row.properties[name].integer_value = votes(place)
+        yield row
 
 
 def _row(template: messages.Entity, said: Said, place: tuple[str, int, int]) -> messages.Entity:

@@ -20,6 +20,7 @@ Nothing is written here, and nobody's name, mail or vote is kept: entries are wh
 """
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -42,6 +43,17 @@ def _seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+class _AtHand(threading.local):
+    """A probe that this thread has just asked, until its request is over.
+
+    It is worth something beside the directory only that it was asked with: that is older.
+    """
+
+    name: records.ThreadName | None = None
+    kept: "_Kept | None" = None
+    probed: Mapping[str, int] | None = None
+
+
 class Holdings:
     """What a process holds of the threads of a store: a cache, and the clock of its ages.
 
@@ -53,6 +65,7 @@ class Holdings:
     def __init__(self, clock: Callable[[], float] = _seconds, most: int = CACHE_BYTES) -> None:
         self.clock = clock
         self.cache = caching.Cache(most)
+        self.at_hand = _AtHand()
 
 
 class NotMaterialized(errors.FlatthreadError):
@@ -105,7 +118,8 @@ def tag(name: records.ThreadName) -> str | None:
     """The tag that a view of the thread has now, if a probe is enough to know; else None.
 
     It is that of the last view that this process made, if the probe finds what it found then in the
-    same directory. A directory too old to be used, or a change, takes a view.
+    same directory. A directory too old to be used, or a change, takes a view: the next one of this
+    thread has the probe without asking again, until `forget_probe`.
     """
     held = datastore.kept(HOLDINGS, Holdings)
     kept: _Kept | None = held.cache.get(("directory", name))
@@ -117,8 +131,22 @@ def tag(name: records.ThreadName) -> str | None:
     except NotMaterialized:
         return None
     if probed != moment.probed or held.clock() - kept.since >= CACHE_MAX_AGE:
+        hand = held.at_hand
+        hand.name, hand.kept, hand.probed = name, kept, probed
         return None
     return moment.tag
+
+
+def forget_probe() -> None:
+    """End of a request: what it probed says nothing of the next one's moment."""
+    datastore.kept(HOLDINGS, Holdings).at_hand.probed = None
+
+
+def _handed(held: Holdings, name: records.ThreadName, kept: _Kept) -> Mapping[str, int] | None:
+    """What this request has probed already, once."""
+    hand = held.at_hand
+    probed, hand.probed = hand.probed, None
+    return probed if hand.name == name and hand.kept is kept else None
 
 
 def view(name: records.ThreadName) -> views.View:
@@ -133,7 +161,7 @@ def view(name: records.ThreadName) -> views.View:
         if not kept.directory.version:
             # Also where an older release stored the rows: the probe does not find those.
             raise NotMaterialized("the thread was never folded")
-        rows = _unfolded(held.cache, name, kept.directory)
+        rows = _unfolded(held.cache, name, kept.directory, _handed(held, name, kept))
         if any(row.moved for row in rows.values()):
             # Which bucket holds such a row, and where, the next folding puts right.
             raise NotMaterialized("comments have other places than in the buckets")
@@ -318,18 +346,23 @@ def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
 
 
 def _unfolded(
-    cache: caching.Cache, name: records.ThreadName, directory: buckets.Directory
+    cache: caching.Cache,
+    name: records.ThreadName,
+    directory: buckets.Directory,
+    probed: Mapping[str, int] | None,
 ) -> Mapping[str, Row]:
     """The rows that are not folded and that the directory does not hold, all as of one moment.
 
     A row may change between the probe and its reading, and other rows before it did: with the new
     row but without those, the thread would be one that never was. So the probe is repeated.
+    `probed` is what was found just now, if somebody has asked.
     """
     for _ in range(_PROBES):
-        probed = _probed(cache, name, directory)
+        probed = _probed(cache, name, directory) if probed is None else probed
         rows = _rows(cache, name, probed) if probed else {}
         if all(each in rows and rows[each].entry.revision == at for each, at in probed.items()):
             return rows
+        probed = None
     raise NotMaterialized("the rows change faster than they are read")
 
 

@@ -246,7 +246,8 @@ def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label
     def otherwise() -> public.Page:
         return cut(_from_floor(name))
 
-    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut, check=ranked)
+    check = ranked if asked.cursor else None
+    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut, check=check)
 
 
 def _from_floor(name: records.ThreadName) -> views.View:

@@ -74,7 +74,10 @@ class Replays:
         answer = None if replay is None else _again(replay, environ, start_response)
         if answer is not None:
             return answer
-        return self._wsgi(environ, self._noting(question, environ, start_response))
+        try:
+            return self._wsgi(environ, self._noting(question, environ, start_response))
+        finally:
+            materialized.forget_probe()
 
     def _noting(
         self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"

@@ -1,0 +1,164 @@
+"""Claims about cost at size: what a page of a thread of 10,000 and of 100,000 comments bills.
+
+Counted by the engine's meter, as the service would bill it, for JSON and HTML alike. The threads
+are loaded by the short way of the benchmarks, which a test there holds to an import's rows, and
+are shared: whoever posts here folds what was posted.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import flask.testing
+import pytest
+
+from benchmarks import ours, shapes, talk
+from comments import app as wiring
+from comments import datastore, floor, folding, materialized, records, sites
+from comments.reading import Order
+from emulator import inprocess, meter, testing
+from tests import trees
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+API = "/api/v1/sites/{site}/comments"
+FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
+NAME = ours.NAME
+# Reads of the directory and of one bucket, or of none where the tail holds what is shown.
+COLD = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """A store with one thread of a size, folded and cleared."""
+
+    engine: inprocess.Engine
+    store: datastore.Store
+    client: flask.testing.FlaskClient
+    site: records.Site
+    ids: list[str]
+
+    def forget(self) -> None:
+        """Be a process that has just started, but for its copy of the site."""
+        for name in (materialized.HOLDINGS, "answers", "threads"):
+            self.store._kept.pop(name, None)
+
+    def url(self, form: str, query: str = "") -> str:
+        path = FORMS[form].format(site=NAME.site)
+        return f"{path}?thread={NAME.id}{query}"
+
+    def cost(self, url: str) -> meter.Cost:
+        """What a request bills. None of them may write."""
+        with testing.meter(self.engine) as cost:
+            response = self.client.get(url)
+        assert response.status_code == 200, response.text
+        assert (cost.writes, cost.deletes) == (0, 0)
+        return cost
+
+    def cold(self, url: str) -> int:
+        self.forget()
+        return self.cost(url).reads
+
+    def settle(self) -> None:
+        with self.store.context():
+            folded = folding.fold(trees.SETTINGS.scheme, NAME)
+            assert folded is not None
+            folding.clear(folded)
+        self.forget()
+
+
+@pytest.fixture(scope="module", params=[10_000, 100_000])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    thread = talk.thread(shapes.repeated(shapes.grown(1_000), request.param))
+    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        with store.context():
+            site = sites.add(
+                NAME.site,
+                ["http://localhost"],
+                scheme=trees.SETTINGS.scheme,
+                now=datetime.now(UTC),
+            )
+            ours.add_thread(engine, NAME, thread, is_folded=True, votes=lambda place: place % 7)
+        # Its keeper would fold what a test means to leave unfolded.
+        client = wiring.create_app(trees.SETTINGS, store).test_client()
+        made = World(engine, store, client, site, [said.id for said in thread])
+        made.client.get(made.url("json"))  # the site is known from here on
+        yield made
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("order", "most"), [("thread", COLD), ("recent", COLD + 1)])
+def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
+    world: World, form: str, order: str, most: int
+) -> None:
+    """The newest discussions may begin in the last bucket but one."""
+    url = world.url(form, f"&order={order}")
+    assert COLD <= world.cold(url) <= most
+    warm = world.cost(url)
+    assert (warm.reads, warm.small) == (0, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(world: World, form: str) -> None:
+    url = world.url(form, "&order=best")
+    assert world.cold(url) == 3
+    assert world.cost(url).reads == 0
+    with world.store.context():
+        assert materialized.load_directory(NAME).content.best is not None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_page_around_any_comment_costs_three_reads(world: World, form: str) -> None:
+    for place in (0, len(world.ids) // 3, len(world.ids) // 2, len(world.ids) - 1):
+        assert 2 <= world.cold(world.url(form, f"&around={world.ids[place]}")) <= 3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_folded_costs_one_probe_and_each_row_once(world: World, form: str) -> None:
+    url = world.url(form)
+    try:
+        for number in range(5):
+            with world.store.context():
+                trees.post(world.site, f"{form} {number}", world.ids[number], thread=NAME.id)
+        assert world.cold(url) == COLD + 1 + 5
+        assert world.cost(url).reads == 1
+        for number in range(3):
+            with world.store.context():
+                trees.post(world.site, f"{form} more {number}", world.ids[0], thread=NAME.id)
+            assert world.cost(url).reads == 1 + 1
+            assert world.cost(url).reads == 1
+    finally:
+        world.settle()
+
+
+def test_a_page_from_anywhere_costs_what_it_shows(world: World) -> None:
+    """Each page after a cursor: the directory, and the two buckets that its rows can lie in."""
+    url = world.url("json")
+    with world.store.context():
+        middle = floor.listed(world.ids[len(world.ids) // 2])
+    cursor = world.client.get(world.url("json", f"&around={middle.id}")).get_json()["cursor"]
+    for _ in range(3):
+        assert world.cold(f"{url}&cursor={cursor}") <= 3
+        cursor = world.client.get(f"{url}&cursor={cursor}").get_json()["cursor"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("order", list(Order))
+def test_no_order_writes(world: World, form: str, order: str) -> None:
+    world.cold(world.url(form, f"&order={order}&limit=5"))  # `cost` says so if it does
+
+
+READS: list[Callable[[World], str]] = [
+    lambda world: world.url("json", "&parent=root&limit=20"),
+    lambda world: world.url("json", f"&parent={world.ids[0]}&limit=20"),
+    lambda world: f"/api/v1/comments/{world.ids[0]}/replies",
+    lambda world: f"/api/v1/comments/{world.ids[-1]}",
+    lambda world: world.url("html", f"&below={world.ids[0]}"),
+]
+
+
+@pytest.mark.parametrize("read", range(len(READS)))
+def test_no_other_listing_writes(world: World, read: int) -> None:
+    world.cold(READS[read](world))
