@@ -98,6 +98,8 @@ def _set_site(
     cdn_seconds: int | None,
 ) -> None:
     """Change what is given; leave the rest."""
+    if not (origins or query_keys) and keep_trailing_slash is None and cdn_seconds is None:
+        raise click.ClickException(f"nothing to change of {site_id}: give an option of --help")
     sites.change(
         site_id,
         origins=origins or None,

@@ -57,7 +57,7 @@ def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
         errors.Damaged: it is not as an engine left it. Nothing is written.
     """
     source, final = os.fspath(path), os.fspath(target)
-    _refuse_existing(final)
+    check_is_free(final)
     with _partial(final) as partial:
         _copy(source, partial)
         copied = Copied(final, _checked(partial), Path(partial).stat().st_size)
@@ -83,7 +83,7 @@ def restore(
     """
     final = os.fspath(path)
     if not replace:
-        _refuse_existing(final)
+        check_is_free(final)
     with _partial(final) as partial:
         _copy(os.fspath(source), partial)
         datafile.prepare(partial, _DURABLE, lambda: now)
@@ -117,9 +117,17 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     return Compacted(name, before, _size(name))
 
 
-def _refuse_existing(path: str) -> None:
+def check_is_free(path: str) -> None:
+    """Refuse a name that a new file cannot have.
+
+    Raises:
+        errors.AlreadyExists: there is something.
+        errors.FailedPrecondition: there is no folder for it.
+    """
     if os.path.lexists(path):
         raise errors.AlreadyExists(f"{path} exists already.")
+    if not Path(path).parent.is_dir():
+        raise errors.FailedPrecondition(f"There is no folder for {path}.")
 
 
 @contextlib.contextmanager
@@ -193,7 +201,7 @@ def _name(partial: str, final: str) -> None:
     try:
         os.link(partial, final)
     except FileExistsError:
-        _refuse_existing(final)
+        check_is_free(final)
     datafile.sync_folder(final)
 
 

@@ -105,8 +105,9 @@ def _output(path: str) -> Iterator[Any]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if os.path.lexists(path):
-        raise errors.AlreadyExists(f"{path} exists already.")
+    from emulator import maintenance
+
+    maintenance.check_is_free(path)
     partial = Path(f"{path}.{os.getpid()}.partial")
     try:
         with partial.open("xb") as file:

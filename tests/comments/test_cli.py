@@ -68,6 +68,7 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
         (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
         (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds: is 0 to 60"),
         (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds: is 0 to 60"),
+        (["site", "set", "demo"], "nothing to change of demo"),
         (["repair", "--site", "nobody"], "no such site: nobody"),
     ],
 )

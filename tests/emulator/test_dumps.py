@@ -216,6 +216,8 @@ def test_the_verbs_move_everything_from_one_file_to_another(tmp_path, make_servi
     [
         (["export", "--data", "{}/none"], "There is no data file {}/none."),
         (["export", "--data", "{}/data", "{}/lines"], "{}/lines exists already."),
+        (["export", "--data", "{}/data", "{}/none/lines"], "There is no folder for {}/none/lines."),
+        (["backup", "--data", "{}/data", "{}/none/copy"], "There is no folder for {}/none/copy."),
         (["import", "--data", "{}/data", "{}/none"], "{}/none: No such file or directory"),
         (["import", "--data", "{}/data", "{}/lines"], "{}/lines:1: The line is no entity"),
         (["backup", "--data", "{}/none", "{}/copy"], "no data file {}/none"),
