@@ -75,7 +75,21 @@ class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     last: str
     count: int
     heads: tuple[tuple[int, int], ...]
-    roots: tuple[tuple[str, int], ...]
+    packed_roots: msgspec.Raw
+
+    @property
+    def roots(self) -> tuple[tuple[str, int], ...]:
+        """The discussions that begin in the bucket, with the place of each.
+
+        They stay packed until somebody asks: a page in reading order never does, and they are most
+        of a large directory.
+        """
+        return _ROOTS.decode(self.packed_roots)
+
+    @property
+    def begins(self) -> int:
+        """At most how many discussions begin in the bucket. Unpacks nothing."""
+        return min(self.count, len(memoryview(self.packed_roots)))
 
 
 class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -232,8 +246,13 @@ def line(scheme: sorthash.Scheme, key: str, entries: Sequence[Entry], previous: 
         last=entries[-1].sort_hash,
         count=len(entries),
         heads=heads,
-        roots=tuple(_roots(scheme, entries, previous)),
+        packed_roots=pack_roots(tuple(_roots(scheme, entries, previous))),
     )
+
+
+def pack_roots(roots: Sequence[tuple[str, int]]) -> msgspec.Raw:
+    """Discussions as a line holds them."""
+    return msgspec.Raw(msgspec.msgpack.encode(roots))
 
 
 def _roots(
@@ -274,4 +293,5 @@ def decode_content(stored: bytes) -> Content:
 
 
 _ENTRIES = msgspec.msgpack.Decoder(tuple[Entry, ...])
+_ROOTS = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...])
 _CONTENT = msgspec.msgpack.Decoder(Content)

@@ -181,10 +181,11 @@ class Store:
         """One RunQuery call with time-out and retries."""
         return _patiently(lambda: self._run_query(request, timeout=_timeout(self)), self)
 
-    def key(self, kind: str, name: str) -> Any:
-        """The key of a root entity with a name."""
+    def key(self, *path: tuple[str, str]) -> Any:
+        """The key of an entity by its path of kinds and names."""
         key = _Key(partition_id=self.partition())
-        key.path.add(kind=kind, name=name)
+        for kind, name in path:
+            key.path.add(kind=kind, name=name)
         return key
 
     def lookup(self, request: Any) -> Any:
@@ -291,7 +292,23 @@ def ask(request: Any) -> Iterator[Any]:
 def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
     """Yield the entities of a kind that have these names, as protobuf messages, in any order."""
     store = _current()
-    left = [store.key(kind, name) for name in names]
+    return _looked_up(store, [store.key((kind, name)) for name in names])
+
+
+def read(keys: Sequence[ndb.Key]) -> list[Any]:
+    """Read entities by key as protobuf messages; None where there is none."""
+    store = _current()
+    wanted = [store.key(*key.pairs()) for key in keys]
+    found = {_path(entity.key): entity for entity in _looked_up(store, wanted)}
+    return [found.get(_path(key)) for key in wanted]
+
+
+def _path(key: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((each.kind, each.name) for each in key.path)
+
+
+def _looked_up(store: Store, keys: Sequence[Any]) -> Iterator[Any]:
+    left = list(keys)
     while left:
         request = _LookupRequest(**store.request_fields(), keys=left[:_MOST_KEYS])
         _join_transaction(request)

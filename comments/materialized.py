@@ -268,13 +268,15 @@ def _flagged(name: records.ThreadName) -> datastore.Query:
 def load_directory(name: records.ThreadName) -> buckets.Directory:
     """Read a thread's directory; an empty one if it has none."""
     for _ in range(_TRIES):
-        stored = datastore.get(models.directory_key(name))
+        (stored,) = datastore.read([models.directory_key(name)])
         if stored is None:
             return buckets.Directory("")
-        rest = datastore.get_multi([models.bucket_key(name, part) for part in stored.parts])
+        parts = [each.string_value for each in stored.properties["parts"].array_value.values]
+        rest = datastore.read([models.bucket_key(name, part) for part in parts])
         if None not in rest:  # else it was switched between the two reads
-            content = b"".join((stored.content, *(part.content for part in rest)))
-            return buckets.Directory(stored.version, buckets.decode_content(content))
+            content = b"".join(map(models.content, (stored, *rest)))
+            version = stored.properties["version"].string_value
+            return buckets.Directory(version, buckets.decode_content(content))
     raise errors.Overloaded("the directory is switched faster than it is read")
 
 
@@ -326,8 +328,8 @@ def load_top(name: records.ThreadName, key: str) -> tuple[ranking.TopRow, ...]:
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
     """Read buckets; None for one that is gone."""
-    found = datastore.get_multi([models.bucket_key(name, key) for key in keys])
-    return [None if row is None else buckets.decode_bucket(row.content) for row in found]
+    found = datastore.read([models.bucket_key(name, key) for key in keys])
+    return [None if row is None else buckets.decode_bucket(models.content(row)) for row in found]
 
 
 def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
@@ -339,7 +341,7 @@ def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
     if kept is not None and kept.directory.version == directory.version:
         directory = kept.directory  # with what was worked out about it
     kept = _Kept(directory, since)
-    size = sum(_OVERHEAD + len(line.roots) * 100 for line in directory.lines)
+    size = sum(_OVERHEAD + line.begins * 100 for line in directory.lines)
     size += sum(_OVERHEAD + len(mark.json) for mark in directory.content.tail)
     held.cache.keep(("directory", name), kept, size)
     return kept

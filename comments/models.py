@@ -194,6 +194,12 @@ def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
     return ndb.Key(Bucket, key, parent=thread_key(name))
 
 
+def content(message: Any) -> bytes:
+    """The content of a directory or a bucket that was read as a message."""
+    stored: bytes = message.properties["content"].blob_value
+    return stored
+
+
 def site_key(site: str) -> ndb.Key:
     """The key of a site."""
     return ndb.Key(Site, site)

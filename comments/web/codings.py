@@ -62,8 +62,8 @@ def part(data: bytes, coding: Coding) -> Part:
     if coding is Coding.IDENTITY:
         return Part(data, len(data), 0)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    # A full flush ends on a whole byte, and what follows refers to nothing before it.
-    packed = packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)
+    # A flush ends on a whole byte; a packer of its own refers to nothing before it.
+    packed = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
     return Part(packed, len(data), zlib.crc32(data))
 
 

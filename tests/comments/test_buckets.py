@@ -79,7 +79,9 @@ def test_a_mark_weighs_what_it_adds_to_the_buckets() -> None:
 
 
 CONTENT_OF = buckets.Content(
-    lines=(buckets.Line("t-0", "AA", "AB", 3, ((2, 1),), (("AA", 0), ("AB", 2))),),
+    lines=(
+        buckets.Line("t-0", "AA", "AB", 3, ((2, 1),), buckets.pack_roots((("AA", 0), ("AB", 2)))),
+    ),
     tail=(buckets.Mark("AC", "d" * 26, 1, b"{}", held=False),),
     clearing=(buckets.Clearing("d" * 26, 1, is_listed=True),),
     dead=("s-1",),

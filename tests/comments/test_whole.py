@@ -157,6 +157,27 @@ def test_after_a_change_only_the_piece_that_shows_it_is_made(
     assert pieces_made == []
 
 
+@pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
+def test_the_first_piece_may_become_empty(
+    open_store: datastore.Store,
+    client: FlaskClient,
+    site: records.Site,
+    headers: dict[str, str],
+) -> None:
+    with open_store.context():
+        rows = trees.grow(site, {str(n): {} for n in range(9)})
+        fold(site)
+    client.get(ALL, headers=headers)
+    for n in range(4):
+        with open_store.context():
+            posting.retract(rows[str(n)].id, author_id=f"g:{n}", revision=None, now=trees.START)
+    got = client.get(ALL, headers=headers)
+    plain = gzip.decompress(got.data) if headers else got.data
+    assert [each["id"] for each in msgspec.json.decode(plain)["comments"]] == [
+        rows[str(n)].id for n in range(4, 9)
+    ]
+
+
 def test_a_whole_answer_is_one_gzip_member_that_any_reader_unpacks(
     client: FlaskClient, grown: dict[str, records.Comment]
 ) -> None:
