@@ -27,7 +27,7 @@ import nh3
 from comments import errors
 
 RENDERER = "markdown-1"
-SANITISER = "html-1"
+SANITISER = "html-2"
 
 # Characters. About three printed pages; the time to render grows with it (docs/settings.md).
 MAX_BODY = 10_000
@@ -79,6 +79,8 @@ _WEB_URL = re.compile(
 # What opens an attribute or a tag somewhere else when a page is put together carelessly.
 _UNSAFE_IN_URL = re.compile(r"[\s\\<>\"'`]")
 _TAG = re.compile("<(/?)([a-z0-9]+)")
+# The cleaner says of every link how it is related; in HTML only one that leads somewhere may.
+_TARGETLESS = re.compile(rf'<a( title="[^"]*")? rel="{LINK_REL}">')
 _VOID = {"br", "hr"}
 _COSTLY = (("[", MAX_BRACKETS, "opening brackets"), ("\n", MAX_LINES, "lines"))
 # Letters that look alike, after case folding, and the one that stands for them all.
@@ -270,7 +272,7 @@ def _sanitise(source: str) -> str:
     what was a button in a `<p>`), and HTML that changes when parsed is how sanitisers are passed.
     """
     for _ in range(_MAX_ROUNDS):
-        cleaned = _DROPPED.sub("", _CLEANER.clean(source))
+        cleaned = _TARGETLESS.sub(r"<a\1>", _DROPPED.sub("", _CLEANER.clean(source)))
         if cleaned == source:
             return cleaned
         source = cleaned
@@ -321,7 +323,8 @@ _MARKDOWN = _markdown()
 _CLEANER = nh3.Cleaner(
     tags=TAGS,
     clean_content_tags={"script", "style", "template", "noscript", "iframe", "math", "svg"},
-    attributes=ATTRIBUTES,
+    # Without a word on "*" it keeps `lang` and `title` of every element.
+    attributes={**ATTRIBUTES, "*": frozenset()},
     attribute_filter=_keep_attribute,
     link_rel=LINK_REL,
     url_schemes={"http", "https"},

@@ -6,6 +6,7 @@ does not read its site from the store. A site keeps the scheme its hashes were w
 
 import contextlib
 import dataclasses
+import ipaddress
 import re
 import threading
 import time
@@ -19,6 +20,9 @@ _TERM = 60.0
 # Seconds. More would show a retracted text longer than anybody expects.
 LONGEST_CDN = 60
 _ID = re.compile(r"[a-z0-9-]{1,63}")
+_LABEL = "(?!-)[a-z0-9_-]{1,63}(?<!-)"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_LONGEST_HOST = 253
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -183,19 +187,30 @@ def checked_origin(origin: str) -> str:
     except ValueError as error:
         raise problem from error
     host = parts.hostname or ""
+    if not _is_host(host):
+        raise problem
     if ":" in host:
         host = f"[{host}]"
     usual = {"http": 80, "https": 443}.get(parts.scheme)
     suffix = "" if port in {None, usual} else f":{port}"
     plain = f"{parts.scheme}://{host}{suffix}"
-    if (
-        usual is None
-        or not host.isascii()
-        or origin.rstrip("/").lower()
-        not in {
-            plain,
-            f"{plain}:{usual}",
-        }
-    ):
+    if usual is None or origin.rstrip("/").lower() not in {
+        plain,
+        f"{plain}:{usual}",
+    }:
         raise problem
     return plain
+
+
+def _is_host(host: str) -> bool:
+    """Whether it is a host as browsers write one: a name, or an address in its usual form.
+
+    What else a parser lets through would end a rule of a policy, or match no browser's origin.
+    """
+    last = host.rstrip(".").rpartition(".")[2]
+    if ":" in host or last.isdigit() or last.startswith("0x"):
+        try:
+            return "%" not in host and str(ipaddress.ip_address(host)) == host
+        except ValueError:
+            return False
+    return len(host) <= _LONGEST_HOST and _HOST.fullmatch(host) is not None

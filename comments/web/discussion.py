@@ -5,7 +5,6 @@ left edge and says whom it answers. The order is the page's, whatever hangs wher
 """
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -20,12 +19,10 @@ _ORDERS = {
     shapes.Order.THREAD: "Oldest discussions",
     shapes.Order.RECENT: "Newest discussions",
     shapes.Order.BEST: "Best discussions",
-    shapes.Order.BEST: "Best discussions",
     shapes.Order.OLDEST: "Oldest comments",
     shapes.Order.NEWEST: "Newest comments",
 }
 _PLURALS = {"comment": "comments", "reply": "replies"}
-_TARGETLESS = re.compile(r'<a( title="[^"]*")? rel="[^"]*">')
 _FLAT = {shapes.Order.OLDEST, shapes.Order.NEWEST}
 
 
@@ -137,11 +134,6 @@ def website_of(comment: public.Comment) -> str:
     """The author's website, if it is a web address: the other half of the check on writing."""
     website = comment.author.website if comment.author else ""
     return website if website.lower().startswith(("http://", "https://")) else ""
-
-
-def html_of(comment: public.Comment) -> str:
-    """The body. In HTML a link without a target may not say how it is related; stored ones do."""
-    return _TARGETLESS.sub(r"<a\1>", comment.html)
 
 
 def machine_time(moment: datetime) -> str:

@@ -44,6 +44,7 @@ def assert_safe(source: str) -> Dom:
         allowed = rendering.ATTRIBUTES.get(tag, frozenset())
         assert attributes.keys() <= allowed | ({"rel"} if tag == "a" else set())
         assert attributes.get("rel", rendering.LINK_REL) == rendering.LINK_REL
+        assert ("rel" in attributes) == ("href" in attributes)
         assert (attributes.get("href") or "https://x").lower().startswith(("http://", "https://"))
     assert rendering.sanitise_html(source) == source
     return dom
@@ -78,6 +79,10 @@ ATTACKS = [
     "<textarea></textarea><b>",
     "<title><b>x</title>",
     "<a title='\"><img src=x onerror=x>' href=http://x.example rel=opener target=_blank>x</a>",
+    "<abbr title='<a rel='>nofollow ugc noopener<b title='><img src=x onerror=x>'>z</b></abbr>",
+    "<b title=x lang=en>x</b><p lang=x title=y>z</p>",
+    "<abbr title='<a rel='><i>nofollow ugc noopener</i><abbr title='><img src=x>'>z</abbr>",
+    "<abbr title='<a title='>x</abbr><a title='y' rel=x>y</a><abbr title=' rel='>z</abbr>",
 ]
 
 
