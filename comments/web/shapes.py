@@ -100,6 +100,10 @@ class CommentPage(msgspec.Struct, frozen=True):
 
     `total` counts the listed comments of the whole thread. `changed` is when one of them was last
     posted, edited or retracted; null where nobody wrote yet.
+
+    What is held back shows in place: a comment whose `status` is `removed` gives its place only,
+    one with more `replies` than stand below it here goes on behind the `cursor` or under its own
+    `replies` call. What waits for a moderator or was refused is in no number.
     """
 
     comments: list[public.Comment]

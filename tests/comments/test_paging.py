@@ -81,6 +81,15 @@ def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[
     yield Listing("children", of(Order.THREAD, rows["1"].id), children)
     below = frozenset({rows[text].id for text in ("1.1", "1.1.1", "1.2")})
     yield Listing("replies", lambda asked: reading.replies(rows["1"].id, asked), below)
+    target = rows["2.1.1"]
+
+    def around(asked: reading.Asked) -> public.Page:
+        if asked.cursor is None:
+            return reading.around(SCHEME, name, target.id, asked)
+        return reading.page(SCHEME, name, asked)
+
+    behind = (row.id for row in whole if row.sort_hash >= target.sort_hash)
+    yield Listing("around", around, frozenset(behind))
 
 
 def _ids(page: public.Page) -> list[str]:
@@ -168,7 +177,7 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
         assert [each for each in counts if counts[each] > 1] == [], listing.name
         assert listing.stays <= counts.keys(), listing.name
         walked.add(listing.name)
-    assert walked == {*Order, "roots", "children", "replies"}
+    assert walked == {*Order, "roots", "children", "replies", "around"}
 
 
 def _edit(row: records.Comment, number: int) -> None:

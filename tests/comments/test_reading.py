@@ -189,6 +189,19 @@ def test_what_readers_never_saw_is_no_change(site: records.Site, *, is_folded: b
     assert _changed(trees.name_of(site, "nobody")) == {None}
 
 
+def test_what_waits_for_a_moderator_changes_no_page(grown: records.ThreadName) -> None:
+    def pages() -> list[bytes]:
+        _forget()
+        asked = reading.Asked(5, None, SECRET)
+        found = [reading.page(SCHEME, grown, asked, order=order) for order in reading.Order]
+        found += [reading.page(SCHEME, grown, asked, parent=floor.ROOTS)]
+        return [page.json() for page in found]
+
+    before = pages()
+    _hold(grown)
+    assert pages() == before
+
+
 HELD = "h" * 26
 
 
