@@ -165,8 +165,9 @@ def test_the_first_piece_may_become_empty(
     headers: dict[str, str],
 ) -> None:
     with open_store.context():
-        rows = trees.grow(site, {str(n): {} for n in range(9)})
+        rows = trees.grow(site, {str(n): {} for n in range(20)})
         fold(site)
+        assert len(whole.listing(trees.name_of(site), SECRET).page().pieces) == 5
     client.get(ALL, headers=headers)
     for n in range(4):
         with open_store.context():
@@ -174,7 +175,7 @@ def test_the_first_piece_may_become_empty(
     got = client.get(ALL, headers=headers)
     plain = gzip.decompress(got.data) if headers else got.data
     assert [each["id"] for each in msgspec.json.decode(plain)["comments"]] == [
-        rows[str(n)].id for n in range(4, 9)
+        rows[str(n)].id for n in range(4, 20)
     ]
 
 
