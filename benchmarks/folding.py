@@ -1,14 +1,15 @@
 """What folding costs: writes for each change, counted by the engine's meter.
 
 A thread of real shape is posted comment by comment and folded after every `tasks.FOLD_ROWS`
-changes, the flags cleared each time before the next: its foldings do not overlap. One change
-in ten is an edit of one of the last hundred comments (`--edits`), which leaves its bucket with the
-folding it is part of. Counted are the entities that folding writes: buckets, directories, and the
-rows whose flags it clears. Deletes cost a third of a write at most and are shown beside them.
+changes, the flags cleared each time before the next: its foldings do not overlap. For ten posts
+there is one edit of one of the last hundred comments (`--edits`), which leaves its bucket with the
+folding it is part of, and there are five new scores (`--votes`), half of them of first comments,
+which are ranked. Counted are the entities that folding writes: buckets, directories, rankings, and
+the rows whose flags it clears. Deletes cost a third of a write at most and are shown beside them.
 
 The bar is 1.2 writes for each change. Usage:
 
-    python -m benchmarks.folding [--shape FILE] [--size 2251] [--edits 0.1]
+    python -m benchmarks.folding [--shape FILE] [--size 2251] [--edits 0.1] [--votes 0.5]
         [--buckets 64,128,256] [--tails 64,128,256,512] [--changes 64]
 
 FILE holds `id;parent;time` rows; without it a grown shape is used. Prints a Markdown table.
@@ -23,7 +24,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks import shapes
-from comments import config, datastore, folding, materialized, posting, records, sites, tasks
+from comments import (
+    config,
+    datastore,
+    folding,
+    materialized,
+    models,
+    posting,
+    records,
+    sites,
+    tasks,
+)
 from emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,10 +58,13 @@ class Spent:
 class Replay:
     """A thread that grows and is folded."""
 
-    def __init__(self, shape: shapes.Shape, engine: inprocess.Engine, edits: float) -> None:
+    def __init__(
+        self, shape: shapes.Shape, engine: inprocess.Engine, *, edits: float, votes: float
+    ) -> None:
         self._shape = shape
         self._engine = engine
         self._edits = edits
+        self._votes = votes
         self._chance = random.Random(1)
         self._posted: list[records.Comment] = []
         self.spent = Spent()
@@ -70,6 +84,10 @@ class Replay:
             yield
             if self._chance.random() < self._edits:
                 self._edit(place)
+                self.spent.changes += 1
+                yield
+            if self._chance.random() < self._votes:
+                self._vote()
                 self.spent.changes += 1
                 yield
 
@@ -95,6 +113,22 @@ class Replay:
             now=chosen.created,
         )
 
+    def _vote(self) -> None:
+        """A new score, as the coalesced votes of some seconds come to one write of the row."""
+        recent = self._posted[-RECENT:]
+        roots = [row for row in self._posted if row.parent is None]
+        chosen = self._chance.choice(roots if self._chance.random() < 0.5 else recent)
+
+        def body() -> None:
+            row = datastore.get(models.comment_key(chosen.id))
+            row.up += 1
+            row.score += 1
+            row.revision += 1
+            row.unfolded = True
+            datastore.apply(datastore.Writes("tree", put=(row,)))
+
+        datastore.transaction(body)
+
     def _fold(self) -> None:
         with testing.meter(self._engine) as met:
             folded = folding.fold(SETTINGS.scheme, NAME)
@@ -106,19 +140,23 @@ class Replay:
         self.spent.reads += met.reads
 
 
-def measure(shape: shapes.Shape, edits: float, at_once: int) -> str:
-    """Replay a thread on a fresh engine; a row of the table."""
+def replay(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> tuple[Spent, int]:
+    """Replay a thread on a fresh engine: what it cost, and how many buckets there are."""
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(inprocess.open_engine(None, indexes=ROOT / "index.yaml"))
         store = datastore.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
         stack.enter_context(store.context())
-        replay = Replay(shape, engine, edits)
-        replay.run(at_once)
-        directory = materialized.load_directory(NAME)
-        spent = replay.spent
+        thread = Replay(shape, engine, edits=edits, votes=votes)
+        thread.run(at_once)
+        return thread.spent, len(materialized.load_directory(NAME).lines)
+
+
+def measure(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> str:
+    """Replay a thread; a row of the table."""
+    spent, lines = replay(shape, edits=edits, votes=votes, at_once=at_once)
     each = [spent.writes / spent.changes, spent.deletes / spent.changes]
     cells = [folding.BUCKET_ROWS, folding.TAIL_ROWS, at_once, f"{each[0]:.3f}", f"{each[1]:.3f}"]
-    cells += [f"{spent.reads / spent.changes:.2f}", len(directory.lines)]
+    cells += [f"{spent.reads / spent.changes:.2f}", lines]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
@@ -132,6 +170,7 @@ def main() -> None:
     options.add_argument("--shape", type=Path)
     options.add_argument("--size", type=int, default=2_251)
     options.add_argument("--edits", type=float, default=0.1)
+    options.add_argument("--votes", type=float, default=0.5)
     options.add_argument("--buckets", type=_numbers, default=[64, 128, 256])
     options.add_argument("--tails", type=_numbers, default=[64, 128, 256, 512])
     options.add_argument("--changes", type=_numbers, default=[tasks.FOLD_ROWS])
@@ -143,7 +182,8 @@ def main() -> None:
     for folding.BUCKET_ROWS in chosen.buckets:
         for folding.TAIL_ROWS in chosen.tails:
             for at_once in chosen.changes:
-                print(measure(shape, chosen.edits, at_once), flush=True)
+                row = measure(shape, edits=chosen.edits, votes=chosen.votes, at_once=at_once)
+                print(row, flush=True)
 
 
 if __name__ == "__main__":

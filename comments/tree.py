@@ -218,7 +218,7 @@ def edit(
         return Change(models.comment_record(row))
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now
-    _touch(row)
+    _touch(row, was_listed=row.listed)
     return Change(models.comment_record(row), datastore.Writes(_OWNER, put=(row,)))
 
 
@@ -236,9 +236,9 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
     if row.status == Status.RETRACTED:
         return Change(models.comment_record(row))
     _erase(row)
-    row.edited = now
+    row.edited, was_listed = now, row.listed
     row.listed = row.child_count > 0 and _has_listed_below(row, without="")
-    _touch(row)
+    _touch(row, was_listed=was_listed)
     changed = [row] if row.listed else [row, *_settled_tombstones(row)]
     return Change(models.comment_record(row), datastore.Writes(_OWNER, put=tuple(changed)))
 
@@ -251,14 +251,14 @@ def _existing(comment_id: str) -> models.Comment:
     return found
 
 
-def _touch(row: models.Comment) -> None:
-    """Mark a change readers can see."""
+def _touch(row: models.Comment, *, was_listed: bool) -> None:
+    """Mark a change readers can see. `was_listed`: they saw the row before it."""
     row.revision += 1
     # What readers neither saw nor see is nothing to fold: ten thousand held comments cost nobody.
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may hold what this change took away.
     row.rewrites = row.unfolded
-    if row.unfolded:
+    if was_listed or row.listed:
         row.changed = _changed(row)
 
 
@@ -282,7 +282,7 @@ def _settled_tombstones(row: models.Comment) -> Iterator[models.Comment]:
         if _has_listed_below(parent, without=below):
             return
         parent.listed = False
-        _touch(parent)
+        _touch(parent, was_listed=True)
         yield parent
         below = parent.sort_hash
         parent = _parent_row(parent)
@@ -423,7 +423,7 @@ class _Batch:
             parent.listed = parent.unfolded = True
             parent.changed = _changed(parent)
             if parent.key.id() not in self.added:
-                _touch(parent)
+                _touch(parent, was_listed=False)
             self.changed[parent.key.id()] = None
             parent = self._above(parent)
 
@@ -464,11 +464,12 @@ def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Write
             continue
         # Buckets may hold it at the hash it had, or at any other before it was damaged.
         row.moved = row.moved or row.sort_hash != place.sort_hash
+        was_listed = row.listed
         row.parent, row.number, row.level = place.parent, place.number, place.level
         row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
         # Numbers are never reused, so a counter is raised and never lowered.
         row.child_count = max(row.child_count, place.child_count)
-        _touch(row)
+        _touch(row, was_listed=was_listed)
         mended.append(row)
     return datastore.Writes(_OWNER, put=tuple(mended))
 

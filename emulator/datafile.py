@@ -55,6 +55,7 @@ def connect(
         connection.execute("PRAGMA fullfsync = 1")  # on macOS fsync does not reach the disk
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        connection.execute("PRAGMA secure_delete = ON")  # zeros over what is deleted
     except BaseException:  # the first of them reads the file
         connection.close()
         raise
@@ -99,6 +100,18 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
     finally:
         if connection.in_transaction:
             connection.rollback()
+
+
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Move the log into the file and cut it to nothing; False if others use it just now."""
+    connection.execute("PRAGMA busy_timeout = 0")  # nobody waits for this
+    try:
+        busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    return not busy
 
 
 def found_format(connection: sqlite3.Connection, path: str) -> int:

@@ -10,6 +10,10 @@ connection at least stays open, for it is how others see that the file is in use
 cross a fork: the child forgets its parent's without closing them, for closing would end the
 parent's locks. In memory means a private temporary file that is removed at the end: SQLite's own
 memory databases have no snapshots.
+
+What was replaced or deleted is overwritten in the file. Where no history is kept it is to be gone:
+the log, which holds older states of pages, is emptied `LOG_SECONDS` after a commit by the next
+request at which nobody else is using it.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from emulator import changes, datafile, errors, faults, history, indexes, rows
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
+LOG_SECONDS = 60  # that older states stay in the log, where no history is kept
+_LOG_AGAIN = 1_000_000  # microseconds until another try, when somebody was using it
 _MOMENTS = 4  # of the past of which is remembered what is gone
 _WRITER_CACHE_KIB = 65_536  # filled only by loads: each batch touches pages of every index
 
@@ -83,6 +89,7 @@ class Storage:
     ) -> None:
         self._now = now
         self._history = history_seconds * 1_000_000
+        self._log_due: int | None = None  # when the log is to be emptied, in microseconds
         self._read_up_to = 0  # the latest moment beyond the last commit that was read
         self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.Gone)
         self._remove: Callable[[], object] | None = None
@@ -183,8 +190,13 @@ class Storage:
         is_sound = snapshot.is_sound and _is_rolled_back(connection)
         if not is_sound or self._is_closed or len(connections.idle) >= _MAX_IDLE:
             connection.close()
-            return
-        connections.idle.append(connection)
+        else:
+            connections.idle.append(connection)
+        if self._is_log_due() and connections.write_lock.acquire(blocking=False):
+            try:
+                self._empty_log(connections)
+            finally:
+                connections.write_lock.release()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Snapshot]:
@@ -229,9 +241,23 @@ class Storage:
                     connections.writer = None
                     connection.close()
                 raise
+            if self._is_log_due():
+                self._empty_log(connections)
+            elif self._log_due is None and not self._history:
+                self._log_due = now + LOG_SECONDS * 1_000_000
             # Only now: ids of a commit that failed are not those of the file.
             writer.definitions.ids.update(writer.new_ids)
         faults.point("commit.after")
+
+    def _is_log_due(self) -> bool:
+        return self._log_due is not None and self._now() >= self._log_due
+
+    def _empty_log(self, connections: _Connections) -> None:
+        """Empty the log, or note to try it again. Called in the writer's turn."""
+        if self._is_closed:
+            return
+        is_empty = datafile.empty_log(self._writer(connections))
+        self._log_due = None if is_empty else self._now() + _LOG_AGAIN
 
     def _writer(self, connections: _Connections) -> sqlite3.Connection:
         if connections.writer is None:

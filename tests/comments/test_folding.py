@@ -1,15 +1,18 @@
 """Claims about folding: whoever folds, stops or reads when, a view equals the floor.
 
 The machine is a store with two processes that read with caches of their own, clocks that differ,
-and folders that stop at any step. After every step each process that is awake reads the thread
-whole, and a page of some order, and compares with the one ordered query.
+folders that stop at any step, and writers whose commit comes minutes or hours late. After every
+step each process that is awake reads the thread whole, and a page of some order, and compares with
+the one ordered query.
 """
 
 import contextlib
 import dataclasses
 import itertools
 import os
+import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -56,6 +59,49 @@ class Process:
         self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
 
 
+class Late:
+    """A writer that has read and decided, and whose commit comes later.
+
+    Whoever is alone in an optimistic store waits for nobody: so one thread is enough for the rest.
+    """
+
+    def __init__(self, engine: inprocess.Engine, write: Callable[[], object]) -> None:
+        self._write = write
+        self._is_there = threading.Event()
+        self._may_commit = threading.Event()
+        self._is_dropped = False
+        channel = inprocess.Channel(engine, self._call)
+        self._store = datastore.Store(channel, project="test")
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self._is_there.wait()
+
+    def _call(self, method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
+        if method.endswith("Commit"):
+            self._is_there.set()
+            self._may_commit.wait()
+            if self._is_dropped:
+                raise KilledError
+        return proceed()
+
+    def _run(self) -> None:
+        with self._store.context(), contextlib.suppress(KilledError, errors.FlatthreadError):
+            self._write()
+        self._is_there.set()
+
+    def commit(self) -> None:
+        self._may_commit.set()
+        self._thread.join()
+
+    def drop(self) -> None:
+        self._is_dropped = True
+        self.commit()
+
+
+class KilledError(Exception):
+    """The end of a process before its commit."""
+
+
 @dataclasses.dataclass
 class Folder:
     """A folder of a process that may go on at any time, or never."""
@@ -85,6 +131,7 @@ class Machine(RuleBasedStateMachine):
         )
         self.processes = [Process(self.engine, ahead) for ahead in (0.0, 600.0)]
         self.folders: list[Folder] = []
+        self.late: list[Late] = []
         self.comments: list[str] = []
         self.shown: dict[str, object] = {}
         self.dozing: set[int] = set()
@@ -97,6 +144,8 @@ class Machine(RuleBasedStateMachine):
             assert folding.fold(SCHEME, NAME) is not None
 
     def teardown(self) -> None:
+        for late in self.late:
+            late.drop()
         self.stack.close()
 
     def _post(self, parent: str | None) -> None:
@@ -127,7 +176,7 @@ class Machine(RuleBasedStateMachine):
     @property
     def _now(self) -> datetime:
         """Clocks of processes differ, so later steps may carry earlier times."""
-        return trees.START + timedelta(seconds=self.step * 7 % 100)
+        return trees.START + timedelta(seconds=self.step * 97 % 1200)
 
     @rule(pick=st.integers(0, 99), by=st.integers(0, 1), text=st.integers(0, 9))
     def edit(self, pick: int, by: int, text: int) -> None:
@@ -144,6 +193,28 @@ class Machine(RuleBasedStateMachine):
                 settings=trees.SETTINGS,
                 now=self._now,
             )
+
+    @precondition(lambda self: len(self.late) < 3)
+    @rule(pick=st.integers(0, 99), verb=st.sampled_from(("post", "answer", "retract")))
+    def write_and_commit_later(self, pick: int, verb: str) -> None:
+        comment_id = self._pick(pick)
+        number = len(self.comments) + 1000 * (1 + len(self.late))
+
+        def post() -> None:
+            parent = None if verb == "post" else comment_id
+            posted = trees.post(self.site, f"late {number}", parent, now=trees.START)
+            self.comments.append(posted.id)
+
+        def retract() -> None:
+            owner = self._owner(comment_id)
+            posting.retract(comment_id, author_id=owner, revision=None, now=trees.START)
+
+        self.late.append(Late(self.engine, retract if verb == "retract" else post))
+
+    @precondition(lambda self: self.late)
+    @rule(pick=st.integers(0, 9))
+    def commit_late(self, pick: int) -> None:
+        self.late.pop(pick % len(self.late)).commit()
 
     @rule(by=st.integers(0, 1))
     def start_folding(self, by: int) -> None:
@@ -191,7 +262,7 @@ class Machine(RuleBasedStateMachine):
             self.pass_time(folding.GRACE)
             folding.delete_orphans(NAME, found)
 
-    @rule(seconds=st.sampled_from((1.0, 20.0, 59.0, 61.0)))
+    @rule(seconds=st.sampled_from((1.0, 20.0, 59.0, 61.0, 20_000.0)))
     def pass_time(self, seconds: float) -> None:
         for process in self.processes:
             process.now += seconds

@@ -1,0 +1,251 @@
+"""Claims about what was taken back: it is in no answer at once, and in no stored byte soon after.
+
+Two real processes have shown the text in every form and hold it in their caches; the store is a
+file, searched row by row and byte by byte, in plain and as it was compressed.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from comments import datastore, folding, materialized, models, posting, records, sites, upkeep
+from emulator import inprocess, storage
+from tests import programs, readers, trees
+
+pytestmark = pytest.mark.slow
+
+SCHEME = trees.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+INDEXES = programs.ROOT / "index.yaml"
+CANARY = "quetzalcoatlus"
+AGE = 1.5  # seconds that a directory may be used by these processes
+
+# Answers what it is asked, line by line: paths in, answers out.
+READING = """
+import json
+import sys
+from comments import app, config, datastore, materialized
+from emulator import inprocess
+from tests.comments import test_erasure as shared
+
+materialized.CACHE_MAX_AGE = shared.AGE
+with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES, history=0) as engine:
+    store = datastore.Store(inprocess.Channel(engine), project="test")
+    client = app.create_app(config.Settings(secret="a secret of the tests"), store).test_client()
+    for line in sys.stdin:
+        answers = [client.get(path) for path in json.loads(line)]
+        print(json.dumps([[each.status_code, each.text] for each in answers]), flush=True)
+"""
+
+
+class Process:
+    """A process that answers."""
+
+    def __init__(self, path: Path) -> None:
+        self.child = subprocess.Popen(
+            [sys.executable, "-c", READING, str(path)],
+            cwd=programs.ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def answers(self, paths: list[str]) -> list[str]:
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        self.child.stdin.write(json.dumps(paths) + "\n")
+        self.child.stdin.flush()
+        found = json.loads(self.child.stdout.readline())
+        assert {status for status, _ in found} <= {200, 404}
+        return [text for _, text in found]
+
+    def end(self) -> None:
+        self.child.communicate(timeout=programs.PATIENCE)
+        assert self.child.returncode == 0
+
+
+class Processes:
+    """Two of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.all = [Process(path), Process(path)]
+
+    def showing(self, paths: list[str]) -> list[list[str]]:
+        """Of each process the paths whose answers hold the text."""
+        answers = [process.answers(paths) for process in self.all]
+        return [
+            [path for path, text in zip(paths, texts, strict=True) if CANARY in text]
+            for texts in answers
+        ]
+
+
+class Clock:
+    """A clock for the engine's commits, which the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data" / "store.db"
+
+
+@pytest.fixture
+def processes(path: Path, said: list[records.Comment]) -> Iterator[Processes]:
+    made = Processes(path)
+    yield made
+    for process in made.all:
+        process.end()
+
+
+@pytest.fixture
+def entered(path: Path, clock: Clock) -> Iterator[datastore.Store]:
+    """A store in a file, as the product opens it."""
+    with inprocess.open_engine(
+        path, indexes=INDEXES, concurrency="pessimistic", history=0, clock=clock
+    ) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield store
+
+
+@pytest.fixture
+def said(entered: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
+    """Three comments that are to vanish: in a bucket, which `best` shows, in the tail, in a row."""
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    rows = trees.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
+    ann = records.Author("Ann", id="g:ann")
+    said = [trees.post(site, f"{CANARY} in a bucket", rows["0"].id, author=ann)]
+    _vote(rows["0"])
+    _fold_whole()
+    for text in ("the tail", "a row"):
+        said.append(trees.post(site, f"{CANARY} in {text}", author=ann))
+        if text == "the tail":
+            _fold_whole()
+    return said
+
+
+def _vote(row: records.Comment) -> None:
+    def body() -> None:
+        stored = datastore.get(models.comment_key(row.id))
+        stored.up += 3
+        stored.revision += 1
+        stored.unfolded = True
+        datastore.apply(datastore.Writes("tree", put=(stored,)))
+
+    datastore.transaction(body)
+
+
+def _fold_whole() -> None:
+    folded = folding.fold(SCHEME, NAME)
+    assert folded is not None
+    folding.clear(folded)
+
+
+def _paths(said: list[records.Comment]) -> list[str]:
+    """Every way to a comment's text."""
+    page = "/api/v1/sites/demo/comments?thread=page"
+    paths = [f"{page}&order={order}" for order in ("thread", "recent", "best", "oldest", "newest")]
+    paths += [f"{page}&parent=root", f"{page}&limit=200", "/embed/demo?thread=page"]
+    paths += ["/embed/demo/fragment?thread=page"]
+    for row in said:
+        paths += [f"/api/v1/comments/{row.id}", f"/api/v1/comments/{row.id}/replies"]
+        paths += [f"{page}&around={quote(row.id)}"]
+    return paths
+
+
+def _stored_forms() -> set[bytes]:
+    """The blobs that hold the text, as they are stored."""
+    return {
+        bytes(message.properties["content"].blob_value)
+        for kind in ("Bucket", "BucketDirectory", "Ranking")
+        for message in datastore.fetch(datastore.Query(kind))
+        if CANARY.encode() in readers.decompressed(message)
+    }
+
+
+def _files_with(path: Path, forms: set[bytes]) -> set[str]:
+    """The files that hold one of these, or the text itself."""
+    wanted = {CANARY.encode(), *(form[8:40] for form in forms)}
+    return {
+        each.name
+        for each in path.parent.rglob("*")
+        if each.is_file() and any(form in each.read_bytes() for form in wanted)
+    }
+
+
+@pytest.mark.parametrize("verb", ["edit", "retract"])
+def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
+    path: Path, clock: Clock, said: list[records.Comment], processes: "Processes", verb: str
+) -> None:
+    paths = _paths(said)
+    # Cold, and from their caches. Nobody has answered these comments.
+    shown = [path for path in paths if not path.endswith("/replies")]
+    assert processes.showing(paths) == processes.showing(paths) == [shown, shown]
+    forms = _stored_forms()
+    assert len(forms) > 1
+    assert _files_with(path, forms)
+
+    for row in said:
+        _take_back(row, verb)
+    assert processes.showing(paths) == [[], []]
+    keeper = upkeep.Upkeep(SCHEME)
+    keeper.round([NAME])
+    assert processes.showing(paths) == [[], []]
+    _let_age_pass()
+    for switched in keeper.waiting:
+        upkeep.clear(switched)
+    assert upkeep.look() == []
+    assert processes.showing(paths) == processes.showing(paths) == [[], []]
+    assert _stored_forms() == set()
+    assert _rows_with_the_text() == set()
+
+    clock.now += storage.LOG_SECONDS
+    assert upkeep.look() == []  # any request
+    assert _files_with(path, forms) == set()
+
+
+def _rows_with_the_text() -> set[str]:
+    return {
+        kind
+        for kind in ("Comment", "Thread", "Site", "Bucket", "BucketDirectory", "Ranking")
+        for message in datastore.fetch(datastore.Query(kind))
+        if CANARY.encode() in message.SerializeToString()
+    }
+
+
+def _take_back(row: records.Comment, verb: str) -> None:
+    if verb == "retract":
+        posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+        return
+    posting.edit(
+        row.id,
+        author_id=row.author.id,
+        body="nothing",
+        revision=None,
+        settings=trees.SETTINGS,
+        now=trees.START,
+    )
+
+
+def _let_age_pass() -> None:
+    since = materialized._seconds()
+    programs.wait_until(lambda: materialized._seconds() - since > AGE)
