@@ -72,7 +72,7 @@ def store_imported(thread: Sequence[Said], name: records.ThreadName = NAME) -> N
             state=records.ThreadState.OPEN,
             now=START,
         )
-        datastore.apply(batch.writes)
+        datastore.apply(*batch.writes)
 
     datastore.transaction(body)
 
@@ -205,7 +205,7 @@ class _Ours:
             fingerprint=b"",
             created=said.created,
         )
-        datastore.transaction(lambda: datastore.apply(tree.append(SCHEME, draft).writes))
+        datastore.transaction(lambda: datastore.apply(*tree.append(SCHEME, draft).writes))
 
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
@@ -214,7 +214,7 @@ class _Ours:
 
         def body() -> None:
             change = tree.edit(comment_id, text, now=now, check=lambda _: None)
-            datastore.apply(change.writes)
+            datastore.apply(*change.writes)
 
         datastore.transaction(body)
 

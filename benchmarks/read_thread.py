@@ -66,7 +66,7 @@ def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
                 state=records.ThreadState.OPEN,
                 now=start,
             )
-            datastore.apply(imported.writes)
+            datastore.apply(*imported.writes)
 
         datastore.transaction(body)
 

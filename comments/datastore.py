@@ -12,10 +12,10 @@ a test in tests/comments/test_datastore.py:
 - Reading 1,000 entities through NDB takes ten times as long as through the generated protobuf
   classes: bulk reads (`fetch`, `count`) use those, single entities and writes use NDB.
 
-**The guard.** Comments and votes are written only by their owners (`OWNERS`), because writes
-that go around the owners are how counters drift. An owner hands out `Writes`; `apply` puts them
-and lets the commit of this transaction pass with them. A commit that holds any other entity of
-an owned kind is refused before it leaves, however it was made.
+**The guard.** Comments, counters and votes are written only by their owners (`OWNERS`), because
+writes that go around the owners are how counters drift. An owner hands out `Writes`; `apply` puts
+them and lets the commit of this transaction pass with them. A commit that holds any other entity
+of an owned kind is refused before it leaves, however it was made.
 """
 
 import contextlib
@@ -51,6 +51,8 @@ OWNERS = {
     "FollowerList": "compaction",
     "FollowerSegment": "compaction",
     "FollowerMark": "followers",
+    "Counter": "tallies",
+    "Participation": "tallies",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

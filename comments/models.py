@@ -13,6 +13,9 @@ Only what a query filters or orders by is indexed, because each indexed property
     FollowerMark, FollowerSegment
               keys below the list's: generation and id; generation, attempt and number.
               A generation is ten digits, so that the order of names is that of numbers
+    Counter   key: "thread/{thread's key name}#{shard}"
+    Participation
+              key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
               would make NDB's retry a second comment
 """
@@ -24,7 +27,7 @@ from typing import Any
 
 from google.cloud import ndb
 
-from comments import records
+from comments import counters, records
 
 # Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
 # its comments, so long ids become a digest well before that.
@@ -46,7 +49,10 @@ class Site(ndb.Model):
 
 
 class Thread(ndb.Model):
-    """A discussion. `child_count` is the counter its roots are numbered from."""
+    """A discussion. `child_count` is the counter its roots are numbered from.
+
+    `shards` is over how many Counter rows its counters are spread.
+    """
 
     site = ndb.StringProperty(required=True)
     thread = ndb.TextProperty(required=True)
@@ -54,6 +60,7 @@ class Thread(ndb.Model):
     url = ndb.TextProperty(default="")
     state = ndb.TextProperty(default=records.ThreadState.OPEN.value)
     child_count = ndb.IntegerProperty(indexed=False, default=0)
+    shards = ndb.IntegerProperty(indexed=False, default=1)
     created = ndb.DateTimeProperty(tzinfo=UTC)
 
 
@@ -179,6 +186,41 @@ def follower_of(key: str) -> str:
     return key[_GENERATION:]
 
 
+class Counter(ndb.Model):
+    """One shard of the numbers of a scope. Written by `tallies` only.
+
+    `numbers` is a JSON object, names to numbers. `shards` tells readers how many there are; it
+    stands in the first. `site` is whose thread it counts, empty for the site's own numbers.
+    """
+
+    scope = ndb.StringProperty(required=True)
+    site = ndb.StringProperty(default="")
+    shards = ndb.IntegerProperty(default=1)
+    numbers = ndb.TextProperty(default="")
+
+
+class Participation(ndb.Model):
+    """An author in a thread. Written by `tallies` only. `author` is `author_name`."""
+
+    author = ndb.StringProperty(required=True)
+    numbers = ndb.TextProperty(default="")
+
+
+def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
+    """The key of a shard of a thread's counters."""
+    return ndb.Key(Counter, f"thread/{thread_key_name(name)}#{shard}")
+
+
+def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
+    """The key of the row of an author in a thread."""
+    return ndb.Key(Participation, author, parent=thread_key(name))
+
+
+def author_name(site: str, author: str) -> str:
+    """An author of a website as one text. Site ids hold no "/"."""
+    return f"{site}/{author}"
+
+
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
     """The key of a ranking; `key` is its attempt."""
     return ndb.Key(Ranking, key, parent=thread_key(name))
@@ -231,6 +273,19 @@ def comment_key(comment_id: str) -> ndb.Key:
 def comment_id(digest: bytes) -> str:
     """Write the first 128 bits of a digest, or of randomness, as a comment id (26 characters)."""
     return base64.b32encode(digest[:16]).decode().rstrip("=").lower()
+
+
+def comment_state(row: Comment) -> counters.State:
+    """A stored comment as far as counters know it."""
+    return counters.State(
+        site=row.site,
+        thread=row.thread,
+        author=row.author_id,
+        status=row.status,
+        listed=row.listed,
+        up=row.up,
+        down=row.down,
+    )
 
 
 def parent_id(row: Comment) -> str | None:

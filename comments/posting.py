@@ -16,7 +16,18 @@ import hmac
 import secrets
 from datetime import datetime
 
-from comments import config, datastore, errors, records, rendering, tasks, threadids, tree
+from comments import (
+    config,
+    datastore,
+    errors,
+    records,
+    rendering,
+    shards,
+    tallies,
+    tasks,
+    threadids,
+    tree,
+)
 from comments.models import comment_id
 
 _MAX_TITLE = 500
@@ -70,13 +81,19 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
     )
     scheme = settings.scheme
 
-    def body() -> tree.Change:
-        change = tree.append(scheme, placed)
-        datastore.apply(change.writes)
+    def body(turn: shards.Turn) -> tree.Change:
+        change = tree.append(scheme, placed, turn)
+        datastore.apply(*change.writes)
         return change
 
     # Many answer one comment, or start discussions on one page, at once: let them take turns.
-    change = datastore.transaction(body, line=draft.parent or f"{name.site}/{name.id}")
+    # The latter meet at the thread's row, so that it is no use to spread them over its shards.
+    if draft.parent is None:
+        line = f"{name.site}/{name.id}"
+        change = datastore.transaction(lambda: body(tallies.FIRST), line=line)
+    else:
+        with tallies.turn(name) as turn:
+            change = datastore.transaction(lambda: body(turn), line=draft.parent)
     if change.is_new:
         tasks.changed(name)
     return Posted(change.comment, change.is_new)
@@ -111,7 +128,7 @@ def edit(
 
     def verb() -> records.Comment:
         change = tree.edit(comment_id, text, now=now, check=check)
-        datastore.apply(change.writes)
+        datastore.apply(*change.writes)
         return change.comment
 
     return _erased(datastore.transaction(verb, line=comment_id))
@@ -136,7 +153,7 @@ def retract(
 
     def verb() -> records.Comment:
         change = tree.retract(comment_id, now=now, check=check)
-        datastore.apply(change.writes)
+        datastore.apply(*change.writes)
         return change.comment
 
     return _erased(datastore.transaction(verb, line=comment_id))

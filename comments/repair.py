@@ -79,7 +79,7 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
 
 
 def _mend(name: records.ThreadName, places: Sequence[tree.Place]) -> None:
-    datastore.transaction(lambda: datastore.apply(tree.mend(name, places)))
+    datastore.transaction(lambda: datastore.apply(*tree.mend(name, places)))
 
 
 def _stored(name: records.ThreadName) -> dict[str, records.Comment]:

@@ -22,7 +22,8 @@ from datetime import datetime
 
 from google.cloud import ndb
 
-from comments import datastore, errors, models, records, sorthash
+from comments import counters, datastore, errors, models, records, shards, sorthash, tallies
+from comments.counters import Change as Counted
 from comments.records import Status
 
 _OWNER = "tree"
@@ -57,10 +58,13 @@ class Draft:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """What a verb did: the comment as it will stand, and what to put. A repeat puts nothing."""
+    """What a verb did: the comment as it will stand, and what to put. A repeat puts nothing.
+
+    `writes` holds what other owners put in the same commit too: apply all of it.
+    """
 
     comment: records.Comment
-    writes: datastore.Writes = datastore.Writes(_OWNER)  # noqa: RUF009 - a frozen value
+    writes: tuple[datastore.Writes, ...] = ()
     is_new: bool = False
 
 
@@ -68,12 +72,14 @@ class Change:
 class Imported:
     """What a batch of imported comments puts, and how many of them were not there yet."""
 
-    writes: datastore.Writes
+    writes: tuple[datastore.Writes, ...]
     added: int
 
 
-def append(scheme: sorthash.Scheme, draft: Draft) -> Change:
+def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FIRST) -> Change:
     """Place a new comment, or recognise that it was placed already.
+
+    `turn` says in which shard of the thread's counters it is counted.
 
     Raises:
         errors.NotFound: the answered comment is not there, not in this thread, or not public.
@@ -81,10 +87,12 @@ def append(scheme: sorthash.Scheme, draft: Draft) -> Change:
             holds as many children as the scheme can number.
         errors.KeyReused: the id is taken by a comment with other content.
     """
-    keys = [models.comment_key(draft.id), models.thread_key(draft.name)]
+    entry = tallies.Entry(draft.name, [draft.author.id], turn)
+    keys = [models.comment_key(draft.id), models.thread_key(draft.name), *entry.keys]
     if draft.reply_to is not None:
         keys.append(models.comment_key(draft.reply_to))
-    present, thread, *answered = datastore.get_multi(keys)
+    present, thread, *others = datastore.get_multi(keys)
+    counted, answered = others[: len(entry.keys)], others[len(entry.keys) :]
     if present is not None:
         return _repeat(present, draft)
     thread = thread or _new_thread(draft.name, draft.title, draft.url, draft.created)
@@ -94,7 +102,11 @@ def append(scheme: sorthash.Scheme, draft: Draft) -> Change:
     parent = _tree_parent(scheme, target)
     row = _new_row(draft, reply_to=draft.reply_to)
     _place(scheme, row, parent, thread)
-    writes = datastore.Writes(_OWNER, put=(row, thread if parent is None else parent))
+    entry.fill(thread, counted)
+    writes = (
+        datastore.Writes(_OWNER, put=(row, thread if parent is None else parent)),
+        entry.writes([Counted(None, models.comment_state(row))]),
+    )
     return Change(models.comment_record(row), writes, is_new=True)
 
 
@@ -216,10 +228,11 @@ def edit(
         raise errors.NotFound("comment", comment_id)
     if row.body == text.body and row.renderer == text.renderer:
         return Change(models.comment_record(row))
+    before = models.comment_state(row)
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now
     _touch(row, was_listed=row.listed)
-    return Change(models.comment_record(row), datastore.Writes(_OWNER, put=(row,)))
+    return _changed_rows(row, [(before, row)])
 
 
 def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]) -> Change:
@@ -235,12 +248,26 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
     check(models.comment_record(row))
     if row.status == Status.RETRACTED:
         return Change(models.comment_record(row))
+    before = models.comment_state(row)
     _erase(row)
     row.edited, was_listed = now, row.listed
     row.listed = row.child_count > 0 and _has_listed_below(row, without="")
     _touch(row, was_listed=was_listed)
-    changed = [row] if row.listed else [row, *_settled_tombstones(row)]
-    return Change(models.comment_record(row), datastore.Writes(_OWNER, put=tuple(changed)))
+    settled = () if row.listed else _settled_tombstones(row)
+    return _changed_rows(row, [(before, row), *settled])
+
+
+def _changed_rows(
+    row: models.Comment, changed: Sequence[tuple[counters.State, models.Comment]]
+) -> Change:
+    """The change of `row`, and of every row that changed with it, each with its state before."""
+    counted = [Counted(before, models.comment_state(after)) for before, after in changed]
+    name = records.ThreadName(row.site, row.thread_id)
+    writes = (
+        datastore.Writes(_OWNER, put=tuple(after for _, after in changed)),
+        tallies.entered(name, counted),
+    )
+    return Change(models.comment_record(row), writes)
 
 
 def _existing(comment_id: str) -> models.Comment:
@@ -274,16 +301,22 @@ def _erase(row: models.Comment) -> None:
     row.author_name = row.author_website = row.author_email = row.author_id = ""
 
 
-def _settled_tombstones(row: models.Comment) -> Iterator[models.Comment]:
-    """Unlist the tombstones above `row` that have nothing listed left below them."""
+def _settled_tombstones(
+    row: models.Comment,
+) -> Iterator[tuple[counters.State, models.Comment]]:
+    """Unlist the tombstones above `row` that have nothing listed left below them.
+
+    Yields each with its state before.
+    """
     below = row.sort_hash
     parent = _parent_row(row)
     while parent is not None and parent.listed and parent.status != Status.APPROVED:
         if _has_listed_below(parent, without=below):
             return
+        before = models.comment_state(parent)
         parent.listed = False
         _touch(parent, was_listed=True)
-        yield parent
+        yield before, parent
         below = parent.sort_hash
         parent = _parent_row(parent)
 
@@ -348,7 +381,8 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
     if batch.thread_changed:
         put = (*put, batch.thread)
-    return Imported(datastore.Writes(_OWNER, put=put), len(batch.added))
+    writes = (datastore.Writes(_OWNER, put=put), batch.counted())
+    return Imported(writes, len(batch.added))
 
 
 class _Batch:
@@ -365,14 +399,19 @@ class _Batch:
         self.name = name
         ids = dict.fromkeys(node.id for node in nodes)
         ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
+        self._entry = tallies.Entry(name, (node.author.id for node in nodes))
         thread, *rows = datastore.get_multi(
-            [models.thread_key(name), *map(models.comment_key, ids)]
+            [models.thread_key(name), *map(models.comment_key, ids), *self._entry.keys]
         )
+        self._entry.fill(thread, rows[len(ids) :])
+        del rows[len(ids) :]
         self.thread: models.Thread = thread or fresh
         self.thread_changed = thread is None
         self.rows: dict[str, models.Comment] = {row.key.id(): row for row in rows if row}
         self.changed: dict[str, None] = {}
         self.added: set[str] = set()
+        # Of comments that were there: how they stood before this batch.
+        self._before = {key: models.comment_state(row) for key, row in self.rows.items()}
 
     def add(self, node: records.ImportedComment) -> None:
         """Place one node that is not there yet."""
@@ -410,6 +449,8 @@ class _Batch:
         row = self.rows.get(comment_id) or datastore.get(models.comment_key(comment_id))
         if row is None or row.thread != models.thread_key_name(self.name):
             raise errors.NotFound("parent", comment_id)
+        if comment_id not in self.rows:
+            self._before[comment_id] = models.comment_state(row)
         self.rows[comment_id] = row
         found: models.Comment = row
         return found
@@ -426,6 +467,13 @@ class _Batch:
                 _touch(parent, was_listed=False)
             self.changed[parent.key.id()] = None
             parent = self._above(parent)
+
+    def counted(self) -> datastore.Writes:
+        """What the batch makes of the thread's counters."""
+        return self._entry.writes(
+            Counted(self._before.get(row_id), models.comment_state(self.rows[row_id]))
+            for row_id in self.changed
+        )
 
 
 def folded(seen: Mapping[str, tuple[int, bool]]) -> datastore.Writes:
@@ -454,14 +502,16 @@ def unfold(ids: Sequence[str]) -> datastore.Writes:
     return datastore.Writes(_OWNER, put=tuple(unknown))
 
 
-def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Writes:
+def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[datastore.Writes, ...]:
     """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
     rows = datastore.get_multi([models.comment_key(place.id) for place in places])
     mended: list[ndb.Model] = []
+    counted: list[Counted] = []
     for row, place in zip(rows, places, strict=True):
         unchanged = row is not None and (row.parent, row.number) == (place.was_below, place.was)
         if not unchanged or row.thread != models.thread_key_name(name):
             continue
+        before = models.comment_state(row)
         # Buckets may hold it at the hash it had, or at any other before it was damaged.
         row.moved = row.moved or row.sort_hash != place.sort_hash
         was_listed = row.listed
@@ -471,7 +521,8 @@ def mend(name: records.ThreadName, places: "Sequence[Place]") -> datastore.Write
         row.child_count = max(row.child_count, place.child_count)
         _touch(row, was_listed=was_listed)
         mended.append(row)
-    return datastore.Writes(_OWNER, put=tuple(mended))
+        counted.append(Counted(before, models.comment_state(row)))
+    return (datastore.Writes(_OWNER, put=tuple(mended)), tallies.entered(name, counted))
 
 
 def mend_thread(name: records.ThreadName, child_count: int) -> datastore.Writes:

@@ -35,6 +35,7 @@ from comments import (
     models,
     records,
     sorthash,
+    tallies,
     tasks,
 )
 
@@ -193,6 +194,12 @@ def _flagged() -> list[records.ThreadName]:
     return [models.thread_record(row).name for row in rows if row is not None]
 
 
+def settle() -> int:
+    """Gather the counters of threads that were busy and are quiet again; how many."""
+    tallies.notice_spread()
+    return tallies.gather_quiet()
+
+
 def threads(site: str) -> Iterator[records.ThreadName]:
     """The threads of a site."""
     query = datastore.Query("Thread", where=(("site", "=", site),))
@@ -262,6 +269,7 @@ class Worker:
         try:
             for name in look():
                 self._backlog.add(name, changes=0, within=0.0)
+            settle()
         except Exception as error:  # noqa: BLE001 - the next look is near
             _report("looking for what to fold", error)
         self._upkeep.expire()

@@ -22,6 +22,7 @@ OWNERS = {
     "Comment": "tree", "Vote": "votes",
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
+    "Counter": "tallies", "Participation": "tallies",
 }  # fmt: skip
 DOOR = "datastore"
 WRITES = {

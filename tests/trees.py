@@ -95,7 +95,7 @@ def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) ->
             state=records.ThreadState.OPEN,
             now=START,
         )
-        datastore.apply(imported.writes)
+        datastore.apply(*imported.writes)
         return imported.added
 
     return datastore.transaction(body)

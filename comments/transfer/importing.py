@@ -146,7 +146,7 @@ def _write_batch(
             state=thread.state,
             now=now,
         )
-        datastore.apply(imported.writes)
+        datastore.apply(*imported.writes)
         # A body that runs again after a commit that was applied finds its own work and adds 0.
         added.append(imported.added)
 

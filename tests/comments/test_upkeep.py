@@ -16,12 +16,14 @@ from comments import (
     models,
     public,
     records,
+    shards,
     sites,
+    tallies,
     tasks,
     upkeep,
 )
 from emulator import faults, inprocess
-from tests import programs, trees
+from tests import programs, recounts, trees
 from tests.comments.conftest import Clock
 
 SCHEME = trees.SETTINGS.scheme
@@ -49,6 +51,25 @@ def _flags(name: records.ThreadName) -> int:
 def _check_reader(name: records.ThreadName) -> None:
     expected = [public.fragment(row) for row in floor.thread(name)]
     assert materialized.using(name, lambda v: [each.json for each in v.rows()]) == expected
+
+
+def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
+    open_store: datastore.Store,
+    store: datastore.Store,
+    worker: upkeep.Worker,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    open_store.kept(shards.HOLDINGS, lambda: shards.Shards(clock))
+    trees.post(site, "text")
+    tallies.spread(name, 4)
+    worker.step()
+    assert datastore.get(models.thread_key(name)).shards == 4
+    clock.now += max(upkeep.LOOK_EVERY, shards.QUIET)
+    worker.step()
+    assert datastore.get(models.thread_key(name)).shards == 1
+    recounts.check()
 
 
 def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(

@@ -1,0 +1,269 @@
+"""Counters as stored: shards, rows of authors, and the transaction that keeps them exact.
+
+Owns the kinds Counter, Participation and Standing. What a change adds is `counters.increments`;
+here it is read and written with the change:
+
+    Counter        one shard of a thread's or a site's numbers; a number is the sum over shards
+    Participation  an author in a thread: his comments by status, and the votes on them
+    Standing       the same for an author on a website
+
+A thread's Counter and the Participation are read and written in the transaction that changes the
+comment (`Entry`), so they are exact at any moment. A reply must not wait for replies elsewhere in
+its thread: under contention the thread's numbers are `spread` over shards, and `gather`ed when it
+is quiet again. How many there are stands in the thread's row, for writers, and in the first shard,
+for readers; both are written by one commit. A shard that the thread's row does not know is never
+written, so no reader misses one.
+
+A row without numbers is deleted: who took back his last comment in a thread leaves no trace there.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from google.cloud import ndb
+
+from comments import counters, datastore, errors, models, records, shards
+from comments.counters import Change
+
+FIRST = shards.First()
+_OWNER = "tallies"
+_PATIENCE = 0.5  # seconds for spreading, which may as well be left to the next one
+
+Numbers = dict[str, int]
+
+
+class Entry:
+    """The counters of a thread in one transaction: read with everything else, written with it."""
+
+    def __init__(
+        self,
+        name: records.ThreadName,
+        authors: Iterable[str] = (),
+        turn: shards.Turn = FIRST,
+    ) -> None:
+        self._name = name
+        self._turn = turn
+        self._shard = turn.take()
+        self._authors = [author for author in dict.fromkeys(authors) if author]
+        self._row: models.Counter | None = None
+        self._participations: dict[str, models.Participation | None] = {}
+
+    @property
+    def keys(self) -> list[ndb.Key]:
+        """What the transaction has to read for it."""
+        return [
+            models.thread_counter_key(self._name, self._shard),
+            *(models.participation_key(self._name, author) for author in self._authors),
+        ]
+
+    def fill(self, thread: models.Thread | None, rows: Sequence[Any]) -> None:
+        """Take what stands at `keys`, and the thread's row."""
+        self._row, *participations = rows
+        self._participations = dict(zip(self._authors, participations, strict=True))
+        count = 1 if thread is None else thread.shards or 1
+        if self._shard >= count:
+            # Gathered meanwhile: the first one is always there.
+            self._shard = 0
+            self._row = datastore.get(models.thread_counter_key(self._name, 0))
+        self._turn.learn(count)
+
+    def writes(self, changes: Iterable[Change]) -> datastore.Writes:
+        """What the changes make of the counters that were read."""
+        scopes = counters.by_scope(added(changes))
+        here = counters.thread_scope(models.thread_key_name(self._name))
+        numbers = scopes.pop(here, {})
+        put: list[ndb.Model] = []
+        gone: list[ndb.Key] = []
+        for scope, more in scopes.items():
+            old = numbers_of(self._participations[scope.author])
+            new = counters.added(old, more)
+            numbers = counters.added(numbers, _names(counters.presence(here, old, new)))
+            key = models.participation_key(self._name, scope.author)
+            if new:
+                put.append(participation(key, self._name.site, scope.author, new))
+            else:
+                gone.append(key)
+        if numbers:
+            put.append(self._counter(numbers))
+        return datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
+
+    def _counter(self, more: Mapping[str, int]) -> models.Counter:
+        row = self._row or thread_counter(self._name, self._shard)
+        return with_numbers(row, counters.added(numbers_of(row), more))
+
+
+def entered(name: records.ThreadName, changes: Sequence[Change]) -> datastore.Writes:
+    """What changes that are known already make of a thread's counters; reads only what it needs."""
+    if not added(changes):
+        return datastore.Writes(_OWNER)
+    states = [state for change in changes for state in change if state is not None]
+    entry = Entry(name, (state.author for state in states))
+    entry.fill(None, datastore.get_multi(entry.keys))
+    return entry.writes(changes)
+
+
+def added(changes: Iterable[Change]) -> dict[counters.Key, int]:
+    """What changes add to the counters that stand in their own transaction."""
+    return counters.total(
+        counters.increments(counters.IN_THREAD, change.old, change.new) for change in changes
+    )
+
+
+@contextlib.contextmanager
+def turn(name: records.ThreadName) -> Iterator[shards.Turn]:
+    """A transaction's turn to count in a thread, which is spread further if it met others."""
+    with _shards().turn(name) as taken:
+        yield taken
+        wanted = taken.end()
+    if wanted:
+        # Nothing depends on it, and whoever meets others next tries again.
+        with contextlib.suppress(errors.Overloaded), datastore.within(_PATIENCE):
+            spread(name, wanted)
+
+
+def spread(name: records.ThreadName, count: int) -> None:
+    """Spread a thread's counters over so many shards. What is stored in them stays."""
+
+    def body() -> int:
+        thread, first = datastore.get_multi(
+            [models.thread_key(name), models.thread_counter_key(name, 0)]
+        )
+        if thread is None or (thread.shards or 1) >= count:
+            return 1 if thread is None else thread.shards or 1
+        first = first or thread_counter(name, 0)
+        thread.shards = first.shards = min(count, shards.MOST)
+        datastore.apply(datastore.Writes(_OWNER, put=(thread, first)))
+        return min(count, shards.MOST)
+
+    _shards().learn(name, datastore.transaction(body))
+
+
+def gather(name: records.ThreadName) -> None:
+    """Bring a thread's numbers together in one shard."""
+
+    def body() -> None:
+        thread = datastore.get(models.thread_key(name))
+        count = 1 if thread is None else thread.shards or 1
+        if thread is None or count == 1:
+            return
+        keys = [models.thread_counter_key(name, shard) for shard in range(count)]
+        first, *others = datastore.get_multi(keys)
+        first = first or thread_counter(name, 0)
+        thread.shards = first.shards = 1
+        first = with_numbers(first, summed([first, *others]))
+        datastore.apply(
+            datastore.Writes(_OWNER, put=(thread, first), delete=tuple(keys[1:])),
+        )
+
+    datastore.transaction(body)
+    _shards().forget(name)
+
+
+def gather_quiet() -> int:
+    """Gather the threads that are quiet again, as far as this process knows; how many."""
+    quiet = _shards().quiet()
+    for name in quiet:
+        gather(name)
+    return len(quiet)
+
+
+def notice_spread() -> None:
+    """Take note of the threads that are spread, whoever did it."""
+    query = datastore.Query("Counter", where=(("shards", ">", 1),))
+    for message in datastore.fetch(query):
+        scope = message.properties["scope"].string_value
+        thread = datastore.get(models.thread_key_of(scope.partition("/")[2]))
+        if thread is not None:
+            _shards().learn(models.thread_record(thread).name, thread.shards or 1)
+
+
+def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
+    """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
+    firsts = [models.thread_counter_key(name, 0).id() for name in names]
+    found = {
+        message.key.path[-1].name: message.properties
+        for message in datastore.lookup("Counter", list(dict.fromkeys(firsts)))
+    }
+    numbers = {key: _decoded(row["numbers"].string_value) for key, row in found.items()}
+    busy = [
+        name
+        for name, key in dict(zip(names, firsts, strict=True)).items()
+        if key in found and found[key]["shards"].integer_value > 1
+    ]
+    if busy:
+        # Of one moment, or a gathering in between would be counted twice or not at all.
+        numbers |= datastore.snapshot(lambda: _spread_numbers(busy))
+    return [numbers.get(key, {}) for key in firsts]
+
+
+def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, Numbers]:
+    firsts = datastore.get_multi([models.thread_counter_key(name, 0) for name in names])
+    keys = [
+        [models.thread_counter_key(name, shard) for shard in range(1, first.shards)]
+        for name, first in zip(names, firsts, strict=True)
+    ]
+    rows = iter(datastore.get_multi([key for some in keys for key in some]))
+    return {
+        first.key.id(): summed([first, *(next(rows) for _ in some)])
+        for first, some in zip(firsts, keys, strict=True)
+    }
+
+
+def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
+    """How many comments readers see in each thread."""
+    numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
+    return [each.get(counters.LISTED, 0) for each in numbers]
+
+
+def numbers_of(row: models.Counter | models.Participation | None) -> Numbers:
+    """The numbers of a row, or none."""
+    return {} if row is None else _decoded(row.numbers)
+
+
+def summed(rows: Iterable[models.Counter | None]) -> Numbers:
+    """The numbers of a scope from its shards."""
+    numbers: Numbers = {}
+    for row in rows:
+        numbers = counters.added(numbers, numbers_of(row))
+    return numbers
+
+
+def thread_counter(name: records.ThreadName, shard: int) -> models.Counter:
+    """A shard of a thread that has no numbers yet."""
+    key = models.thread_counter_key(name, shard)
+    scope = f"thread/{models.thread_key_name(name)}"
+    return models.Counter(key=key, scope=scope, site=name.site)
+
+
+def participation(
+    key: ndb.Key, site: str, author: str, numbers: Mapping[str, int]
+) -> models.Participation:
+    """The row of an author in a thread."""
+    row = models.Participation(key=key, author=models.author_name(site, author))
+    row.numbers = encoded(numbers)
+    return row
+
+
+def with_numbers(row: models.Counter, numbers: Mapping[str, int]) -> models.Counter:
+    """The row with other numbers."""
+    row.numbers = encoded(numbers)
+    return row
+
+
+def encoded(numbers: Mapping[str, int]) -> str:
+    """Numbers as they are stored."""
+    return msgspec.json.encode(numbers, order="sorted").decode()
+
+
+def _decoded(text: str) -> Numbers:
+    return msgspec.json.decode(text, type=Numbers) if text else {}
+
+
+def _names(sums: Mapping[counters.Key, int]) -> Numbers:
+    return {key.name: number for key, number in sums.items()}
+
+
+def _shards() -> shards.Shards:
+    return datastore.kept(shards.HOLDINGS, shards.Shards)

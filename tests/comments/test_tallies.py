@@ -1,0 +1,353 @@
+"""Claims about stored counters: exact with every commit, cheap, and apart where writers are."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from comments import datastore, errors, models, posting, records, repair, shards, tallies, tree
+from comments.records import Status
+from emulator import inprocess, testing
+from tests import recounts, trees
+
+NAME = records.ThreadName("demo", "page")
+
+
+class Calls:
+    """Counts the calls that leave for the store."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        self.names.append(method)
+        return proceed()
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, calls: Calls) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine, interceptor=calls), project="test")
+
+
+def _retract(row: records.Comment) -> None:
+    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+
+
+def _author(name: str) -> records.Author:
+    return records.Author(name, id=f"g:{name}")
+
+
+def _kinds(keys: Any) -> list[str]:
+    return sorted(path[-2] for path in keys)
+
+
+def test_every_verb_leaves_every_counter_as_its_recount(
+    store: datastore.Store, site: records.Site
+) -> None:
+    grown = trees.grow(site, trees.TREE)
+    assert recounts.of(NAME) == {"approved": 8, "listed": 8, "participants": 8}
+    recounts.check()
+    _retract(grown["1.1"])
+    recounts.check()
+    assert recounts.of(NAME) == {
+        "approved": 7, "listed": 8, "participants": 7, "retracted": 1
+    }  # fmt: skip
+    for text in ("1.1.1", "1.1.2"):
+        _retract(grown[text])  # the tombstone goes with the last of them
+    assert recounts.of(NAME)["listed"] == 5
+    recounts.check()
+
+
+def test_an_author_is_one_participant_until_his_last_comment_is_gone(
+    store: datastore.Store, site: records.Site
+) -> None:
+    rows = [trees.post(site, text, author=_author("ann")) for text in ("one", "two")]
+    assert recounts.of(NAME)["participants"] == 1
+    _retract(rows[0])
+    assert recounts.of(NAME)["participants"] == 1
+    _retract(rows[1])
+    assert "participants" not in recounts.of(NAME)
+    recounts.check()
+    assert list(datastore.fetch(datastore.Query("Participation"))) == []
+
+
+def test_a_repeat_counts_nothing(store: datastore.Store, site: records.Site) -> None:
+    for _ in range(2):
+        trees.post(site, "once", key="0123456789abcdef")
+    assert recounts.of(NAME) == {"approved": 1, "listed": 1, "participants": 1}
+
+
+def test_an_edit_reads_and_writes_no_counter(
+    store: datastore.Store, site: records.Site, engine: inprocess.Engine
+) -> None:
+    row = trees.post(site, "old")
+    with testing.meter(engine) as cost:
+        posting.edit(
+            row.id,
+            author_id=row.author.id,
+            body="new",
+            revision=None,
+            settings=trees.SETTINGS,
+            now=trees.START,
+        )
+    assert "Counter" not in _kinds(cost.keys_read | cost.keys_written)
+    recounts.check()
+
+
+@pytest.mark.parametrize("below", ["a comment", "the thread"])
+def test_a_post_takes_five_reads_five_writes_and_three_calls(
+    store: datastore.Store,
+    site: records.Site,
+    engine: inprocess.Engine,
+    calls: Calls,
+    below: str,
+) -> None:
+    trees.grow(site, {f"{n}": {} for n in range(30)})
+    parent = trees.post(site, "parent").id if below == "a comment" else None
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        trees.post(site, "reply", parent)
+    assert calls.names == ["BeginTransaction", "Lookup", "Commit"]
+    assert cost.reads <= 5
+    assert cost.writes <= 5
+    assert cost.deletes == 0
+
+
+def test_an_answer_on_the_deepest_level_reads_its_parent_besides(
+    store: datastore.Store, site: records.Site, engine: inprocess.Engine, calls: Calls
+) -> None:
+    parent = None
+    for level in range(trees.SETTINGS.scheme.levels):
+        parent = trees.post(site, f"level {level}", parent).id
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        trees.post(site, "deeper", parent)
+    assert calls.names == ["BeginTransaction", "Lookup", "Lookup", "Commit"]
+    assert cost.reads <= 6
+    assert cost.writes <= 5
+
+
+def test_once_spread_replies_to_different_parents_write_nothing_in_common(
+    store: datastore.Store, site: records.Site, engine: inprocess.Engine
+) -> None:
+    parents = [trees.post(site, f"{n}").id for n in range(8)]
+    tallies.spread(NAME, 16)
+    known = store.kept(shards.HOLDINGS, shards.Shards)
+    turns = [shards.Turn(known, NAME) for _ in parents]  # all of them under way at once
+    written = []
+    for parent, turn in zip(parents, turns, strict=True):
+        with testing.meter(engine) as cost:
+            _append(site, parent, turn)
+        written.append(cost.keys_written)
+    assert len(frozenset().union(*written)) == sum(len(keys) for keys in written)
+    assert all("Thread" not in _kinds(keys) for keys in written)
+    recounts.check()
+
+
+def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        parents = [trees.post(site, f"{n}").id for n in range(8)]
+    gate = threading.Barrier(8)
+
+    def write(number: int) -> None:
+        with open_store.context():
+            gate.wait(20)
+            for n in range(12):
+                trees.post(site, f"{number}.{n}", parents[number])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    with open_store.context():
+        assert datastore.get(models.thread_key(NAME)).shards > 1
+        assert recounts.of(NAME) == {"approved": 104, "listed": 104, "participants": 104}
+        recounts.check()
+        tallies.gather(NAME)
+        assert datastore.get(models.thread_key(NAME)).shards == 1
+        assert len(list(datastore.fetch(datastore.Query("Counter")))) == 1
+        assert recounts.of(NAME) == {"approved": 104, "listed": 104, "participants": 104}
+        recounts.check()
+        assert repair.find_problems(trees.SETTINGS.scheme, NAME) == []
+
+
+def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first(
+    store: datastore.Store, site: records.Site
+) -> None:
+    parent = trees.post(site, "parent")
+    tallies.spread(NAME, 4)
+    known = store.kept(shards.HOLDINGS, shards.Shards)
+    turns = [shards.Turn(known, NAME) for _ in range(3)]
+    for turn in turns:
+        turn.take()
+    tallies.gather(NAME)
+    known.learn(NAME, 4)  # as in a process that did not see it
+    _append(site, parent.id, shards.Turn(known, NAME))
+    assert recounts.of(NAME)["approved"] == 2
+    recounts.check()
+    assert known._busy[NAME].count == 1
+
+
+def test_gathering_and_spreading_while_others_write_loses_nothing(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        parents = [trees.post(site, f"{n}").id for n in range(4)]
+
+    def write(number: int) -> None:
+        with open_store.context():
+            for n in range(25):
+                trees.post(site, f"{number}.{n}", parents[number])
+
+    with ThreadPoolExecutor(4) as pool, open_store.context():
+        writers = [pool.submit(write, number) for number in range(4)]
+        seen = 0
+        while not all(writer.done() for writer in writers):
+            with contextlib.suppress(errors.Overloaded), datastore.within(0.5):
+                tallies.spread(NAME, 4)
+                tallies.gather(NAME)
+            assert recounts.of(NAME)["approved"] >= seen
+            seen = recounts.of(NAME)["approved"]
+        tallies.gather(NAME)
+        assert recounts.of(NAME)["approved"] == 104
+        recounts.check()
+
+
+def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.grow(site, trees.TREE)
+    tallies.spread(NAME, 4)
+    known = shards.Shards(clock=lambda: now[0])
+    store._kept[shards.HOLDINGS] = known
+    now = [1000.0]
+    tallies.notice_spread()
+    assert tallies.gather_quiet() == 0
+    now[0] += shards.QUIET
+    assert tallies.gather_quiet() == 1
+    assert datastore.get(models.thread_key(NAME)).shards == 1
+    recounts.check()
+
+
+def test_counts_of_many_threads_are_one_lookup_and_one_read_each(
+    store: datastore.Store, site: records.Site, engine: inprocess.Engine, calls: Calls
+) -> None:
+    for number in range(50):
+        trees.post(site, "text", thread=f"page {number}")
+    ids = [f"page {number}" for number in range(50)]
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        found = tallies.listed("demo", [*ids, "never seen", "page 7"])
+    assert found == [1] * 50 + [0, 1]
+    assert calls.names == ["Lookup"]
+    assert cost.reads <= 51
+
+
+def test_counts_of_a_spread_thread_are_of_one_moment(
+    store: datastore.Store, site: records.Site
+) -> None:
+    parents = [trees.post(site, f"{n}").id for n in range(4)]
+    tallies.spread(NAME, 4)
+    known = store.kept(shards.HOLDINGS, shards.Shards)
+    turns = [shards.Turn(known, NAME) for _ in parents]
+    for parent, turn in zip(parents, turns, strict=True):
+        _append(site, parent, turn)
+    assert len(list(datastore.fetch(datastore.Query("Counter")))) == 4
+    trees.post(site, "text", thread="other")
+    assert tallies.listed("demo", ["page", "other"]) == [8, 1]
+
+
+def test_imports_count_by_the_same_formula(store: datastore.Store, site: records.Site) -> None:
+    nodes = [
+        _node("spam", None, Status.SPAM),
+        _node("reply", "spam", Status.APPROVED),
+        _node("held", "reply", Status.PENDING, author="g:ann"),
+        _node("voted", None, Status.APPROVED, author="g:ann", up=5, down=2),
+    ]
+    for _ in range(2):
+        trees.store_imported(NAME, *nodes)
+        recounts.check()
+    assert recounts.of(NAME) == {
+        "approved": 2, "pending": 1, "spam": 1, "listed": 3, "participants": 1,
+        "up": 5, "down": 2, "score": 3,
+    }  # fmt: skip
+
+
+def test_an_import_that_lists_what_is_stored_counts_it(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.store_imported(NAME, _node("spam", None, Status.SPAM), _node("more", "spam", Status.SPAM))
+    assert "listed" not in recounts.of(NAME)
+    trees.store_imported(NAME, _node("reply", "more", Status.APPROVED))
+    assert recounts.of(NAME)["listed"] == 3
+    recounts.check()
+
+
+def test_a_repair_that_unlists_counts_it(store: datastore.Store, site: records.Site) -> None:
+    trees.store_imported(NAME, _node("spam", None, Status.SPAM))
+    row = datastore.get(models.comment_key(_node("spam", None, Status.SPAM).id))
+    row.listed = True
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+    repair.fix(trees.SETTINGS.scheme, NAME)
+    assert recounts.of(NAME)["listed"] == -1  # as the damage was never counted
+
+
+def test_numbers_are_written_by_their_owner_only(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.post(site, "text")
+    row = datastore.get(models.thread_counter_key(NAME, 0))
+    with pytest.raises(errors.UnownedWrite):
+        datastore.Writes("tree", put=(row,))
+    with pytest.raises(errors.UnownedWrite):
+        datastore.transaction(row.put)
+
+
+def _node(
+    text: str, above: str | None, status: Status, *, author: str = "", up: int = 0, down: int = 0
+) -> records.ImportedComment:
+    def id_of(each: str) -> str:
+        return models.comment_id(each.encode().ljust(16, b"."))
+
+    return records.ImportedComment(
+        id=id_of(text),
+        reply_to=None if above is None else id_of(above),
+        author=records.Author(text, id=author),
+        body=text,
+        html=text,
+        renderer="",
+        status=status,
+        created=trees.START,
+        source=text,
+        up=up,
+        down=down,
+    )
+
+
+def _append(site: records.Site, parent: str, turn: shards.Turn) -> None:
+    """Post as `posting` does, without ending the turn."""
+    number = next(_numbers)
+    draft = tree.Draft(
+        id=models.comment_id(f"{number}".encode().rjust(16)),
+        name=NAME,
+        reply_to=parent,
+        author=_author(f"{number}"),
+        text=tree.Text("text", "text", ""),
+        fingerprint=b"",
+        created=trees.START,
+    )
+    datastore.transaction(
+        lambda: datastore.apply(*tree.append(trees.SETTINGS.scheme, draft, turn).writes)
+    )
+
+
+_numbers: Iterator[int] = itertools.count()

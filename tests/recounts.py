@@ -1,0 +1,62 @@
+"""The oracle of counters: what is stored of numbers beside what the comments themselves say."""
+
+from collections.abc import Iterator
+
+from comments import counters, datastore, models, records, tallies
+from comments.counters import Scope
+
+
+def states() -> Iterator[counters.State]:
+    """Every stored comment as counters see it."""
+    for message in datastore.fetch(datastore.Query("Comment")):
+        row = models.comment_from_message(message)
+        yield counters.State(
+            site=row.site,
+            thread=message.properties["thread"].string_value,
+            author=row.author.id,
+            status=row.status.value,
+            listed=row.listed,
+            up=row.up,
+            down=row.down,
+        )
+
+
+def expected() -> dict[Scope, dict[str, int]]:
+    """The counters of threads and of authors in them, from the comments."""
+    sums = counters.by_scope(
+        counters.total(counters.increments(counters.IN_THREAD, None, state) for state in states())
+    )
+    for scope in list(sums):
+        if scope.kind == "participation" and sums[scope].get("approved"):
+            thread = sums[counters.thread_scope(scope.place)]
+            thread["participants"] = thread.get("participants", 0) + 1
+    return sums
+
+
+def stored() -> dict[Scope, dict[str, int]]:
+    """The counters of threads and of authors in them, as they stand."""
+    found: dict[Scope, dict[str, int]] = {}
+    for message in datastore.fetch(datastore.Query("Counter")):
+        kind, _, place = message.properties["scope"].string_value.partition("/")
+        if kind == "thread":
+            scope = Scope(kind, place)
+            found[scope] = counters.added(found.get(scope, {}), _numbers(message))
+    for message in datastore.fetch(datastore.Query("Participation")):
+        thread, author = message.key.path[0].name, message.key.path[1].name
+        found[counters.participation_scope(thread, author)] = _numbers(message)
+    return {scope: numbers for scope, numbers in found.items() if numbers}
+
+
+def check() -> None:
+    """Every counter equals its recount."""
+    assert stored() == expected()
+
+
+def of(name: records.ThreadName) -> dict[str, int]:
+    """The numbers of one thread, as readers get them."""
+    return tallies.of_threads([name])[0]
+
+
+def _numbers(message: object) -> dict[str, int]:
+    text = message.properties["numbers"].string_value  # type: ignore[attr-defined]
+    return tallies._decoded(text)
