@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from comments import (
     floor,
     folding,
     materialized,
+    posting,
     public,
     records,
     repair,
@@ -109,6 +111,32 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
         found = read()
         print(found == [public.fragment(row) for row in floor.thread(shared.NAME)], flush=True)
 """
+# Folds and clears, stops itself before a commit of a kind, and goes on when it is woken.
+STOPPED_FOLDER = """
+import os
+import signal
+import sys
+from comments import datastore, folding
+from emulator import inprocess
+from tests.comments import test_folding_processes as shared
+
+folding.BUCKET_ROWS, folding.TAIL_ROWS = 4, 2
+with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
+    left = [sys.argv[2]]
+    def stopping(method, request, proceed):
+        kinds = shared.kinds_put(request) if left and method.endswith("Commit") else set()
+        if left and left[0] in kinds:
+            left.clear()
+            print("stopping", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return proceed()
+    store = datastore.Store(inprocess.Channel(engine, stopping), project="test")
+    with store.context():
+        folded = folding.fold(shared.SCHEME, shared.NAME)
+        if folded is not None:
+            folding.clear(folded)
+    print("refused" if folded is None else "folded", flush=True)
+"""
 AGE = 1.5  # seconds: longer than a read takes, shorter than anybody wants to wait
 
 
@@ -141,6 +169,15 @@ def grown(store: datastore.Store) -> records.Site:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
     monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+
+
+def kinds_put(commit: Any) -> set[str]:
+    """The kinds of which a commit puts something."""
+    return {
+        mutation.upsert.key.path[-1].kind
+        for mutation in commit.mutations
+        if mutation.WhichOneof("operation") == "upsert"
+    }
 
 
 def _fold_whole() -> None:
@@ -237,6 +274,34 @@ def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
         reader.send_signal(signal.SIGCONT)
         assert reader.stdout.readline() == "True\n"
     assert reader.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("Bucket", "refused"), ("BucketDirectory", "refused"), ("Comment", "folded")],
+)
+def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
+    path: Path, grown: records.Site, kind: str, outcome: str
+) -> None:
+    rows = trees.grow(grown, {f"late {n}": {} for n in range(6)})
+    with _start(STOPPED_FOLDER, path, kind) as folder:
+        assert folder.stdout is not None
+        assert folder.stdout.readline() == "stopping\n"
+        programs.wait_until(lambda: _is_stopped(folder.pid))
+        for text in ("late 1", "late 4"):
+            posting.retract(rows[text].id, author_id=f"g:{text}", revision=None, now=trees.START)
+        _check_reader()
+        _fold_whole()
+        # Not folded when the folder wakes: it must not take this flag, whose row it knows.
+        posting.retract(rows["late 2"].id, author_id="g:late 2", revision=None, now=trees.START)
+        trees.post(grown, "after all")
+        _check_reader()
+        folder.send_signal(signal.SIGCONT)
+        assert folder.stdout.readline() == f"{outcome}\n"
+    assert folder.returncode == 0
+    _check_reader()
+    assert upkeep.look() == [NAME]
+    _check_settled()
 
 
 def _is_stopped(pid: int) -> bool:
