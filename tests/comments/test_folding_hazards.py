@@ -1,5 +1,6 @@
 """Claims about folding, hazard by hazard: one order of steps each that must not harm a reader."""
 
+import time
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -437,3 +438,26 @@ def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
     found = materialized.using(name, lambda view: ([row.json for row in view.rows()], view.total))
     rows = floor.thread(name)
     assert found == ([public.fragment(row) for row in rows], len(rows))
+
+
+def test_a_machine_that_slept_reads_its_directory_anew(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the clock that counts the time asleep has gone on."""
+    asleep = 0.0
+    real = time.clock_gettime
+
+    def clock(which: int) -> float:
+        return real(which) + asleep if which == time.CLOCK_BOOTTIME else real(which)
+
+    monkeypatch.setattr(time, "clock_gettime", clock)
+    _forget()
+    _check_reader(name)
+    trees.post(site, "while it slept")
+    _retract(grown["1"])
+    _fold_whole(name)
+    asleep = materialized.CACHE_MAX_AGE
+    _check_reader(name)
