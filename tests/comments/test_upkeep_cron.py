@@ -47,7 +47,10 @@ class Instance(readers.Reader):
         )
 
     def call(self) -> upkeep.Done:
-        return self.do(lambda: self.upkeep.visit(upkeep.look(), self.wait))
+        done = self.do(lambda: self.upkeep.visit(upkeep.look(), self.wait))
+        for each in self.others:  # with what they held before the clearing, if that may still be
+            each.check(NAME)
+        return done
 
     def wait(self, seconds: float) -> None:
         """Wait as `time.sleep` does, which readers live through."""
