@@ -47,6 +47,9 @@ class Instance(readers.Reader):
         )
 
     def call(self) -> upkeep.Done:
+        for each in self.others:  # read the directory just before another one replaces it
+            each.now += materialized.CACHE_MAX_AGE
+            each.check(NAME)
         done = self.do(lambda: self.upkeep.visit(upkeep.look(), self.wait))
         for each in self.others:  # with what they held before the clearing, if that may still be
             each.check(NAME)
