@@ -246,17 +246,18 @@ def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishe
     assert repair.find_problems(SCHEME, NAME) == []
 
 
-def test_two_processes_that_fold_one_thread_at_once_lose_nothing(
+def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
     path: Path, grown: records.Site
 ) -> None:
-    with _start(RACING, path) as one, _start(RACING, path) as two:
-        for child in (one, two):
+    with _start(RACING, path) as one, _start(RACING, path) as two, _start(RACING, path) as three:
+        children = (one, two, three)
+        for child in children:
             assert child.stdout is not None
             assert child.stdout.readline() == "opened\n"
         for number in range(40):
             trees.post(grown, f"while they fold {number}")
-        said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in (one, two)]
-    assert [child.returncode for child in (one, two)] == [0, 0]
+        said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0]
     assert all(int(switched) > 0 for switched, _ in said)
     _check_settled()
 
