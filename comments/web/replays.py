@@ -103,7 +103,7 @@ def _again(
     if body is None or not _stands(replay):
         return None
     known = environ.get("HTTP_IF_NONE_MATCH")
-    if known is not None and parse_etags(known).contains_weak(replay.tag):
+    if known is not None and _names(known, replay.tag):
         start_response(_UNCHANGED, list(replay.unchanged))
         return ()
     start_response(_FOUND, list(replay.headers))
@@ -116,6 +116,11 @@ def _stands(replay: _Replay) -> bool:
             return replay.stands()
     except errors.FlatthreadError:
         return False
+
+
+def _names(known: str, tag: str) -> bool:
+    """Whether an If-None-Match names a tag; most name one, as it was sent."""
+    return known == f'"{tag}"' or parse_etags(known).contains_weak(tag)
 
 
 def _question(environ: "WSGIEnvironment") -> _Question:
