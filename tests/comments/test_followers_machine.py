@@ -238,3 +238,55 @@ def test_a_commit_that_arrives_after_its_caller_gave_up_undoes_nothing_decided_s
                 with pytest.raises(engine_errors.Aborted):
                     commit()
             assert not followers.contains(NAME, "ann")
+
+
+def _contains() -> list[bool]:
+    return [followers.contains(NAME, each) for each in ("a2", "a3")]
+
+
+def _members() -> list[str]:
+    return list(followers.page(NAME, limit=9).ids)
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (_contains, [False, True]),
+        (_members, ["a1", "a3"]),
+        (lambda: followers.count(NAME), 2),
+    ],
+    ids=["contains", "page", "count"],
+)
+def test_who_reads_while_somebody_folds_reads_one_moment(
+    read: Callable[[], object], expected: object
+) -> None:
+    """A folder takes all its steps before any one of the reader's calls."""
+    calls: list[str] = []
+    overtaken = 0
+
+    def fold() -> None:
+        with datastore.Store(inprocess.Channel(engine), project="test").context():
+            assert compaction.compact(NAME)
+
+    def call(method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        calls.append(method)
+        if len(calls) == overtaken:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(fold).result()
+        return proceed()
+
+    with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
+        with datastore.Store(inprocess.Channel(engine, call), project="test").context():
+            for overtaken in range(1, 30):
+                # In segments and in marks, one of each sign.
+                followers.mark(NAME, "a1", follows=True)
+                followers.mark(NAME, "a2", follows=True)
+                followers.mark(NAME, "a3", follows=False)
+                assert compaction.compact(NAME)
+                followers.mark(NAME, "a2", follows=False)
+                followers.mark(NAME, "a3", follows=True)
+                calls.clear()
+                assert read() == expected, overtaken
+                if len(calls) < overtaken:
+                    break
+        assert overtaken > 4
