@@ -35,7 +35,6 @@ from emulator import inprocess, meter, testing
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "layouts.md"
 FOLDER = ROOT / "docs" / "layouts"
-BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 PAGE = 50
 CELL_SECONDS = 4.0  # what a layout may spend on one call; it gets one round at least
 KINDS: tuple[type[Any], ...] = (
@@ -322,13 +321,7 @@ def measure(
 
 def write(run: tables.Run, document: Path, folder: Path) -> None:
     """Put tables, plots and figures into the documents."""
-    text = document.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{document} has no marks {BEGIN} and {END}")
-    made = tables.markdown(run, TITLES)
-    document.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}", encoding="utf-8")
+    tables.insert(tables.markdown(run, TITLES), document)
     folder.mkdir(exist_ok=True)
     (folder / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
     for name, drawn in tables.drawn(run, TITLES):

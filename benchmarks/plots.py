@@ -28,10 +28,11 @@ Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One drawing: what it shows, and its lines."""
+    """One drawing: what it shows, its lines, and what its lower axis counts."""
 
     title: str
     lines: Lines
+    across: str = "comments"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +109,10 @@ def _panel(panel: Panel, looks: Mapping[str, tuple[str, str]]) -> Iterator[str]:
         yield f'<path class="g" d="M{x} 0v{high}"/>'
         yield f'<text class="s" x="{x}" y="{high + 18}" text-anchor="middle">{text}</text>'
     yield f'<path class="a" d="M0 0V{high}H{wide}"/>'
-    yield f'<text class="s" x="{wide}" y="{high + 34}" text-anchor="end">comments</text>'
+    yield (
+        f'<text class="s" x="{wide}" y="{high + 34}" text-anchor="end">'
+        f"{escape(panel.across)}</text>"
+    )
     for name, line in panel.lines.items():
         colour, mark = looks[name]
         drawn = [(across.at(x), high - up.at(y)) for x, y in line]

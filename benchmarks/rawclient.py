@@ -19,6 +19,10 @@ class TooLarge(Exception):
     """An entity is larger than the store takes."""
 
 
+class Aborted(Exception):
+    """A transaction met another one, and has to start again."""
+
+
 class Client:
     """The calls that the layouts make: raw messages over a channel."""
 
@@ -37,6 +41,11 @@ class Client:
                     messages.BeginTransactionResponse,
                 ),
                 ("Commit", messages.CommitRequest, messages.CommitResponse),
+                (
+                    "RunAggregationQuery",
+                    messages.RunAggregationQueryRequest,
+                    messages.RunAggregationQueryResponse,
+                ),
             )
         }
 
@@ -75,17 +84,41 @@ class Client:
             request.read_options.transaction = transaction
         yield from queries.results(request, self._calls["RunQuery"])
 
+    def count(self, query: queries.Query) -> int:
+        """How many entities a query matches."""
+        request = messages.RunAggregationQueryRequest(
+            project_id=PROJECT, partition_id=self._partition
+        )
+        nested = queries.message(query, self._partition)
+        request.aggregation_query.nested_query.CopyFrom(nested)
+        request.aggregation_query.aggregations.add(alias="n").count.SetInParent()
+        (result,) = self._calls["RunAggregationQuery"](request).batch.aggregation_results
+        return int(result.aggregate_properties["n"].integer_value)
+
     def transact(self, body: Callable[[bytes], Iterable[messages.Entity]]) -> None:
-        """Put what `body` makes of what it reads, in one transaction."""
+        """Put what `body` makes of what it reads, in one transaction.
+
+        Raises:
+            Aborted: it met another transaction.
+            TooLarge: the store refused what it is to put.
+        """
         begin = messages.BeginTransactionRequest(project_id=PROJECT)
-        transaction = self._calls["BeginTransaction"](begin).transaction
-        commit = messages.CommitRequest(project_id=PROJECT, mode=1, transaction=transaction)
-        for entity in body(transaction):
-            commit.mutations.add(upsert=entity)
         try:
+            transaction = self._calls["BeginTransaction"](begin).transaction
+            commit = messages.CommitRequest(project_id=PROJECT, mode=1, transaction=transaction)
+            for entity in body(transaction):
+                commit.mutations.add(upsert=entity)
             self._calls["Commit"](commit)
         except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.ABORTED:
+                raise Aborted(str(error)) from error
             raise TooLarge(str(error)) from error
+
+    def write(self, **mutation: messages.Entity | messages.Key) -> None:
+        """Write one entity without a transaction: upsert=entity or delete=key."""
+        commit = messages.CommitRequest(project_id=PROJECT, mode=2)
+        commit.mutations.add(**mutation)
+        self._calls["Commit"](commit)
 
     def put(self, entities: Iterable[messages.Entity]) -> None:
         """Put many entities."""

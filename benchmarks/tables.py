@@ -5,12 +5,14 @@ everything is compared with is `BASE`; its own milliseconds stand beside, as ori
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from benchmarks import plots
 
 BASE = "path"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 PLOTTED = ("reads.svg", "calls.svg", "time.svg", "bytes.svg")
 
 
@@ -88,7 +90,7 @@ def _table(run: Run, call: str) -> str:
     for thread in run.threads:
         found = {f.layout: f for f in run.figures if (f.size, f.call) == (thread.size, call)}
         base = found[BASE]
-        lines += [_line(figures, base) for figures in found.values()]
+        lines += [line(figures, base) for figures in found.values()]
         lines += [
             f"| {thread.size:,} | {layout} | cannot hold it | | | | | | | |"
             for layout in thread.missing
@@ -96,19 +98,21 @@ def _table(run: Run, call: str) -> str:
     return "\n".join(lines)
 
 
-def _line(figures: Figures, base: Figures) -> str:
+def line(figures: Figures, base: Figures) -> str:
+    """One row: what is billed, and times by those of the base."""
     small = f" + {figures.small:,} small" if figures.small else ""
     deletes = f" + {figures.deletes:,} deletes" if figures.deletes else ""
     return (
         f"| {figures.size:,} | {figures.layout} | {figures.reads:,}{small} "
         f"| {figures.writes:,}{deletes} | {figures.calls:,} "
         f"| {figures.bytes_in:,} | {figures.bytes_out:,} "
-        f"| {_ratio(figures.cpu, base.cpu)} | {_ratio(figures.wall, base.wall)} "
-        f"| {_ratio(figures.cpu * 1000, 1.0)} |"
+        f"| {ratio(figures.cpu, base.cpu)} | {ratio(figures.wall, base.wall)} "
+        f"| {ratio(figures.cpu * 1000, 1.0)} |"
     )
 
 
-def _ratio(value: float, base: float) -> str:
+def ratio(value: float, base: float) -> str:
+    """A number of times, as short as it is rough."""
     ratio = value / base if base else 0.0
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2f}"
 
@@ -146,13 +150,24 @@ def drawn(run: Run, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         ("bytes.svg", "Bytes to and from the store", lambda f: f.bytes_in + f.bytes_out),
     )
     for file, title, value in ways:
-        panels = [plots.Panel(titles[call], _lines(run, call, value)) for call in titles]
+        panels = [plots.Panel(titles[call], curves(run.figures, call, value)) for call in titles]
         yield file, plots.draw(title, said, panels)
 
 
-def _lines(run: Run, call: str, value: Callable[[Figures], float]) -> plots.Lines:
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for figures in run.figures:
+def curves(found: Sequence[Figures], call: str, value: Callable[[Figures], float]) -> plots.Lines:
+    """The points of each layout over the sizes."""
+    drawn: dict[str, list[tuple[float, float]]] = {}
+    for figures in found:
         if figures.call == call:
-            lines.setdefault(figures.layout, []).append((figures.size, value(figures)))
-    return lines
+            drawn.setdefault(figures.layout, []).append((figures.size, value(figures)))
+    return drawn
+
+
+def insert(made: str, document: Path) -> None:
+    """Put tables between the marks of a document."""
+    text = document.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{document} has no marks {BEGIN} and {END}")
+    document.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}", encoding="utf-8")

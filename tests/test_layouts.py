@@ -143,14 +143,14 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = tmp_path / "layouts.md"
-    document.write_text(f"before\n{layouts.BEGIN}\nan earlier run\n{layouts.END}\nafter\n")
+    document.write_text(f"before\n{tables.BEGIN}\nan earlier run\n{tables.END}\nafter\n")
     shape = tmp_path / "shape.csv"
     shape.write_text("".join(f"c{n};c{n // 3 - 1};{n}\n" for n in range(30)))
     options = f"--shape {shape} --sizes 20,270 --rounds 1 --write --document {document}"
     layouts.main(options.split())
     text = document.read_text()
-    assert text.startswith(f"before\n{layouts.BEGIN}\n")
-    assert text.endswith(f"{layouts.END}\nafter\n")
+    assert text.startswith(f"before\n{tables.BEGIN}\n")
+    assert text.endswith(f"{tables.END}\nafter\n")
     assert "an earlier run" not in text
     assert capsys.readouterr().out.strip() in text
     run = msgspec.json.decode((tmp_path / "layouts" / "figures.json").read_bytes(), type=tables.Run)

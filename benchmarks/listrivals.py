@@ -1,0 +1,276 @@
+"""The classic ways to keep a large list in a document store, to be measured beside ours.
+
+Owns five ways, each at its best: raw protobuf messages, no object mapper, transactions where a
+change reads before it writes. A Datastore appends to no entity blindly, so what was an append in
+the stores these ways come from is reading and writing the entity here.
+
+    Text         all ids in one text; who leaves is cut out of it
+    Tombstones   the same, but who leaves is written at the head; cut out when a quarter has left
+    TwoLists     one text of those who joined, one of those who left; merged likewise
+    Log          "+id" and "-id" behind one another, written anew at twice the length it could have
+    Rows         an entity for each id, queried by its list
+
+What must stay true: each holds the set that the same changes make of a set of Python's, also who
+joins again (`tests/test_lists.py`).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from benchmarks.rawclient import Client
+from comments import queries
+from emulator import messages
+
+LIST = "a list"
+_SEPARATOR = "\n"
+_SHARE = 4  # of a list, one part of which may have left before it is written anew
+_LEAST = 4096  # bytes of a log that is left as it is
+
+
+@dataclasses.dataclass
+class Way:
+    """What the ways have in common: a client, and texts of ids in entities of their own."""
+
+    client: Client
+    name: ClassVar[str] = ""
+
+    def _load(self, names: Iterable[str], transaction: bytes = b"") -> list[str]:
+        names = list(names)
+        found = self.client.get("Text", names, transaction)
+        return [
+            found[name].properties["ids"].string_value if name in found else "" for name in names
+        ]
+
+    def _text(self, name: str, text: str) -> messages.Entity:
+        entity = self.client.entity("Text", name)
+        entity.properties["ids"].string_value = text
+        entity.properties["ids"].exclude_from_indexes = True
+        return entity
+
+
+class Text(Way):
+    """All ids in one text."""
+
+    name = "one text"
+
+    def fill(self, ids: Iterable[str]) -> None:
+        """Store a list."""
+        self.client.put([self._text(LIST, _joined(ids))])
+
+    def change(self, follower: str, *, follows: bool) -> None:
+        """Let an id join or leave."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            (text,) = self._load([LIST], transaction)
+            if follows and not _holds(text, follower):
+                yield self._text(LIST, text + follower + _SEPARATOR)
+            elif not follows and _holds(text, follower):
+                yield self._text(LIST, _without(text, follower))
+
+        self.client.transact(body)
+
+    def contains(self, follower: str) -> bool:
+        """Whether an id belongs to the list."""
+        (text,) = self._load([LIST])
+        return _holds(text, follower)
+
+    def every(self) -> list[str]:
+        """All ids."""
+        (text,) = self._load([LIST])
+        return text.split()
+
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.every())
+
+
+class TwoLists(Way):
+    """One text of those who joined, one of those who left."""
+
+    name = "two lists"
+    texts: ClassVar[tuple[str, str]] = ("joined", "left")
+
+    def fill(self, ids: Iterable[str]) -> None:
+        """Store a list."""
+        self.client.put(self._stored(_joined(ids), ""))
+
+    def change(self, follower: str, *, follows: bool) -> None:
+        """Let an id join or leave."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            joined, left = old = self._read(transaction)
+            if follows and _holds(left, follower):
+                left = _without(left, follower)
+            elif follows and not _holds(joined, follower):
+                joined += follower + _SEPARATOR
+            elif not follows and _holds(joined, follower) and not _holds(left, follower):
+                left = follower + _SEPARATOR + left
+            if len(left) * _SHARE > len(joined):
+                joined, left = _joined(_difference(joined, left)), ""
+            yield from self._changed(old, (joined, left))
+
+        self.client.transact(body)
+
+    def contains(self, follower: str) -> bool:
+        """Whether an id belongs to the list."""
+        joined, left = self._read()
+        return _holds(joined, follower) and not _holds(left, follower)
+
+    def every(self) -> list[str]:
+        """All ids."""
+        return _difference(*self._read())
+
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.every())
+
+    def _read(self, transaction: bytes = b"") -> tuple[str, str]:
+        joined, left = self._load(self.texts, transaction)
+        return joined, left
+
+    def _stored(self, joined: str, left: str) -> list[messages.Entity]:
+        return [
+            self._text(name, text) for name, text in zip(self.texts, (joined, left), strict=True)
+        ]
+
+    def _changed(self, old: tuple[str, str], new: tuple[str, str]) -> Iterator[messages.Entity]:
+        pairs = zip(self._stored(*new), old, new, strict=True)
+        return (entity for entity, before, after in pairs if before != after)
+
+
+class Tombstones(TwoLists):
+    """Those who left at the head of the one text of those who joined, an empty line between."""
+
+    name = "tombstones"
+
+    def _read(self, transaction: bytes = b"") -> tuple[str, str]:
+        (text,) = self._load([LIST], transaction)
+        left, _, joined = text.partition(_SEPARATOR * 2)
+        return joined, left + _SEPARATOR if left else ""
+
+    def _stored(self, joined: str, left: str) -> list[messages.Entity]:
+        return [self._text(LIST, left.rstrip(_SEPARATOR) + _SEPARATOR * 2 + joined)]
+
+    def _changed(self, old: tuple[str, str], new: tuple[str, str]) -> Iterator[messages.Entity]:
+        return iter(self._stored(*new) if new != old else ())
+
+
+class Log(Way):
+    """What happened, one line behind the other."""
+
+    name = "log"
+
+    def fill(self, ids: Iterable[str]) -> None:
+        """Store a list."""
+        self.client.put([self._log(_lines(ids))])
+
+    def change(self, follower: str, *, follows: bool) -> None:
+        """Let an id join or leave."""
+
+        def body(transaction: bytes) -> Iterator[messages.Entity]:
+            stored = self.client.get("Text", [LIST], transaction)
+            text, short = "", 0
+            if stored:
+                text = stored[LIST].properties["ids"].string_value
+                short = stored[LIST].properties["short"].integer_value
+            text += f"{'+' if follows else '-'}{follower}{_SEPARATOR}"
+            if len(text) > max(_LEAST, 2 * short):
+                yield self._log(_lines(_replayed(text)))
+            else:
+                yield self._log(text, short)
+
+        self.client.transact(body)
+
+    def contains(self, follower: str) -> bool:
+        """Whether an id belongs to the list."""
+        text = _SEPARATOR + self._load([LIST])[0]
+        lines = (f"{_SEPARATOR}{sign}{follower}{_SEPARATOR}" for sign in "+-")
+        joined, left = map(text.rfind, lines)
+        return joined > left
+
+    def every(self) -> list[str]:
+        """All ids."""
+        (text,) = self._load([LIST])
+        return list(_replayed(text))
+
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.every())
+
+    def _log(self, text: str, short: int | None = None) -> messages.Entity:
+        """The log, with the length it had when it was last written anew."""
+        entity = self._text(LIST, text)
+        entity.properties["short"].integer_value = len(text) if short is None else short
+        entity.properties["short"].exclude_from_indexes = True
+        return entity
+
+
+class Rows(Way):
+    """An entity for each id."""
+
+    name = "rows"
+
+    def fill(self, ids: Iterable[str]) -> None:
+        """Store a list."""
+        self.client.put(map(self._row, ids))
+
+    def change(self, follower: str, *, follows: bool) -> None:
+        """Let an id join or leave."""
+        if follows:
+            self.client.write(upsert=self._row(follower))
+        else:
+            self.client.write(delete=self._row(follower).key)
+
+    def contains(self, follower: str) -> bool:
+        """Whether an id belongs to the list."""
+        return bool(self.client.get("Row", [f"{LIST}/{follower}"]))
+
+    def every(self) -> list[str]:
+        """All ids."""
+        query = queries.Query("Row", (("list", "=", LIST),), ("__key__",), keys_only=True)
+        found = self.client.run(query)
+        return [entity.key.path[0].name.removeprefix(f"{LIST}/") for entity in found]
+
+    def count(self) -> int:
+        """How many they are."""
+        return self.client.count(queries.Query("Row", (("list", "=", LIST),)))
+
+    def _row(self, follower: str) -> messages.Entity:
+        entity = self.client.entity("Row", f"{LIST}/{follower}")
+        entity.properties["list"].string_value = LIST
+        return entity
+
+
+def _joined(ids: Iterable[str]) -> str:
+    return "".join(f"{each}{_SEPARATOR}" for each in ids)
+
+
+def _holds(text: str, follower: str) -> bool:
+    return f"{_SEPARATOR}{follower}{_SEPARATOR}" in _SEPARATOR + text
+
+
+def _without(text: str, follower: str) -> str:
+    """The text without its line of an id."""
+    line = f"{_SEPARATOR}{follower}{_SEPARATOR}"
+    return (_SEPARATOR + text).replace(line, _SEPARATOR, 1)[len(_SEPARATOR) :]
+
+
+def _difference(joined: str, left: str) -> list[str]:
+    gone = set(left.split())
+    return [each for each in joined.split() if each not in gone]
+
+
+def _lines(ids: Iterable[str]) -> str:
+    return "".join(f"+{each}{_SEPARATOR}" for each in ids)
+
+
+def _replayed(text: str) -> Iterable[str]:
+    """The ids of a log, in the order in which they joined."""
+    ids: dict[str, None] = {}
+    for line in text.split():
+        if line[0] == "+":
+            ids.setdefault(line[1:])
+        else:
+            ids.pop(line[1:], None)
+    return ids

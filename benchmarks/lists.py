@@ -1,0 +1,413 @@
+"""Large lists of ids, kept in the classic ways and in ours, measured side by side.
+
+The classic ways (`listrivals`) and ours hold the same followers, each in a data file of its own,
+and answer five calls: one who joins, one who leaves, whether somebody belongs, everybody, how many.
+Of each call it prints what production would bill (the engine's meter), the calls that leave for the
+store, bytes, and processor and wall time, the ways taking turns; then what many writers at once get
+done, and what they have to repeat. Usage:
+
+    python -m benchmarks.lists [--sizes 100,1000,10000,200000] [--rounds 9] [--writers 1,8,50]
+                               [--seconds 3] [--write]
+
+Prints Markdown; `--write` puts it between the marks in docs/lists.md, with plots and figures.json
+in docs/lists/.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import itertools
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks import listrivals, listtables, rawclient, tables
+from comments import compaction, datastore, followers, records
+from emulator import errors, inprocess, testing
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "lists.md"
+FOLDER = "lists"
+LIST = records.ListName("a list")
+PAGE = 5_000  # ids, of which ours delivers that many at once
+CELL_SECONDS = 4.0  # what a way may spend on one call; it gets one round at least
+CROWDED = 1_000  # ids in the list that many writers change
+ROUND_TRIP = 0.005  # seconds of each call of theirs: in one process no two would ever meet
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5  # seconds before a repeat, as `datastore` has them
+
+
+class Ours:
+    """Segments, marks and generations."""
+
+    name = "ours"
+
+    def __init__(self) -> None:
+        self.asks = threading.Event()
+
+    def fill(self, ids: Sequence[str]) -> None:
+        """Store a list."""
+        compaction.load(LIST, ids)
+
+    def change(self, follower: str, *, follows: bool) -> None:
+        """Let an id join or leave."""
+        if followers.mark(LIST, follower, follows=follows):
+            self.asks.set()
+
+    def contains(self, follower: str) -> bool:
+        """Whether an id belongs to the list."""
+        return followers.contains(LIST, follower)
+
+    def every(self) -> list[str]:
+        """All ids."""
+        return list(followers.every(LIST, limit=PAGE))
+
+    def count(self) -> int:
+        """How many they are."""
+        return followers.count(LIST)
+
+
+WAYS: tuple[type[Any], ...] = (
+    listrivals.Rows,
+    listrivals.Text,
+    listrivals.Tombstones,
+    listrivals.TwoLists,
+    listrivals.Log,
+    Ours,
+)
+
+
+class Opened:
+    """A way, with the engine behind it and what it needs around its calls."""
+
+    def __init__(self, engine: inprocess.Engine, kind: type[Any]) -> None:
+        self.kind = kind
+        self.engine = engine
+        self.calls = 0
+        self.round_trip = 0.0
+        self.aborted: list[str] = []
+        channel = inprocess.Channel(engine, self._count)
+        self._store: datastore.Store | None = None
+        if kind is Ours:
+            self.way = Ours()
+            self._store = datastore.Store(channel, project=rawclient.PROJECT, deadline=120.0)
+        else:
+            self.way = kind(rawclient.Client(channel))
+
+    def _count(self, method: str, _: object, proceed: Callable[[], bytes]) -> bytes:
+        self.calls += 1
+        if self.round_trip:
+            time.sleep(self.round_trip)
+        try:
+            return proceed()
+        except errors.Aborted:
+            self.aborted.append(method)
+            raise
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[Any]:
+        """Enter what the way needs around its calls, in this thread; yields the way."""
+        with contextlib.nullcontext() if self._store is None else self._store.context():
+            yield self.way
+
+
+@contextlib.contextmanager
+def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
+    """Open a way in a file, with a list in it.
+
+    Raises:
+        rawclient.TooLarge: the way cannot hold it.
+    """
+    with inprocess.open_engine(
+        path,
+        indexes=ROOT / "index.yaml",
+        durability="fast",
+        history=0,
+        concurrency="pessimistic",
+    ) as engine:
+        made = Opened(engine, kind)
+        with made.entered() as way:
+            way.fill(ids)
+        yield made
+
+
+def members(size: int) -> list[str]:
+    """Ids as comments and guests have them: 26 characters without an order."""
+    digests = (hashlib.sha256(str(number).encode()).hexdigest() for number in range(size))
+    return [f"g:{digest[:24]}" for digest in digests]
+
+
+class Bench:
+    """One size in all ways that can hold it."""
+
+    def __init__(self, folder: Path, size: int, rounds: int, stack: contextlib.ExitStack) -> None:
+        self._size = size
+        self._rounds = rounds
+        self._ids = members(size)
+        self._random = random.Random(size)
+        self._next = 0
+        self.opened: dict[str, Opened] = {}
+        for kind in WAYS:
+            with contextlib.suppress(rawclient.TooLarge):
+                path = folder / f"{kind.__name__}.db"
+                self.opened[kind.name] = stack.enter_context(opened(kind, path, self._ids))
+            note(f"{size}: {kind.name} {'stored' if kind.name in self.opened else 'is too small'}")
+
+    def run(self) -> Iterator[tables.Figures]:
+        """Measure all calls; what only reads comes first."""
+        for call in listtables.TITLES:
+            measured = {name: self._metered(each, call) for name, each in self.opened.items()}
+            times: dict[str, list[tuple[float, float]]] = {name: [] for name in measured}
+            for _ in range(self._rounds):
+                for name, taken in times.items():
+                    if sum(wall for wall, _ in taken) < CELL_SECONDS:
+                        taken.append(self._timed(self.opened[name], call))
+            for name, figures in measured.items():
+                figures.wall = statistics.median(wall for wall, _ in times[name])
+                figures.cpu = statistics.median(cpu for _, cpu in times[name])
+                figures.rounds = len(times[name])
+                yield figures
+            note(f"{self._size}: {call}")
+
+    def folding(self) -> listtables.Folding:
+        """Change as many as it takes on average until a mark asks; what their folding costs."""
+        ours = self.opened[Ours.name]
+        with ours.entered():
+            compaction.compact(LIST)
+            marks = followers._between(followers.pointer(LIST))  # noqa: SLF001 - it is asked here
+            for number in range(marks):
+                follower = f"new {number}" if number % 2 else self._random.choice(self._ids)
+                followers.mark(LIST, follower, follows=bool(number % 2))
+            segments = len(followers.pointer(LIST).directory.lines)
+            with testing.meter(ours.engine) as cost:
+                begin = time.process_time()
+                compaction.compact(LIST)
+                cpu = time.process_time() - begin
+                return listtables.Folding(
+                    size=self._size,
+                    marks=marks,
+                    segments=segments,
+                    reads=cost.reads,
+                    writes=cost.writes,
+                    deletes=cost.deletes,
+                    bytes=cost.bytes_in + cost.bytes_out,
+                    cpu=cpu,
+                )
+
+    def _metered(self, each: Opened, call: str) -> tables.Figures:
+        with contextlib.ExitStack() as stack:
+            ready = self._ready(stack.enter_context(each.entered()), call)
+            cost = stack.enter_context(testing.meter(each.engine))
+            before = each.calls
+            ready()
+            return tables.Figures(
+                layout=each.kind.name,
+                size=self._size,
+                call=call,
+                reads=cost.reads,
+                writes=cost.writes,
+                deletes=cost.deletes,
+                small=cost.small,
+                calls=each.calls - before,
+                bytes_in=cost.bytes_in,
+                bytes_out=cost.bytes_out,
+            )
+
+    def _timed(self, each: Opened, call: str) -> tuple[float, float]:
+        with each.entered() as way:
+            ready = self._ready(way, call)
+            wall, cpu = time.perf_counter(), time.process_time()
+            ready()
+            return time.perf_counter() - wall, time.process_time() - cpu
+
+    def _ready(self, way: Any, call: str) -> Callable[[], object]:
+        """One call, ready to be made."""
+        self._next += 1
+        somebody = self._random.choice(self._ids)
+        calls: dict[str, Callable[[], object]] = {
+            "contains": lambda: way.contains(somebody),
+            "every": way.every,
+            "count": way.count,
+            "join": lambda: way.change(f"g:{self._next:024d}", follows=True),
+            "leave": lambda: way.change(somebody, follows=False),
+        }
+        return calls[call]
+
+
+class Crowd:
+    """Writers of one process that change one list, each its own id, for some seconds."""
+
+    def __init__(self, each: Opened, writers: int, seconds: float) -> None:
+        self._opened = each
+        self._writers = writers
+        self._seconds = seconds
+        self._end = 0.0
+        self._latencies: list[float] = []
+
+    def run(self) -> listtables.Crowded:
+        """Let them all change the list; what they got done, and what it cost."""
+        threads = [
+            threading.Thread(target=self._change, args=(number,)) for number in range(self._writers)
+        ]
+        self._opened.round_trip = ROUND_TRIP
+        before = len(self._opened.aborted)
+        with testing.meter(self._opened.engine) as cost:
+            begin = time.perf_counter()
+            self._end = begin + self._seconds
+            folder = threading.Thread(target=self._fold)
+            for thread in (*threads, folder):
+                thread.start()
+            for thread in threads:
+                thread.join()
+            taken = time.perf_counter() - begin
+            folder.join()
+            total = cost.total()
+        changes, latencies = len(self._latencies), sorted(self._latencies)
+        return listtables.Crowded(
+            way=self._opened.kind.name,
+            writers=self._writers,
+            changes=changes,
+            seconds=taken,
+            repeats=(len(self._opened.aborted) - before) / changes,
+            reads=total.reads / changes,
+            writes=(total.writes + total.deletes) / changes,
+            bytes=(total.bytes_in + total.bytes_out) / changes,
+            median=statistics.median(latencies),
+            high=latencies[int(0.99 * changes)],
+        )
+
+    def _change(self, number: int) -> None:
+        seed = random.Random(number)
+        with self._opened.entered() as way:
+            # Both signs in turn, and one at least, however short the time is.
+            for follows in itertools.cycle([True, False]):
+                begin = time.perf_counter()
+                _patiently(way, f"w:{number:024d}", seed, follows=follows)
+                self._latencies.append(time.perf_counter() - begin)
+                if time.perf_counter() >= self._end:
+                    return
+
+    def _fold(self) -> None:
+        """What a worker does beside them, in ours."""
+        with self._opened.entered() as way:
+            while isinstance(way, Ours) and time.perf_counter() < self._end:
+                if way.asks.wait(0.05):
+                    way.asks.clear()
+                    compaction.compact(LIST)
+
+
+def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -> None:
+    for tries in itertools.count():
+        try:
+            way.change(follower, follows=follows)
+        except rawclient.Aborted:
+            time.sleep(seed.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries)))
+        else:
+            return
+
+
+def ends(folder: Path) -> dict[str, int]:
+    """How many ids each way holds in its entities, for those that end below a million."""
+    found: dict[str, int] = {}
+    for kind in WAYS:
+        if kind in {Ours, listrivals.Rows}:
+            continue
+        low, high = 1, 1_000_000
+        with opened(kind, folder / f"{kind.__name__}.db", []) as each, each.entered() as way:
+            ids = members(100_000)
+            high = len(ids)
+            while high - low > 1:
+                middle = (low + high) // 2
+                try:
+                    way.fill(ids[:middle])
+                    low = middle
+                except rawclient.TooLarge:
+                    high = middle
+        found[kind.name] = low
+        note(f"{kind.name} holds {low}")
+    return found
+
+
+def stored(folder: Path) -> dict[str, int]:
+    """The bytes of each closed data file with its indexes, without gaps."""
+    bytes_: dict[str, int] = {}
+    for kind in WAYS:
+        path = folder / f"{kind.__name__}.db"
+        if path.exists():
+            with contextlib.closing(sqlite3.connect(path)) as file:
+                file.execute("VACUUM")
+            bytes_[kind.name] = path.stat().st_size
+    return bytes_
+
+
+def note(text: str) -> None:
+    """Say how far the run is."""
+    print(f"{time.process_time():7.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+def measure(
+    sizes: Sequence[int], rounds: int, writers: Sequence[int], seconds: float
+) -> listtables.Run:
+    """Measure everything."""
+    run = listtables.Run(rounds, seconds, ROUND_TRIP, CROWDED, {}, {}, [], [], [])
+    with tempfile.TemporaryDirectory(prefix="lists-") as folder:
+        scratch = Path(folder) / "ends"
+        scratch.mkdir()
+        run.ends = ends(scratch)
+        for size in sizes:
+            home = Path(folder) / str(size)
+            home.mkdir()
+            with contextlib.ExitStack() as stack:
+                bench = Bench(home, size, rounds, stack)
+                kept = set(bench.opened)
+                run.figures += bench.run()
+                run.foldings.append(bench.folding())
+            run.stored[size] = {way: n for way, n in stored(home).items() if way in kept}
+        for number in writers:
+            for kind in WAYS:
+                path = Path(folder) / f"{kind.__name__}-{number}.db"
+                with opened(kind, path, members(CROWDED)) as each:
+                    run.crowds.append(Crowd(each, number, seconds).run())
+                note(f"{number} writers: {kind.name}")
+    return run
+
+
+def write(run: listtables.Run, document: Path) -> None:
+    """Put tables, plots and figures into the documents."""
+    tables.insert(listtables.markdown(run), document)
+    folder = document.parent / FOLDER
+    folder.mkdir(exist_ok=True)
+    (folder / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
+    for name, drawn in listtables.drawn(run):
+        (folder / name).write_text(drawn, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", default="100,1000,10000,200000")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--writers", default="1,8,50")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--document", type=Path, default=DOCUMENT)
+    chosen = parser.parse_args(arguments)
+    sizes, writers = (
+        [int(number) for number in text.split(",")] for text in (chosen.sizes, chosen.writers)
+    )
+    run = measure(sizes, chosen.rounds, writers, chosen.seconds)
+    if chosen.write:
+        write(run, chosen.document)
+    print(listtables.markdown(run))
+
+
+if __name__ == "__main__":
+    main()
