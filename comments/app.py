@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 import flask
 
 from comments import cli, config, datastore, upkeep
-from comments.web import api, context, cors, embed, errors, headers, pages, paths, replays, tasks
+from comments.web import (
+    api,
+    context,
+    cors,
+    embed,
+    errors,
+    feeds,
+    headers,
+    pages,
+    paths,
+    replays,
+    tasks,
+)
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -27,6 +39,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(api.blueprint)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(embed.blueprint)
+    app.register_blueprint(feeds.blueprint)
     app.register_blueprint(tasks.blueprint)
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)

@@ -67,7 +67,7 @@ class Thread(ndb.Model):
 class Comment(ndb.Model):
     """One comment. `thread` is its Thread's key name. Written by `tree` only."""
 
-    site = ndb.TextProperty(required=True)
+    site = ndb.StringProperty(required=True)
     thread = ndb.StringProperty(required=True)
     thread_id = ndb.TextProperty(required=True)
     sort_hash = ndb.StringProperty(required=True)

@@ -8,6 +8,7 @@ is only as old as `_TERM` because an operator may. Only threads that exist are k
 
 import dataclasses
 import time
+from collections.abc import Sequence
 
 from comments import caching, datastore, models, records
 
@@ -24,13 +25,26 @@ class _Copy:
 
 def get(name: records.ThreadName) -> records.Thread | None:
     """The thread, perhaps a minute old; None where nobody wrote yet."""
+    return get_many([name])[0]
+
+
+def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
+    """Threads, each perhaps a minute old; None where nobody wrote yet. One call reads them."""
     copies = datastore.kept("threads", lambda: caching.Cache(_BYTES))
-    copy: _Copy | None = copies.get(name)
-    if copy is not None and time.monotonic() - copy.loaded <= _TERM:
-        return copy.thread
-    row = datastore.get(models.thread_key(name))
-    if row is None:
-        return None
+    found: dict[records.ThreadName, records.Thread | None] = {}
+    for name in names:
+        copy: _Copy | None = copies.get(name)
+        is_young = copy is not None and time.monotonic() - copy.loaded <= _TERM
+        found[name] = copy.thread if copy is not None and is_young else None
+    missing = [name for name, thread in found.items() if thread is None]
+    if missing:
+        rows = datastore.get_multi([models.thread_key(name) for name in missing])
+        for name, row in zip(missing, rows, strict=True):
+            found[name] = None if row is None else _keep(copies, name, row)
+    return [found[name] for name in names]
+
+
+def _keep(copies: caching.Cache, name: records.ThreadName, row: models.Thread) -> records.Thread:
     thread = models.thread_record(row)
     size = _OVERHEAD + 4 * (len(name.id) + len(thread.title) + len(thread.url))
     copies.keep(name, _Copy(thread, time.monotonic()), size)

@@ -131,6 +131,22 @@ def page(
     return listing.answer(give)
 
 
+def offered(
+    key: str, tag: str, render: Callable[[], bytes], site: records.Site, *, content_type: str
+) -> flask.Response:
+    """An answer that is kept until its tag changes; without a tag it is named by its bytes.
+
+    `key` names what was asked and everything but what the tag names that goes into the bytes.
+    """
+    made = functools.cache(render)
+
+    def make(tag: str, coding: codings.Coding, _: _Parts) -> _Kept:
+        return _Kept(tag, (codings.encode(made(), coding),))
+
+    named = _digest(f"{tag} {key}".encode()) if tag else _digest(made())
+    return _for_caches(_page(key, named, make, content_type), site)
+
+
 def whole(listing: listings.Listing[pieces.Whole], site: records.Site) -> flask.Response:
     """A whole thread or subtree, in pieces that are kept."""
 

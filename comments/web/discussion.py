@@ -72,6 +72,10 @@ class Links:
         """The page of a comment and its replies."""
         return self._to(below=comment_id, cursor=cursor)
 
+    def feed(self) -> str:
+        """The thread's feed, from the service's root."""
+        return f"feeds/{self.name.site}/thread?{urlencode({'thread': self.name.id})}"
+
     def orders(self) -> list[tuple[str, str, bool]]:
         """Every order: its name, its first page, and whether it is the one shown."""
         return [

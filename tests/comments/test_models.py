@@ -64,10 +64,10 @@ def test_both_ways_of_reading_a_row_give_one_record(
 def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
     indexed = {
         "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
-        "unfolded", "created", "revision", "changed",
+        "unfolded", "created", "revision", "changed", "site",
     }  # fmt: skip
     stored = {
-        "site", "thread_id", "number", "child_count", "reply_to", "author_name",
+        "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
         "score", "up", "down", "fingerprint", "source", "shelved", "rewrites",
         "moved",

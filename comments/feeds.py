@@ -1,0 +1,160 @@
+"""The newest comments for feed readers: of a thread, and of a whole site.
+
+Owns which comments a feed holds: of the newest `LIMIT` that stand in the thread or on the site,
+those that were not retracted, newest first. What it costs, at any size:
+
+- A thread's feed is made from the materialised thread where one bucket holds it (two reads, or none
+  when this process holds them), and of a longer thread by one query of its newest rows. Its tag is
+  the thread's: an unchanged feed costs the probe, which bills nothing where nothing waits.
+- A site's feed is named by a projection of (key, revision) over its newest comments: one read.
+  Only if that names another feed than was sent are the comments read, by key, and their threads,
+  of which the process keeps copies.
+
+Feeds of one tag must be the same: if rows change between the naming and the reading, the feed is
+named again, or by its bytes. Nothing is written here.
+"""
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from comments import (
+    datastore,
+    errors,
+    floor,
+    listings,
+    materialized,
+    models,
+    public,
+    records,
+    threads,
+    views,
+)
+
+T = TypeVar("T")
+
+LIMIT = 30
+_TRIES = 3
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A comment and its thread, whose `title` and `url` may be empty."""
+
+    comment: public.Comment
+    name: records.ThreadName
+    title: str
+    url: str
+
+
+class Feed(msgspec.Struct, frozen=True):
+    """Comments, newest first.
+
+    `changed` is when the thread last changed, or the newest of a site's entries; None where there
+    is none. `title` and `url` are the thread's, empty for a site.
+    """
+
+    entries: tuple[Entry, ...]
+    changed: datetime | None
+    title: str = ""
+    url: str = ""
+
+
+Offer = listings.Offer[Feed]
+
+
+class _Changed(errors.FlatthreadError):
+    """Comments changed between the naming of a feed and its making."""
+
+
+def of_thread(name: records.ThreadName, secret: str) -> listings.Listing[Feed]:
+    """The feed of a thread."""
+
+    def cut(view: views.View) -> Feed:
+        if len(view.directory.lines) <= 1:
+            rows = sorted(view.rows(), key=lambda row: row.sort_hash, reverse=True)
+            comments = [public.read(row.json, 0) for row in rows]
+            comments.sort(key=lambda comment: comment.created, reverse=True)
+            return _feed(name, comments[:LIMIT], view.changed)
+        comments = _newest(name)
+        if materialized.tag(name) != view.tag:
+            raise materialized.NotMaterialized("the thread changed while it was read")
+        return _feed(name, comments, view.changed)
+
+    def otherwise() -> Feed:
+        return _feed(name, _newest(name), floor.changed(name))
+
+    return listings.Listing(name, "feed", secret, otherwise, cut)
+
+
+def answer_site(site: records.Site, give: Callable[[Offer], T]) -> T:
+    """Answer from an offer of a site's feed: `give` may find that it need not be made.
+
+    It is called again, with another offer, if comments change while it makes the feed.
+    """
+    for _ in range(_TRIES):
+        probed = _probed(site)
+        tag = hashlib.sha256(msgspec.msgpack.encode((site.id, list(probed.items())))).hexdigest()
+        with contextlib.suppress(_Changed):
+            return give(listings.Offer(tag, functools.partial(_of_site, probed)))
+    found = _of_site(_probed(site), is_exact=False)
+    return give(listings.Offer("", lambda: found))
+
+
+def _newest(name: records.ThreadName) -> list[public.Comment]:
+    found = floor.run(
+        name, order=floor.Order.NEWEST, parent=None, limit=LIMIT, cursor=None, secret=""
+    )
+    return [public.comment(row) for row in found.rows]
+
+
+def _feed(
+    name: records.ThreadName, comments: Iterable[public.Comment], changed: datetime | None
+) -> Feed:
+    thread = threads.get(name) if changed else None
+    title, url = (thread.title, thread.url) if thread else ("", "")
+    entries = (
+        Entry(comment, name, title, url)
+        for comment in comments
+        if comment.status is public.Shown.APPROVED
+    )
+    return Feed(tuple(entries), changed, title, url)
+
+
+def _probed(site: records.Site) -> dict[str, int]:
+    """The revisions of a site's newest comments, newest first."""
+    query = datastore.Query(
+        "Comment",
+        where=(("site", "=", site.id), ("status", "=", records.Status.APPROVED.value)),
+        order=("-created", "revision"),
+        projection=("revision",),
+        limit=LIMIT,
+    )
+    return {
+        message.key.path[-1].name: message.properties["revision"].integer_value
+        for message in datastore.fetch(query)
+    }
+
+
+def _of_site(probed: Mapping[str, int], *, is_exact: bool = True) -> Feed:
+    """The feed of these comments; what was retracted meanwhile is left out.
+
+    Raises:
+        _Changed: not all of them are at these revisions any more, and the feed is to be exact.
+    """
+    found = map(models.comment_from_message, datastore.lookup("Comment", list(probed)))
+    rows = {row.id: row for row in found if row.status is records.Status.APPROVED}
+    if is_exact and {each: row.revision for each, row in rows.items()} != dict(probed):
+        raise _Changed("comments changed while they were read")
+    shown = [rows[each] for each in probed if each in rows]
+    about = threads.get_many([records.ThreadName(row.site, row.thread) for row in shown])
+    entries = tuple(
+        Entry(public.comment(row), thread.name, thread.title, thread.url)
+        for row, thread in zip(shown, about, strict=True)
+        if thread is not None
+    )
+    return Feed(entries, records.newest(row.changed for row in shown))
