@@ -243,7 +243,7 @@ class Bench:
 
 
 class Crowd:
-    """Writers of one process that change one list, each its own id, for some seconds."""
+    """Writers of one process that change one list, each its own ids, for some seconds."""
 
     def __init__(self, each: Opened, writers: int, seconds: float) -> None:
         self._opened = each
@@ -287,10 +287,11 @@ class Crowd:
     def _change(self, number: int) -> None:
         seed = random.Random(number)
         with self._opened.entered() as way:
-            # Both signs in turn, and one at least, however short the time is.
-            for follows in itertools.cycle([True, False]):
+            # Each id joins and leaves again; one change at least, however short the time is.
+            for turn in itertools.count():
                 begin = time.perf_counter()
-                _patiently(way, f"w:{number:024d}", seed, follows=follows)
+                follower = f"w:{number:012d}{turn // 2:012d}"
+                _patiently(way, follower, seed, follows=turn % 2 == 0)
                 self._latencies.append(time.perf_counter() - begin)
                 if time.perf_counter() >= self._end:
                     return

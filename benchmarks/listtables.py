@@ -104,10 +104,10 @@ def _calls(run: Run, call: str) -> str:
 
 def _crowds(run: Run) -> str:
     said = (
-        f"Writers in one process, each joining and leaving a list of {run.crowded:,} for "
-        f"{run.seconds:g} seconds, each call to the store {run.round_trip * 1000:g} ms away; ours "
-        "with a worker that folds beside them. Of each change: transactions that were aborted and "
-        "began again, what was billed, and bytes."
+        f"Writers in one process let one id after the other join a list of {run.crowded:,} and "
+        f"leave it again, for {run.seconds:g} seconds, each call to the store "
+        f"{run.round_trip * 1000:g} ms away; ours with a worker that folds beside them. Of each "
+        "change: transactions that were aborted and began again, what was billed, and bytes."
     )
     lines = [
         said,

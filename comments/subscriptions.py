@@ -4,7 +4,8 @@ Owns the name of a thread's list and what following means: a follower id joins t
 it, as often as it likes, and once is as good as twice. How such a list is stored is `followers`.
 
 There is no call over HTTP for it: whoever follows has to be a person whose address was confirmed.
-Whether site and thread exist, and whether this follower may, is for the caller to say.
+Whether site and thread exist, and whether this follower may, is for the caller to say. The id of
+who left may stand in a segment until the list is folded next; to erase it now, compact the list.
 """
 
 from comments import followers, models, records, tasks
