@@ -53,6 +53,8 @@ OWNERS = {
     "FollowerMark": "followers",
     "Counter": "tallies",
     "Participation": "tallies",
+    "Standing": "tallies",
+    "Event": "outbox",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

@@ -13,7 +13,9 @@ Only what a query filters or orders by is indexed, because each indexed property
     FollowerMark, FollowerSegment
               keys below the list's: generation and id; generation, attempt and number.
               A generation is ten digits, so that the order of names is that of numbers
-    Counter   key: "thread/{thread's key name}#{shard}"
+    Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
+    Standing  key: "{site id}/{author's id}"
+    Event     key: "{comment id}.{revision}"
     Participation
               key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
@@ -204,6 +206,44 @@ class Participation(ndb.Model):
 
     author = ndb.StringProperty(required=True)
     numbers = ndb.TextProperty(default="")
+
+
+class Standing(ndb.Model):
+    """An author on a website. Written by `tallies` only. `score` is that of `numbers`.
+
+    `takes_part` while he has an approved comment there.
+    """
+
+    site = ndb.StringProperty(required=True)
+    score = ndb.IntegerProperty(default=0)
+    takes_part = ndb.BooleanProperty(default=False)
+    numbers = ndb.TextProperty(default="")
+
+
+class Event(ndb.Model):
+    """Something that happened to a comment. Written by `outbox` only, and drawn there."""
+
+    kind = ndb.TextProperty(required=True)
+    changes = ndb.TextProperty(required=True)
+    done = ndb.TextProperty(repeated=True)
+    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    attempts = ndb.IntegerProperty(indexed=False, default=0)
+    is_dead = ndb.BooleanProperty(default=False)
+
+
+def event_key(event: str) -> ndb.Key:
+    """The key of an event: the comment's id and the revision it came to."""
+    return ndb.Key(Event, event)
+
+
+def site_counter_key(site: str) -> ndb.Key:
+    """The key of a website's counters."""
+    return ndb.Key(Counter, f"site/{site}#0")
+
+
+def standing_key(site: str, author: str) -> ndb.Key:
+    """The key of the row of an author on a website."""
+    return ndb.Key(Standing, author_name(site, author))
 
 
 def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:

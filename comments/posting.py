@@ -96,6 +96,7 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
             change = datastore.transaction(lambda: body(turn), line=draft.parent)
     if change.is_new:
         tasks.changed(name)
+    tasks.tell(change.event)
     return Posted(change.comment, change.is_new)
 
 
@@ -126,10 +127,10 @@ def edit(
         if comment.body != text.body:
             _check_revision(comment, revision)
 
-    def verb() -> records.Comment:
+    def verb() -> tree.Change:
         change = tree.edit(comment_id, text, now=now, check=check)
         datastore.apply(*change.writes)
-        return change.comment
+        return change
 
     return _erased(datastore.transaction(verb, line=comment_id))
 
@@ -151,15 +152,17 @@ def retract(
         _check_owner(comment, author_id)
         _check_revision(comment, revision)
 
-    def verb() -> records.Comment:
+    def verb() -> tree.Change:
         change = tree.retract(comment_id, now=now, check=check)
         datastore.apply(*change.writes)
-        return change.comment
+        return change
 
     return _erased(datastore.transaction(verb, line=comment_id))
 
 
-def _erased(comment: records.Comment) -> records.Comment:
+def _erased(change: tree.Change) -> records.Comment:
+    comment = change.comment
+    tasks.tell(change.event)
     tasks.erased(records.ThreadName(comment.site, comment.thread))
     return comment
 

@@ -14,6 +14,9 @@ is quiet again. How many there are stands in the thread's row, for writers, and 
 for readers; both are written by one commit. A shard that the thread's row does not know is never
 written, so no reader misses one.
 
+A website's Counter and the Standings are written from events, exactly once (`from_events`): changes
+of all its threads would meet there.
+
 A row without numbers is deleted: who took back his last comment in a thread leaves no trace there.
 """
 
@@ -24,7 +27,7 @@ from typing import Any
 import msgspec
 from google.cloud import ndb
 
-from comments import counters, datastore, errors, models, records, shards
+from comments import counters, datastore, errors, models, outbox, records, shards
 from comments.counters import Change
 
 FIRST = shards.First()
@@ -109,6 +112,84 @@ def added(changes: Iterable[Change]) -> dict[counters.Key, int]:
     return counters.total(
         counters.increments(counters.IN_THREAD, change.old, change.new) for change in changes
     )
+
+
+def from_events(events: Sequence[outbox.Event]) -> datastore.Writes:
+    """What events make of the counters of websites and of authors on them.
+
+    In the transaction that notes the events as done. A website has one row, which batches of
+    events meet at rather than posts.
+    """
+    sums = counters.by_scope(
+        counters.total(
+            counters.increments(counters.FROM_EVENTS, change.old, change.new)
+            for event in events
+            for change in event.changes
+        )
+    )
+    return _later(sums)
+
+
+def _later(sums: Mapping[counters.Scope, Mapping[str, int]]) -> datastore.Writes:
+    """Add to rows of websites and of authors on them, whose participants come of it."""
+    sites = {scope.place: dict(sums.get(counters.site_scope(scope.place), {})) for scope in sums}
+    standings = [scope for scope in sums if scope.author]
+    rows = datastore.get_multi(
+        [
+            *map(models.site_counter_key, sites),
+            *(models.standing_key(scope.place, scope.author) for scope in standings),
+        ]
+    )
+    put: list[ndb.Model] = []
+    gone: list[ndb.Key] = []
+    for scope, row in zip(standings, rows[len(sites) :], strict=True):
+        old = numbers_of(row)
+        new = counters.added(old, sums[scope])
+        more = counters.presence(counters.site_scope(scope.place), old, new)
+        sites[scope.place] = counters.added(sites[scope.place], _names(more))
+        if new:
+            put.append(standing(scope.place, scope.author, new))
+        else:
+            gone.append(models.standing_key(scope.place, scope.author))
+    for (site, numbers), row in zip(sites.items(), rows[: len(sites)], strict=True):
+        if numbers:
+            put.append(_site_counter(row, site, numbers))
+    return datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
+
+
+def _site_counter(row: models.Counter | None, site: str, more: Mapping[str, int]) -> models.Counter:
+    row = row or models.Counter(key=models.site_counter_key(site), scope=f"site/{site}")
+    return with_numbers(row, counters.added(numbers_of(row), more))
+
+
+def standing(site: str, author: str, numbers: Mapping[str, int]) -> models.Standing:
+    """The row of an author on a website."""
+    return models.Standing(
+        key=models.standing_key(site, author),
+        site=site,
+        score=numbers.get("score", 0),
+        takes_part=numbers.get(counters.APPROVED, 0) > 0,
+        numbers=encoded(numbers),
+    )
+
+
+def of_site(site: str) -> Numbers:
+    """The numbers of a website, as far as its events are delivered."""
+    return numbers_of(datastore.get(models.site_counter_key(site)))
+
+
+def best_authors(site: str, limit: int) -> list[tuple[str, Numbers]]:
+    """The authors of a website with the highest scores, as id and numbers: one query."""
+    query = datastore.Query(
+        "Standing", where=(("site", "=", site),), order=("-score",), limit=limit
+    )
+    return [
+        (
+            message.key.path[-1].name.partition("/")[2],
+            _decoded(message.properties["numbers"].string_value),
+        )
+        for message in datastore.fetch(query)
+    ]
 
 
 @contextlib.contextmanager
@@ -217,7 +298,9 @@ def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
     return [each.get(counters.LISTED, 0) for each in numbers]
 
 
-def numbers_of(row: models.Counter | models.Participation | None) -> Numbers:
+def numbers_of(
+    row: models.Counter | models.Participation | models.Standing | None,
+) -> Numbers:
     """The numbers of a row, or none."""
     return {} if row is None else _decoded(row.numbers)
 

@@ -1,4 +1,4 @@
-"""The threads and lists that changed in this process and wait to be folded.
+"""What changed in this process: threads and lists to be folded, events to be delivered.
 
 Owns when a thread is due: `ERASE_AFTER` an edit or a retraction, else when `FOLD_ROWS` changes wait
 or the oldest is `FOLD_AFTER` seconds old. A list is due when a mark of it asks. Each waits once,
@@ -10,6 +10,7 @@ A process without a worker keeps nothing, so nothing grows where nobody folds.
 """
 
 import dataclasses
+import itertools
 import math
 import threading
 import time
@@ -19,6 +20,9 @@ from comments import datastore, records
 
 Name = records.ThreadName | records.ListName
 HOLDINGS = "tasks"  # under which `datastore.kept` keeps the backlog
+TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
+TOLD_AT_ONCE = 200  # events
+MOST_EVENTS = 10_000  # that wait; what is beyond is found by a sweep
 FOLD_ROWS = 64  # changes; benchmarks/folding.py shows what fewer cost
 FOLD_AFTER = 300.0  # seconds
 # Seconds: at once, but a burst of edits is one folding. With the grace, and the minute that cron
@@ -42,6 +46,8 @@ class Backlog:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._waiting: dict[Name, _Waiting] = {}
+        self._events: dict[str, None] = {}
+        self._events_due = math.inf
         self._changed = threading.Condition()
         self._is_open = False
 
@@ -58,6 +64,8 @@ class Backlog:
         with self._changed:
             self._is_open = False
             self._waiting.clear()
+            self._events.clear()
+            self._events_due = math.inf
             self._changed.notify_all()
 
     def add(self, name: Name, *, changes: int = 1, within: float = math.inf) -> None:
@@ -72,6 +80,27 @@ class Backlog:
             waiting.due = min(waiting.due, now + within)
             self._changed.notify_all()
 
+    def tell(self, event: str) -> None:
+        """Note an event that is to be delivered, with those that follow it in a moment."""
+        with self._changed:
+            if not self._is_open or len(self._events) >= MOST_EVENTS:
+                return
+            self._events[event] = None
+            self._events_due = min(self._events_due, self.clock() + TELL_AFTER)
+            self._changed.notify_all()
+
+    def take_events(self) -> list[str]:
+        """Take events to be delivered, if it is time, in the order they came; the rest is due."""
+        with self._changed:
+            if self.clock() < self._events_due:
+                return []
+            events = list(itertools.islice(self._events, TOLD_AT_ONCE))
+            for event in events:
+                del self._events[event]
+            if not self._events:
+                self._events_due = math.inf
+            return events
+
     def take(self) -> list[Name]:
         """Take what is due, those that wait longest first."""
         with self._changed:
@@ -85,11 +114,17 @@ class Backlog:
     def wait(self, until: float) -> bool:
         """Wait for something to be due, for `until` or for the end. False when that has come."""
         with self._changed:
-            first = min((each.due for each in self._waiting.values()), default=math.inf)
+            first = min((self._events_due, *(each.due for each in self._waiting.values())))
             seconds = min(first, until) - self.clock()
             if self._is_open and seconds > 0:
                 self._changed.wait(min(seconds, FOLD_AFTER))
             return self._is_open
+
+
+def tell(event: str) -> None:
+    """Say that an event is committed. Call it after the commit; without an id nothing happened."""
+    if event:
+        datastore.kept(HOLDINGS, Backlog).tell(event)
 
 
 def changed(name: records.ThreadName, *, changes: int = 1) -> None:

@@ -22,7 +22,7 @@ from datetime import datetime
 
 from google.cloud import ndb
 
-from comments import counters, datastore, errors, models, records, shards, sorthash, tallies
+from comments import counters, datastore, errors, models, outbox, records, shards, sorthash, tallies
 from comments.counters import Change as Counted
 from comments.records import Status
 
@@ -60,11 +60,13 @@ class Draft:
 class Change:
     """What a verb did: the comment as it will stand, and what to put. A repeat puts nothing.
 
-    `writes` holds what other owners put in the same commit too: apply all of it.
+    `writes` holds what other owners put in the same commit too: apply all of it. `event` tells of
+    the change.
     """
 
     comment: records.Comment
     writes: tuple[datastore.Writes, ...] = ()
+    event: str = ""
     is_new: bool = False
 
 
@@ -74,6 +76,7 @@ class Imported:
 
     writes: tuple[datastore.Writes, ...]
     added: int
+    event: str = ""
 
 
 def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FIRST) -> Change:
@@ -103,11 +106,14 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     row = _new_row(draft, reply_to=draft.reply_to)
     _place(scheme, row, parent, thread)
     entry.fill(thread, counted)
+    changes = [Counted(None, models.comment_state(row))]
+    event = outbox.event_id(draft.id, row.revision)
     writes = (
         datastore.Writes(_OWNER, put=(row, thread if parent is None else parent)),
-        entry.writes([Counted(None, models.comment_state(row))]),
+        entry.writes(changes),
+        outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created),
     )
-    return Change(models.comment_record(row), writes, is_new=True)
+    return Change(models.comment_record(row), writes, event, is_new=True)
 
 
 def _repeat(row: models.Comment, draft: Draft) -> Change:
@@ -232,7 +238,7 @@ def edit(
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now
     _touch(row, was_listed=row.listed)
-    return _changed_rows(row, [(before, row)])
+    return _changed_rows(outbox.Kind.EDITED, [(before, row)], now=now)
 
 
 def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]) -> Change:
@@ -254,20 +260,26 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
     row.listed = row.child_count > 0 and _has_listed_below(row, without="")
     _touch(row, was_listed=was_listed)
     settled = () if row.listed else _settled_tombstones(row)
-    return _changed_rows(row, [(before, row), *settled])
+    return _changed_rows(outbox.Kind.RETRACTED, [(before, row), *settled], now=now)
 
 
 def _changed_rows(
-    row: models.Comment, changed: Sequence[tuple[counters.State, models.Comment]]
+    kind: outbox.Kind,
+    changed: Sequence[tuple[counters.State, models.Comment]],
+    *,
+    now: datetime,
 ) -> Change:
-    """The change of `row`, and of every row that changed with it, each with its state before."""
+    """The change of the first row and of those that changed with it, each with its state before."""
+    row = changed[0][1]
     counted = [Counted(before, models.comment_state(after)) for before, after in changed]
     name = records.ThreadName(row.site, row.thread_id)
+    event = outbox.event_id(row.key.id(), row.revision)
     writes = (
         datastore.Writes(_OWNER, put=tuple(after for _, after in changed)),
         tallies.entered(name, counted),
+        outbox.tell(kind, event, counted, now=now),
     )
-    return Change(models.comment_record(row), writes)
+    return Change(models.comment_record(row), writes, event)
 
 
 def _existing(comment_id: str) -> models.Comment:
@@ -381,8 +393,17 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
     if batch.thread_changed:
         put = (*put, batch.thread)
-    writes = (datastore.Writes(_OWNER, put=put), batch.counted())
-    return Imported(writes, len(batch.added))
+    if not batch.added:
+        return Imported((datastore.Writes(_OWNER, put=put),), 0)
+    changes = batch.changes()
+    first = next(node.id for node in nodes if node.id in batch.added)
+    event = outbox.event_id(first, batch.rows[first].revision)
+    writes = (
+        datastore.Writes(_OWNER, put=put),
+        batch.entry.writes(changes),
+        outbox.tell(outbox.Kind.IMPORTED, event, changes, now=now),
+    )
+    return Imported(writes, len(batch.added), event)
 
 
 class _Batch:
@@ -399,11 +420,11 @@ class _Batch:
         self.name = name
         ids = dict.fromkeys(node.id for node in nodes)
         ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
-        self._entry = tallies.Entry(name, (node.author.id for node in nodes))
+        self.entry = tallies.Entry(name, (node.author.id for node in nodes))
         thread, *rows = datastore.get_multi(
-            [models.thread_key(name), *map(models.comment_key, ids), *self._entry.keys]
+            [models.thread_key(name), *map(models.comment_key, ids), *self.entry.keys]
         )
-        self._entry.fill(thread, rows[len(ids) :])
+        self.entry.fill(thread, rows[len(ids) :])
         del rows[len(ids) :]
         self.thread: models.Thread = thread or fresh
         self.thread_changed = thread is None
@@ -468,12 +489,12 @@ class _Batch:
             self.changed[parent.key.id()] = None
             parent = self._above(parent)
 
-    def counted(self) -> datastore.Writes:
-        """What the batch makes of the thread's counters."""
-        return self._entry.writes(
+    def changes(self) -> list[Counted]:
+        """Each changed row before and after, for the counters and the event."""
+        return [
             Counted(self._before.get(row_id), models.comment_state(self.rows[row_id]))
             for row_id in self.changed
-        )
+        ]
 
 
 def folded(seen: Mapping[str, tuple[int, bool]]) -> datastore.Writes:

@@ -1,9 +1,10 @@
-"""Upkeep: who folds, and when.
+"""Upkeep: who folds and delivers, and when.
 
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
 it and delete what it replaced, with the orphans found beside it. Large lists (`followers`) are
-folded here too, and need no second step.
+folded here too, and need no second step. Events of this process are delivered a moment after their
+commit, those of processes that are gone by a sweep (`delivery`).
 
 On one machine a `Worker` does this, one thread of each serving process, started after it was
 forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` for a `visit`:
@@ -29,6 +30,7 @@ import msgspec
 from comments import (
     compaction,
     datastore,
+    delivery,
     errors,
     folding,
     followers,
@@ -40,6 +42,7 @@ from comments import (
 )
 
 HOLDINGS = "upkeep"
+SWEEP_EVERY = 30.0  # seconds between two sweeps for events whose process is gone
 LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
 _RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
 _TRIES = 5  # of a command for one thread
@@ -97,6 +100,14 @@ class Upkeep:
     def next_clearing(self) -> float:
         """When there is something to clear, by this process's clock."""
         return min((each.due for each in self._switched), default=float("inf"))
+
+    def deliver(self, events: Sequence[str]) -> delivery.Done:
+        """Deliver these events."""
+        return delivery.deliver(events, now=self._now())
+
+    def sweep(self) -> delivery.Done:
+        """Deliver events of processes that did not; a bounded number of them."""
+        return delivery.sweep(now=self._now())
 
     def round(self, names: Iterable[tasks.Name]) -> Done:
         """Fold these, and clear what was switched long enough ago. One at a time."""
@@ -240,7 +251,7 @@ class Worker:
         self._backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
         self._upkeep = store.kept(HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock))
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-        self._next_look = self._backlog.clock()
+        self._next_look = self._next_sweep = self._backlog.clock()
 
     def start(self) -> None:
         """Begin, in the process that is to do the work: a thread does not survive a fork."""
@@ -255,14 +266,29 @@ class Worker:
 
     def _run(self) -> None:
         with self._store.context():
-            while self._backlog.wait(min(self._next_look, self._upkeep.next_clearing)):
+            while self._backlog.wait(self._next_step):
                 self.step()
+
+    @property
+    def _next_step(self) -> float:
+        return min(self._next_look, self._next_sweep, self._upkeep.next_clearing)
 
     def step(self) -> Done:
         """Do what is due now."""
+        self._deliver()
         if self._next_look <= self._backlog.clock():
             self._look()
         return self._upkeep.round(self._backlog.take())
+
+    def _deliver(self) -> None:
+        try:
+            self._upkeep.deliver(self._backlog.take_events())
+            if self._next_sweep <= self._backlog.clock():
+                self._next_sweep = self._backlog.clock() + SWEEP_EVERY
+                if self._upkeep.sweep().delivered == delivery.SWEPT:
+                    self._next_sweep = self._backlog.clock()  # there are more
+        except Exception as error:  # noqa: BLE001 - the next sweep is near
+            _report("delivering events", error)
 
     def _look(self) -> None:
         self._next_look = self._backlog.clock() + LOOK_EVERY

@@ -22,7 +22,8 @@ OWNERS = {
     "Comment": "tree", "Vote": "votes",
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
-    "Counter": "tallies", "Participation": "tallies",
+    "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
+    "Event": "outbox",
 }  # fmt: skip
 DOOR = "datastore"
 WRITES = {

@@ -48,8 +48,49 @@ def stored() -> dict[Scope, dict[str, int]]:
 
 
 def check() -> None:
-    """Every counter equals its recount."""
+    """Every counter of threads and of authors in them equals its recount."""
     assert stored() == expected()
+
+
+def expected_later() -> dict[Scope, dict[str, int]]:
+    """The counters of sites and of authors on them, from the comments."""
+    sums = counters.by_scope(
+        counters.total(counters.increments(counters.FROM_EVENTS, None, state) for state in states())
+    )
+    for scope in list(sums):
+        if scope.kind == "author" and sums[scope].get("approved"):
+            site = sums[counters.site_scope(scope.place)]
+            site["participants"] = site.get("participants", 0) + 1
+    return sums
+
+
+def stored_later() -> dict[Scope, dict[str, int]]:
+    """The counters of sites and of authors on them, as they stand."""
+    found: dict[Scope, dict[str, int]] = {}
+    for message in datastore.fetch(datastore.Query("Counter")):
+        kind, _, place = message.properties["scope"].string_value.partition("/")
+        if kind == "site":
+            found[Scope(kind, place)] = _numbers(message)
+    for message in datastore.fetch(datastore.Query("Standing")):
+        site, _, author = message.key.path[0].name.partition("/")
+        numbers = found[counters.author_scope(site, author)] = _numbers(message)
+        assert message.properties["score"].integer_value == numbers.get("score", 0)
+        takes_part = message.properties["takes_part"].boolean_value
+        assert takes_part == (numbers.get("approved", 0) > 0)
+    return {scope: numbers for scope, numbers in found.items() if numbers}
+
+
+def check_all() -> None:
+    """Every counter equals its recount, and no event is left."""
+    check()
+    assert events() == []
+    assert stored_later() == expected_later()
+
+
+def events() -> list[str]:
+    """The ids of the events that are not delivered, in no order."""
+    query = datastore.Query("Event", keys_only=True)
+    return [message.key.path[-1].name for message in datastore.fetch(query)]
 
 
 def of(name: records.ThreadName) -> dict[str, int]:

@@ -165,8 +165,8 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["whole", "adjacency"] == (270, 0, 271)
     assert bills["post", "path"] == (1, 1, 3)
     assert bills["post", "buckets"] == (2, 2, 4)
-    # With its counters: one shard of the thread's, and the row of the author in it.
-    assert bills["post", "materialised"] == (5, 4, 3)
+    # With a shard of the counters, the author's row in the thread, and the event.
+    assert bills["post", "materialised"] == (5, 5, 3)
     assert bills["edit", "embedded"] == (1, 1, 3)
     for name in tables.PLOTTED:
         drawn = ET.parse(tmp_path / "layouts" / name).getroot()  # noqa: S314 - our own

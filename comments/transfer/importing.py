@@ -135,6 +135,7 @@ def _write_batch(
     now: datetime,
 ) -> int:
     added = [0]
+    events: list[str] = []
 
     def body() -> None:
         imported = tree.append_imported(
@@ -149,8 +150,11 @@ def _write_batch(
         datastore.apply(*imported.writes)
         # A body that runs again after a commit that was applied finds its own work and adds 0.
         added.append(imported.added)
+        events.append(imported.event)
 
     datastore.transaction(body, line=f"{thread.name.site}/{thread.name.id}")
+    for event in events:
+        tasks.tell(event)
     if max(added):
         tasks.changed(thread.name, changes=max(added))
     return max(added)

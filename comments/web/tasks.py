@@ -16,6 +16,9 @@ import flask
 from comments import config, errors, upkeep
 from comments.web import context
 
+# Of 200 events each: two minutes at the slowest, of the ten that App Engine gives a call.
+_MOST_SWEEPS = 20
+
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 
 
@@ -40,5 +43,20 @@ def fold() -> flask.Response:
     done = upkeep.of_process(context.settings().scheme).visit(upkeep.look(), time.sleep)
     upkeep.settle()
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.get("/deliver")
+def deliver() -> flask.Response:
+    """Deliver the events that wait, as many as fit one call."""
+    delivered = failed = 0
+    process = upkeep.of_process(context.settings().scheme)
+    for _ in range(_MOST_SWEEPS):
+        done = process.sweep()
+        delivered, failed = delivered + done.delivered, failed + done.failed
+        if not done.delivered:
+            break
+    response = flask.jsonify(delivered=delivered, failed=failed)
     response.headers["Cache-Control"] = "no-store"
     return response

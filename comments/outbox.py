@@ -1,0 +1,141 @@
+"""The outbox: what happened to comments, for those who act on it afterwards.
+
+Owns the kind Event. An event is written in the transaction of what it tells, so there is one for
+every change that was committed and none for any other. Its id is the comment's id and the revision
+the change brought it to: the same however often the transaction ran. `delivery` hands it to every
+handler and deletes it when the last one is done.
+
+    Event     key: "{comment id}.{revision}"
+              kind, `changes` (states before and after, JSON), `done` (names of handlers),
+              `due`, `attempts`, `is_dead`
+
+What an event holds of a person is the author's id in `changes`, which no reader ever gets, for as
+long as handlers need it: seconds, as a rule. It holds no text, no name, no website and no address.
+What messages are to say, they read from the comment when they are sent, and a comment taken back
+meanwhile says nothing.
+
+`due` is for the sweep that finds events of processes that died: the process that wrote an event
+delivers it at once. Clocks that differ make a sweep late or early, and nothing wrong.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+from google.cloud import ndb
+
+from comments import datastore, models
+from comments.counters import Change
+
+_OWNER = "outbox"
+SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it
+FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubled with each
+LONGEST_PAUSE = timedelta(hours=1)
+MOST_ATTEMPTS = 24  # most of a day; then somebody has to look
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class Kind(enum.StrEnum):
+    """What happened. Stored as text: renaming one is a migration."""
+
+    POSTED = "posted"
+    EDITED = "edited"
+    RETRACTED = "retracted"
+    IMPORTED = "imported"
+
+
+class Event(NamedTuple):
+    """Something that happened, as handlers see it. `comment` is the id of the comment it is of."""
+
+    id: str
+    kind: Kind
+    changes: tuple[Change, ...]
+    attempts: int = 0
+
+    @property
+    def comment(self) -> str:
+        """The id of the comment; of many that were imported at once, the first."""
+        return self.id.partition(".")[0]
+
+
+def event_id(comment_id: str, revision: int) -> str:
+    """The id of the event that tells of a comment's change to a revision."""
+    return f"{comment_id}.{revision}"
+
+
+def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) -> datastore.Writes:
+    """Write an event, in the transaction of what it tells."""
+    row = models.Event(
+        key=models.event_key(event),
+        kind=kind.value,
+        changes=msgspec.json.encode(tuple(changes)).decode(),
+        due=now + SWEPT_AFTER,
+    )
+    return datastore.Writes(_OWNER, put=(row,))
+
+
+def due(now: datetime, limit: int) -> list[str]:
+    """The ids of events that nobody delivered in time, those that wait longest first."""
+    query = datastore.Query(
+        "Event", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
+    )
+    return [message.key.path[-1].name for message in datastore.fetch(query)]
+
+
+def dead() -> list[str]:
+    """The ids of events that were given up."""
+    query = datastore.Query("Event", where=(("is_dead", "=", True),), keys_only=True)
+    return [message.key.path[-1].name for message in datastore.fetch(query)]
+
+
+def read(events: Sequence[str]) -> list[models.Event]:
+    """The rows of those events that are not done yet."""
+    rows = datastore.get_multi([models.event_key(event) for event in events])
+    return [row for row in rows if row is not None]
+
+
+def record(row: models.Event) -> Event:
+    """A stored event as handlers see it."""
+    return Event(
+        row.key.id(),
+        Kind(row.kind),
+        msgspec.json.decode(row.changes, type=tuple[Change, ...]),
+        row.attempts,
+    )
+
+
+def pending(handler: str) -> Iterator[Event]:
+    """Every event that a handler has not done yet, given up or not."""
+    query = datastore.Query("Event", keys_only=True)
+    events = [message.key.path[-1].name for message in datastore.fetch(query)]
+    return (record(row) for row in read(events) if handler not in row.done)
+
+
+def mark(rows: Iterable[models.Event], handler: str, every: set[str]) -> datastore.Writes:
+    """Note that a handler is done with events; delete those that every handler is done with."""
+    put: list[models.Event] = []
+    gone: list[ndb.Key] = []
+    for row in rows:
+        row.populate(done=sorted({*row.done, handler}))
+        if every <= set(row.done):
+            gone.append(row.key)
+        else:
+            put.append(row)
+    return datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
+
+
+def postpone(row: models.Event, *, now: datetime) -> datastore.Writes:
+    """Note that an event could not be delivered: later again, or never."""
+    row.attempts += 1
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(row.attempts - 1, 20))
+    row.is_dead = row.attempts >= MOST_ATTEMPTS
+    row.due = NEVER if row.is_dead else now + pause
+    return datastore.Writes(_OWNER, put=(row,))
+
+
+def revive(row: models.Event, *, now: datetime) -> datastore.Writes:
+    """Try an event that was given up once more, from the start."""
+    row.attempts, row.is_dead, row.due = 0, False, now
+    return datastore.Writes(_OWNER, put=(row,))

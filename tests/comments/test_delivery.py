@@ -1,0 +1,398 @@
+"""Claims about events: one for every commit and none else, each delivered, counted exactly once."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import flask
+import grpc
+import pytest
+
+from comments import app as apps
+from comments import (
+    config,
+    datastore,
+    delivery,
+    errors,
+    models,
+    outbox,
+    posting,
+    records,
+    tallies,
+    tasks,
+    upkeep,
+)
+from comments.records import Status
+from emulator import errors as engine_errors
+from emulator import inprocess, testing
+from tests import recounts, trees
+from tests.comments.conftest import Clock
+
+NAME = records.ThreadName("demo", "page")
+NOW = trees.START + timedelta(days=1)
+SECRET = "a secret of the tasks"
+
+
+class Faults:
+    """Notes the calls, and fails the next commits as planned: before or after they are applied."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.plan: list[str] = []
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        self.calls.append(method)
+        when = self.plan.pop(0) if method == "Commit" and self.plan else ""
+        if when == "before":
+            raise _unavailable()
+        answer = proceed()
+        if when == "after":
+            raise _unavailable()
+        return answer
+
+
+def _unavailable() -> engine_errors.DatastoreError:
+    error = engine_errors.DatastoreError("planned")
+    error.status = grpc.StatusCode.UNAVAILABLE.name
+    return error
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine, interceptor=faults), project="test")
+
+
+@pytest.fixture
+def worker(open_store: datastore.Store, clock: Clock) -> Iterator[upkeep.Worker]:
+    """A worker whose steps the test takes, the first being done."""
+    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    made = upkeep.Worker(open_store, trees.SETTINGS.scheme)
+    with open_store.context():
+        made.step()
+        yield made
+
+
+def _retract(row: records.Comment) -> None:
+    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+
+
+def _author(name: str) -> records.Author:
+    return records.Author(name, id=f"g:{name}")
+
+
+def _deliver() -> delivery.Done:
+    return delivery.deliver(recounts.events(), now=NOW)
+
+
+def test_sites_and_authors_are_counted_from_events(
+    store: datastore.Store, site: records.Site
+) -> None:
+    grown = trees.grow(site, trees.TREE)
+    trees.post(site, "elsewhere", thread="other", author=_author("1"))
+    _retract(grown["1.1"])
+    assert _deliver() == delivery.Done(10, 0)
+    recounts.check_all()
+    assert tallies.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
+    assert tallies.of_site("never seen") == {}
+
+
+def test_every_verb_tells_of_itself_once(store: datastore.Store, site: records.Site) -> None:
+    row = trees.post(site, "old")
+    for _ in range(2):  # the second time there is nothing to tell
+        posting.edit(
+            row.id,
+            author_id=row.author.id,
+            body="new",
+            revision=None,
+            settings=trees.SETTINGS,
+            now=trees.START,
+        )
+    for _ in range(2):
+        _retract(row)
+    told = [outbox.record(each) for each in outbox.read(sorted(recounts.events()))]
+    assert [(each.id, each.kind, each.comment) for each in told] == [
+        (f"{row.id}.1", "posted", row.id),
+        (f"{row.id}.2", "edited", row.id),
+        (f"{row.id}.3", "retracted", row.id),
+    ]
+    assert told[0].changes[0].old is None
+    assert told[1].changes[0].old == told[1].changes[0].new == told[0].changes[0].new
+    assert told[2].changes[0].new is not None
+    assert told[2].changes[0].new.author == ""
+
+
+def test_what_is_not_committed_is_told_to_nobody(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    store.deadline = 0.1
+    faults.plan = ["before"] * 100
+    with pytest.raises(errors.Overloaded):
+        trees.post(site, "late")
+    faults.plan = []
+    with pytest.raises(errors.NotFound):
+        trees.post(site, "reply", "a" * 26)
+    assert recounts.events() == []
+
+
+def test_events_delivered_twice_late_and_in_any_order_count_once(
+    store: datastore.Store, site: records.Site
+) -> None:
+    _retract(trees.grow(site, trees.TREE)["3"])
+    events = sorted(recounts.events(), reverse=True)
+    for event in events:
+        delivery.deliver([event, event], now=NOW)
+    assert delivery.deliver(events, now=NOW) == delivery.Done(9, 0)
+    recounts.check_all()
+
+
+def test_two_that_deliver_the_same_events_at_once_count_them_once(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        trees.grow(site, {f"{n}": {} for n in range(45)})
+        events = recounts.events()
+    gate = threading.Barrier(4)
+
+    def work(_: int) -> None:
+        with open_store.context():
+            gate.wait(20)
+            delivery.deliver(events, now=NOW)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    with open_store.context():
+        recounts.check_all()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_delivery_whose_answer_is_lost_counts_once(
+    store: datastore.Store, site: records.Site, faults: Faults, when: str
+) -> None:
+    trees.grow(site, trees.TREE)
+    faults.plan = [when, when]
+    _deliver()
+    recounts.check_all()
+
+
+def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    row = trees.post(site, "text")
+    told: list[str] = []
+    handlers = (*delivery.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
+    store.deadline = 0.1
+    faults.plan = ["", *["before"] * 100]  # counted, told, and then the store is gone
+    with pytest.raises(errors.Overloaded):
+        delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+    faults.plan = []
+    delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+    assert told == [f"{row.id}.1"] * 2
+    recounts.check_all()
+
+
+def test_an_event_waits_for_every_handler(store: datastore.Store, site: records.Site) -> None:
+    trees.post(site, "text")
+    told: list[str] = []
+    handlers = (*delivery.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
+
+    def fail(_: outbox.Event) -> None:
+        raise ValueError("planned")
+
+    failing = (*delivery.HANDLERS, delivery.Sending("mail", fail))
+    assert delivery.deliver(recounts.events(), now=NOW, handlers=failing) == delivery.Done(0, 1)
+    (row,) = outbox.read(recounts.events())
+    assert row.done == ["counters"]
+    delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+    assert len(told) == 1
+    recounts.check_all()
+
+
+def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
+    store: datastore.Store, site: records.Site
+) -> None:
+    rows = [trees.post(site, f"{n}") for n in range(3)]
+    bad = f"{rows[1].id}.1"
+
+    def count(events: Any) -> datastore.Writes:
+        if bad in [event.id for event in events]:
+            raise ValueError("planned")
+        return tallies.from_events(events)
+
+    handlers = (delivery.Exact("counters", count),)
+    assert delivery.deliver(recounts.events(), now=NOW, handlers=handlers) == delivery.Done(2, 1)
+    assert recounts.events() == [bad]
+    assert outbox.due(NOW, 10) == []
+    later = NOW + outbox.FIRST_PAUSE
+    assert outbox.due(later, 10) == [bad]
+    assert delivery.sweep(now=later) == delivery.Done(1, 0)
+    recounts.check_all()
+
+
+def test_an_event_that_always_fails_is_given_up_kept_and_revived(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.post(site, "text")
+
+    def fail(_: Any) -> datastore.Writes:
+        raise ValueError("planned")
+
+    handlers = (delivery.Exact("counters", fail),)
+    now, pauses = NOW, []
+    for _ in range(outbox.MOST_ATTEMPTS):
+        delivery.sweep(now=now, handlers=handlers)
+        (row,) = outbox.read(recounts.events())
+        pauses.append(row.due - now)
+        now = min(row.due, now + outbox.LONGEST_PAUSE)
+    assert pauses[:3] == [outbox.FIRST_PAUSE * n for n in (1, 2, 4)]
+    assert max(pauses[:-1]) == outbox.LONGEST_PAUSE
+    assert outbox.dead() == recounts.events() != []
+    assert outbox.due(NOW + timedelta(days=365), 10) == []
+    assert [event.id for event in outbox.pending("counters")] == outbox.dead()
+    assert delivery.revive(now=NOW) == 1
+    assert delivery.sweep(now=NOW) == delivery.Done(1, 0)
+    recounts.check_all()
+
+
+def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    for batch in range(3):
+        trees.store_imported(NAME, *(_node(f"{batch}.{n}") for n in range(80)))
+    faults.calls.clear()
+    assert _deliver() == delivery.Done(3, 0)
+    assert faults.calls.count("Commit") == 3
+    recounts.check_all()
+    assert tallies.of_site("demo")["participants"] == 240
+
+
+def test_the_process_that_posted_delivers_soon_and_asks_no_query(
+    worker: upkeep.Worker, site: records.Site, clock: Clock, faults: Faults
+) -> None:
+    trees.grow(site, trees.TREE)
+    worker.step()
+    assert len(recounts.events()) == 8
+    clock.now += tasks.TELL_AFTER
+    faults.calls.clear()
+    worker.step()
+    assert "RunQuery" not in faults.calls
+    assert faults.calls.count("Commit") == 1
+    recounts.check_all()
+
+
+def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
+    worker: upkeep.Worker, store: datastore.Store, site: records.Site, clock: Clock
+) -> None:
+    store._kept.pop(tasks.HOLDINGS)  # another process posts, and dies
+    trees.grow(site, trees.TREE)
+    worker.step()
+    assert len(recounts.events()) == 8
+    clock.now += upkeep.SWEEP_EVERY
+    worker.step()
+    recounts.check_all()
+
+
+def test_a_store_that_fails_while_delivering_stops_no_worker(
+    worker: upkeep.Worker, store: datastore.Store, site: records.Site, clock: Clock, faults: Faults
+) -> None:
+    trees.post(site, "text")
+    clock.now += tasks.TELL_AFTER
+    store.deadline = 0.1
+    faults.plan = ["before"] * 100
+    worker.step()
+    faults.plan = []
+    (row,) = outbox.read(recounts.events())
+    assert row.attempts == 0  # that was not the event's fault
+    clock.now += upkeep.SWEEP_EVERY
+    worker.step()
+    recounts.check_all()
+
+
+def test_what_waits_in_a_process_is_bounded(
+    open_store: datastore.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "MOST_EVENTS", 5)
+    monkeypatch.setattr(tasks, "TOLD_AT_ONCE", 3)
+    backlog = tasks.Backlog(clock)
+    backlog.tell("nobody would deliver it")
+    backlog.open()
+    for n in range(9):
+        backlog.tell(f"{n}")
+    assert backlog.take_events() == []
+    clock.now += tasks.TELL_AFTER
+    assert [backlog.take_events() for _ in range(3)] == [["0", "1", "2"], ["3", "4"], []]
+
+
+def test_a_delivered_retraction_leaves_the_author_nowhere(
+    store: datastore.Store, site: records.Site
+) -> None:
+    ann = records.Author("Ann", "https://ann.example", "ann@mail.example", "g:ann")
+    rows = [trees.post(site, f"{n}", author=ann) for n in range(2)]
+    assert all(
+        personal not in str(row)
+        for row in outbox.read(recounts.events())
+        for personal in ("Ann", "ann.example")
+    )
+    for row in rows:
+        _retract(row)
+    _deliver()
+    recounts.check_all()
+    for kind in ("Comment", "Counter", "Participation", "Standing", "Event"):
+        assert "g:ann" not in str(list(datastore.fetch(datastore.Query(kind))))
+
+
+def test_the_best_authors_of_a_site_are_one_query(
+    store: datastore.Store, site: records.Site, engine: inprocess.Engine, faults: Faults
+) -> None:
+    for number in range(12):
+        trees.store_imported(NAME, _node(f"{number:02}", up=number, down=1))
+    _deliver()
+    faults.calls.clear()
+    with testing.meter(engine) as cost:
+        best = tallies.best_authors("demo", 3)
+    assert [(author, numbers["score"]) for author, numbers in best] == [
+        ("g:11", 10), ("g:10", 9), ("g:09", 8)
+    ]  # fmt: skip
+    assert faults.calls == ["RunQuery"]
+    assert cost.reads <= 3
+
+
+def test_cron_delivers_and_only_cron_may(open_store: datastore.Store, site: records.Site) -> None:
+    with open_store.context():
+        trees.grow(site, trees.TREE)
+    client = _client(open_store)
+    assert client.get("/tasks/deliver").status_code == 403
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    answer = client.get("/tasks/deliver", headers=headers)
+    assert (answer.json, answer.headers["Cache-Control"]) == (
+        {"delivered": 8, "failed": 0}, "no-store"
+    )  # fmt: skip
+    with open_store.context():
+        recounts.check_all()
+
+
+def _client(store: datastore.Store) -> flask.testing.FlaskClient:
+    settings = config.Settings(secret="a secret of the tests", tasks_secret=SECRET)
+    return apps.create_app(settings, store).test_client()
+
+
+def _node(text: str, *, up: int = 0, down: int = 0) -> records.ImportedComment:
+    return records.ImportedComment(
+        id=models.comment_id(text.encode().ljust(16, b".")),
+        reply_to=None,
+        author=records.Author(text, id=f"g:{text}"),
+        body=text,
+        html=text,
+        renderer="",
+        status=Status.APPROVED,
+        created=trees.START,
+        source=text,
+        up=up,
+        down=down,
+    )
