@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 import click
@@ -21,6 +21,9 @@ import flask
 from flask.cli import AppGroup
 
 from comments import config, datastore, errors, records, sites, sorthash
+
+if TYPE_CHECKING:
+    from comments import recount
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +37,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_import)
     app.cli.add_command(_repair)
     app.cli.add_command(_fold)
+    app.cli.add_command(_recount)
 
 
 def _settings() -> config.Settings:
@@ -215,3 +219,38 @@ def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         click.echo(f"This takes {folding.GRACE:.0f} s longer than the work itself.", err=True)
     done = upkeep.fold_whole(_settings().scheme, names, wait=time.sleep if wait else None)
     click.echo(f"{done.folded} threads folded, {done.waiting} left to be cleared.")
+
+
+@click.command("recount")
+@click.argument("site_id", metavar="[SITE]", required=False)
+@click.argument("thread", metavar="[THREAD]", required=False)
+@click.option("--fix/--no-fix", default=True, help="Mend what is found, or only show it.")
+@flask.cli.with_appcontext
+@_reported
+def _recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
+    """Compare every counter with what it counts, show what differs and mend it.
+
+    People may go on writing. An interrupted recount goes on where it ended.
+    """
+    from comments import models, recount
+
+    found = 0
+    if site_id is not None and thread is not None:
+        name = records.ThreadName(sites.get(site_id).id, thread)
+        if datastore.get(models.thread_key(name)) is None:
+            raise errors.NotFound("thread", thread)
+        found = recount.thread(name, tell=_show, fixes=fix)
+    else:
+        for site in [sites.get(site_id)] if site_id else sites.every():
+            found += recount.site(site.id, tell=_show, fixes=fix)
+    click.echo(f"{found} differences {'mended' if fix else 'found'}.")
+    if found and not fix:
+        raise click.exceptions.Exit(1)
+
+
+def _show(difference: "recount.Difference") -> None:
+    scope = difference.scope
+    where = " ".join(part for part in scope if part)
+    click.echo(
+        f"{where}: {difference.name} is {difference.stored}, should be {difference.expected}"
+    )

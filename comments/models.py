@@ -16,6 +16,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
     Standing  key: "{site id}/{author's id}"
     Event     key: "{comment id}.{revision}"
+    Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
@@ -192,12 +193,14 @@ class Counter(ndb.Model):
     """One shard of the numbers of a scope. Written by `tallies` only.
 
     `numbers` is a JSON object, names to numbers. `shards` tells readers how many there are; it
-    stands in the first. `site` is whose thread it counts, empty for the site's own numbers.
+    stands in the first, as `mended` does, how often a recount added to it. `site` is whose thread
+    it counts, empty for the site's own numbers.
     """
 
     scope = ndb.StringProperty(required=True)
     site = ndb.StringProperty(default="")
     shards = ndb.IntegerProperty(default=1)
+    mended = ndb.IntegerProperty(indexed=False, default=0)
     numbers = ndb.TextProperty(default="")
 
 
@@ -229,6 +232,17 @@ class Event(ndb.Model):
     due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
     attempts = ndb.IntegerProperty(indexed=False, default=0)
     is_dead = ndb.BooleanProperty(default=False)
+
+
+class Job(ndb.Model):
+    """How far a long work came. `position` is where it goes on, in its own terms."""
+
+    position = ndb.TextProperty(required=True)
+
+
+def job_key(name: str) -> ndb.Key:
+    """The key of a work that goes on when it was interrupted."""
+    return ndb.Key(Job, name)
 
 
 def event_key(event: str) -> ndb.Key:
@@ -325,6 +339,20 @@ def comment_state(row: Comment) -> counters.State:
         listed=row.listed,
         up=row.up,
         down=row.down,
+    )
+
+
+def state_from_message(entity: Any) -> counters.State:
+    """A comment as counters know it, straight from its protobuf message."""
+    values = entity.properties
+    return counters.State(
+        site=values["site"].string_value,
+        thread=values["thread"].string_value,
+        author=values["author_id"].string_value,
+        status=values["status"].string_value,
+        listed=values["listed"].boolean_value,
+        up=values["up"].integer_value,
+        down=values["down"].integer_value,
     )
 
 

@@ -24,17 +24,14 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from google.cloud import ndb
 
-from comments import counters, datastore, errors, models, outbox, records, shards
+from comments import counters, counts, datastore, errors, models, outbox, records, shards
 from comments.counters import Change
 
 FIRST = shards.First()
 _OWNER = "tallies"
 _PATIENCE = 0.5  # seconds for spreading, which may as well be left to the next one
-
-Numbers = dict[str, int]
 
 
 class Entry:
@@ -80,7 +77,7 @@ class Entry:
         put: list[ndb.Model] = []
         gone: list[ndb.Key] = []
         for scope, more in scopes.items():
-            old = numbers_of(self._participations[scope.author])
+            old = counts.numbers_of(self._participations[scope.author])
             new = counters.added(old, more)
             numbers = counters.added(numbers, _names(counters.presence(here, old, new)))
             key = models.participation_key(self._name, scope.author)
@@ -94,7 +91,7 @@ class Entry:
 
     def _counter(self, more: Mapping[str, int]) -> models.Counter:
         row = self._row or thread_counter(self._name, self._shard)
-        return with_numbers(row, counters.added(numbers_of(row), more))
+        return with_numbers(row, counters.added(counts.numbers_of(row), more))
 
 
 def entered(name: records.ThreadName, changes: Sequence[Change]) -> datastore.Writes:
@@ -143,7 +140,7 @@ def _later(sums: Mapping[counters.Scope, Mapping[str, int]]) -> datastore.Writes
     put: list[ndb.Model] = []
     gone: list[ndb.Key] = []
     for scope, row in zip(standings, rows[len(sites) :], strict=True):
-        old = numbers_of(row)
+        old = counts.numbers_of(row)
         new = counters.added(old, sums[scope])
         more = counters.presence(counters.site_scope(scope.place), old, new)
         sites[scope.place] = counters.added(sites[scope.place], _names(more))
@@ -159,7 +156,7 @@ def _later(sums: Mapping[counters.Scope, Mapping[str, int]]) -> datastore.Writes
 
 def _site_counter(row: models.Counter | None, site: str, more: Mapping[str, int]) -> models.Counter:
     row = row or models.Counter(key=models.site_counter_key(site), scope=f"site/{site}")
-    return with_numbers(row, counters.added(numbers_of(row), more))
+    return with_numbers(row, counters.added(counts.numbers_of(row), more))
 
 
 def standing(site: str, author: str, numbers: Mapping[str, int]) -> models.Standing:
@@ -169,27 +166,74 @@ def standing(site: str, author: str, numbers: Mapping[str, int]) -> models.Stand
         site=site,
         score=numbers.get("score", 0),
         takes_part=numbers.get(counters.APPROVED, 0) > 0,
-        numbers=encoded(numbers),
+        numbers=counts.encoded(numbers),
     )
 
 
-def of_site(site: str) -> Numbers:
-    """The numbers of a website, as far as its events are delivered."""
-    return numbers_of(datastore.get(models.site_counter_key(site)))
+class MendedMeanwhile(Exception):
+    """Somebody mended these counters since they were compared. `mended` is how often by now."""
+
+    def __init__(self, mended: int) -> None:
+        super().__init__(mended)
+        self.mended = mended
 
 
-def best_authors(site: str, limit: int) -> list[tuple[str, Numbers]]:
-    """The authors of a website with the highest scores, as id and numbers: one query."""
-    query = datastore.Query(
-        "Standing", where=(("site", "=", site),), order=("-score",), limit=limit
+def mend_thread(
+    name: records.ThreadName, step: int, more: counts.Numbers, authors: Mapping[str, counts.Numbers]
+) -> datastore.Writes:
+    """Add what a recount found missing in a thread and in the rows of its authors.
+
+    Raises:
+        MendedMeanwhile: this is not the step that comes next.
+    """
+    keys = [models.participation_key(name, author) for author in authors]
+    thread, first, *rows = datastore.get_multi(
+        [models.thread_key(name), models.thread_counter_key(name, 0), *keys]
     )
-    return [
-        (
-            message.key.path[-1].name.partition("/")[2],
-            _decoded(message.properties["numbers"].string_value),
-        )
-        for message in datastore.fetch(query)
-    ]
+    first = _next_step(first or thread_counter(name, 0), step)
+    first.shards = 1 if thread is None else thread.shards or 1
+    here = counters.thread_scope(models.thread_key_name(name))
+    put: list[ndb.Model] = []
+    gone: list[ndb.Key] = []
+    for (author, missing), key, row in zip(authors.items(), keys, rows, strict=True):
+        old = counts.numbers_of(row)
+        new = counters.added(old, missing)
+        more = counters.added(more, _names(counters.presence(here, old, new)))
+        if new:
+            put.append(participation(key, name.site, author, new))
+        else:
+            gone.append(key)
+    put.append(with_numbers(first, counters.added(counts.numbers_of(first), more)))
+    return datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
+
+
+def mend_site(
+    site: str, step: int, more: counts.Numbers, authors: Mapping[str, counts.Numbers]
+) -> datastore.Writes:
+    """Add what a recount found missing in a website and in the rows of its authors.
+
+    Raises:
+        MendedMeanwhile: this is not the step that comes next.
+    """
+    sums: dict[counters.Scope, Mapping[str, int]] = {
+        counters.author_scope(site, author): missing for author, missing in authors.items()
+    }
+    sums[counters.site_scope(site)] = more
+    key = models.site_counter_key(site)
+    first = datastore.get(key) or models.Counter(key=key, scope=f"site/{site}")
+    mended = _next_step(first, step).mended
+    writes = _later(sums)
+    rows = [row for row in writes.put if row.key != key]
+    counted: Any = next((row for row in writes.put if row.key == key), first)
+    counted.mended = mended
+    return datastore.Writes(_OWNER, put=(*rows, counted), delete=writes.delete)
+
+
+def _next_step(row: models.Counter, step: int) -> models.Counter:
+    if row.mended != step:
+        raise MendedMeanwhile(row.mended)
+    row.mended = step + 1
+    return row
 
 
 @contextlib.contextmanager
@@ -233,7 +277,7 @@ def gather(name: records.ThreadName) -> None:
         first, *others = datastore.get_multi(keys)
         first = first or thread_counter(name, 0)
         thread.shards = first.shards = 1
-        first = with_numbers(first, summed([first, *others]))
+        first = with_numbers(first, counts.summed([first, *others]))
         datastore.apply(
             datastore.Writes(_OWNER, put=(thread, first), delete=tuple(keys[1:])),
         )
@@ -260,59 +304,6 @@ def notice_spread() -> None:
             _shards().learn(models.thread_record(thread).name, thread.shards or 1)
 
 
-def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
-    """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
-    firsts = [models.thread_counter_key(name, 0).id() for name in names]
-    found = {
-        message.key.path[-1].name: message.properties
-        for message in datastore.lookup("Counter", list(dict.fromkeys(firsts)))
-    }
-    numbers = {key: _decoded(row["numbers"].string_value) for key, row in found.items()}
-    busy = [
-        name
-        for name, key in dict(zip(names, firsts, strict=True)).items()
-        if key in found and found[key]["shards"].integer_value > 1
-    ]
-    if busy:
-        # Of one moment, or a gathering in between would be counted twice or not at all.
-        numbers |= datastore.snapshot(lambda: _spread_numbers(busy))
-    return [numbers.get(key, {}) for key in firsts]
-
-
-def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, Numbers]:
-    firsts = datastore.get_multi([models.thread_counter_key(name, 0) for name in names])
-    keys = [
-        [models.thread_counter_key(name, shard) for shard in range(1, first.shards)]
-        for name, first in zip(names, firsts, strict=True)
-    ]
-    rows = iter(datastore.get_multi([key for some in keys for key in some]))
-    return {
-        first.key.id(): summed([first, *(next(rows) for _ in some)])
-        for first, some in zip(firsts, keys, strict=True)
-    }
-
-
-def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
-    """How many comments readers see in each thread."""
-    numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
-    return [each.get(counters.LISTED, 0) for each in numbers]
-
-
-def numbers_of(
-    row: models.Counter | models.Participation | models.Standing | None,
-) -> Numbers:
-    """The numbers of a row, or none."""
-    return {} if row is None else _decoded(row.numbers)
-
-
-def summed(rows: Iterable[models.Counter | None]) -> Numbers:
-    """The numbers of a scope from its shards."""
-    numbers: Numbers = {}
-    for row in rows:
-        numbers = counters.added(numbers, numbers_of(row))
-    return numbers
-
-
 def thread_counter(name: records.ThreadName, shard: int) -> models.Counter:
     """A shard of a thread that has no numbers yet."""
     key = models.thread_counter_key(name, shard)
@@ -325,26 +316,17 @@ def participation(
 ) -> models.Participation:
     """The row of an author in a thread."""
     row = models.Participation(key=key, author=models.author_name(site, author))
-    row.numbers = encoded(numbers)
+    row.numbers = counts.encoded(numbers)
     return row
 
 
 def with_numbers(row: models.Counter, numbers: Mapping[str, int]) -> models.Counter:
     """The row with other numbers."""
-    row.numbers = encoded(numbers)
+    row.numbers = counts.encoded(numbers)
     return row
 
 
-def encoded(numbers: Mapping[str, int]) -> str:
-    """Numbers as they are stored."""
-    return msgspec.json.encode(numbers, order="sorted").decode()
-
-
-def _decoded(text: str) -> Numbers:
-    return msgspec.json.decode(text, type=Numbers) if text else {}
-
-
-def _names(sums: Mapping[counters.Key, int]) -> Numbers:
+def _names(sums: Mapping[counters.Key, int]) -> counts.Numbers:
     return {key.name: number for key, number in sums.items()}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from comments import counters, datastore, models, records, tallies
+from comments import counters, counts, datastore, models, records
 from comments.counters import Scope
 
 
@@ -95,9 +95,9 @@ def events() -> list[str]:
 
 def of(name: records.ThreadName) -> dict[str, int]:
     """The numbers of one thread, as readers get them."""
-    return tallies.of_threads([name])[0]
+    return counts.of_threads([name])[0]
 
 
 def _numbers(message: object) -> dict[str, int]:
     text = message.properties["numbers"].string_value  # type: ignore[attr-defined]
-    return tallies._decoded(text)
+    return counts.decoded(text)

@@ -145,6 +145,29 @@ def test_repair_reports_mends_and_then_finds_nothing(
     assert run("repair").output == "0 problems found.\n"
 
 
+def test_recount_shows_mends_and_then_finds_nothing(
+    run: Runner, site: records.Site, store: datastore.Store
+) -> None:
+    trees.post(site, "1")
+    row = datastore.get(models.thread_counter_key(trees.name_of(site), 0))
+    row.numbers = '{"approved":3,"listed":1,"participants":1}'
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", put=(row,))))
+    shown = run("recount", "demo", "page", "--no-fix")
+    line = "thread demo/page: approved is 3, should be 1"
+    assert (shown.exit_code, shown.output) == (1, f"{line}\n1 differences found.\n")
+    mended = run("recount")
+    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 differences mended.\n")
+    assert run("recount", "demo").output == "0 differences mended.\n"
+    assert run("recount", "demo", "page").output == "0 differences mended.\n"
+
+
+def test_recount_refuses_what_is_not_there(run: Runner, site: records.Site) -> None:
+    for arguments in (["never"], ["demo", "never"], ["never", "page"]):
+        refused = run("recount", *arguments)
+        assert refused.exit_code == 1
+        assert refused.output.startswith("Error: ")
+
+
 def test_a_store_that_does_not_answer_is_one_clear_line(
     run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

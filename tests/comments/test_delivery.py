@@ -13,6 +13,7 @@ import pytest
 from comments import app as apps
 from comments import (
     config,
+    counts,
     datastore,
     delivery,
     errors,
@@ -99,8 +100,8 @@ def test_sites_and_authors_are_counted_from_events(
     _retract(grown["1.1"])
     assert _deliver() == delivery.Done(10, 0)
     recounts.check_all()
-    assert tallies.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
-    assert tallies.of_site("never seen") == {}
+    assert counts.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
+    assert counts.of_site("never seen") == {}
 
 
 def test_every_verb_tells_of_itself_once(store: datastore.Store, site: records.Site) -> None:
@@ -269,7 +270,7 @@ def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
     assert _deliver() == delivery.Done(3, 0)
     assert faults.calls.count("Commit") == 3
     recounts.check_all()
-    assert tallies.of_site("demo")["participants"] == 240
+    assert counts.of_site("demo")["participants"] == 240
 
 
 def test_the_process_that_posted_delivers_soon_and_asks_no_query(
@@ -355,7 +356,7 @@ def test_the_best_authors_of_a_site_are_one_query(
     _deliver()
     faults.calls.clear()
     with testing.meter(engine) as cost:
-        best = tallies.best_authors("demo", 3)
+        best = counts.best_authors("demo", 3)
     assert [(author, numbers["score"]) for author, numbers in best] == [
         ("g:11", 10), ("g:10", 9), ("g:09", 8)
     ]  # fmt: skip

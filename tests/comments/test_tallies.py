@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from comments import datastore, errors, models, posting, records, repair, shards, tallies, tree
+from comments import (
+    counts,
+    datastore,
+    errors,
+    models,
+    posting,
+    records,
+    repair,
+    shards,
+    tallies,
+    tree,
+)
 from comments.records import Status
 from emulator import inprocess, testing
 from tests import recounts, trees
@@ -246,7 +257,7 @@ def test_counts_of_many_threads_are_one_lookup_and_one_read_each(
     ids = [f"page {number}" for number in range(50)]
     calls.names.clear()
     with testing.meter(engine) as cost:
-        found = tallies.listed("demo", [*ids, "never seen", "page 7"])
+        found = counts.listed("demo", [*ids, "never seen", "page 7"])
     assert found == [1] * 50 + [0, 1]
     assert calls.names == ["Lookup"]
     assert cost.reads <= 51
@@ -263,7 +274,7 @@ def test_counts_of_a_spread_thread_are_of_one_moment(
         _append(site, parent, turn)
     assert len(list(datastore.fetch(datastore.Query("Counter")))) == 4
     trees.post(site, "text", thread="other")
-    assert tallies.listed("demo", ["page", "other"]) == [8, 1]
+    assert counts.listed("demo", ["page", "other"]) == [8, 1]
 
 
 def test_imports_count_by_the_same_formula(store: datastore.Store, site: records.Site) -> None:

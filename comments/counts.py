@@ -1,0 +1,108 @@
+"""Counters as readers get them: numbers by name, from rows.
+
+Owns what the text in a row of counters means, and how shards become one number. `tallies` writes
+the rows. Reading many threads is one lookup, and one entity for each that is at rest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from comments import counters, datastore, models, records
+
+Numbers = dict[str, int]
+
+
+def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
+    """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
+    firsts = [models.thread_counter_key(name, 0).id() for name in names]
+    found = {
+        message.key.path[-1].name: message.properties
+        for message in datastore.lookup("Counter", list(dict.fromkeys(firsts)))
+    }
+    numbers = {key: decoded(row["numbers"].string_value) for key, row in found.items()}
+    busy = [
+        name
+        for name, key in dict(zip(names, firsts, strict=True)).items()
+        if key in found and found[key]["shards"].integer_value > 1
+    ]
+    if busy:
+        # Of one moment, or a gathering in between would be counted twice or not at all.
+        numbers |= datastore.snapshot(lambda: _spread_numbers(busy))
+    return [numbers.get(key, {}) for key in firsts]
+
+
+def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, Numbers]:
+    firsts = datastore.get_multi([models.thread_counter_key(name, 0) for name in names])
+    keys = [
+        [models.thread_counter_key(name, shard) for shard in range(1, first.shards)]
+        for name, first in zip(names, firsts, strict=True)
+    ]
+    rows = iter(datastore.get_multi([key for some in keys for key in some]))
+    return {
+        first.key.id(): summed([first, *(next(rows) for _ in some)])
+        for first, some in zip(firsts, keys, strict=True)
+    }
+
+
+def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
+    """How many comments readers see in each thread."""
+    numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
+    return [each.get(counters.LISTED, 0) for each in numbers]
+
+
+def of_site(site: str) -> Numbers:
+    """The numbers of a website, as far as its events are delivered."""
+    return numbers_of(datastore.get(models.site_counter_key(site)))
+
+
+def best_authors(site: str, limit: int) -> list[tuple[str, Numbers]]:
+    """The authors of a website with the highest scores, as id and numbers: one query."""
+    query = datastore.Query(
+        "Standing", where=(("site", "=", site),), order=("-score",), limit=limit
+    )
+    return [
+        (
+            message.key.path[-1].name.partition("/")[2],
+            decoded(message.properties["numbers"].string_value),
+        )
+        for message in datastore.fetch(query)
+    ]
+
+
+def as_stored(name: records.ThreadName) -> tuple[int, Numbers, tuple[int, int]]:
+    """A thread's numbers, for a recount.
+
+    Returns how often they were mended, their sum over the shards that writers know, and how many
+    shards the first one and the thread's row tell of.
+    """
+    thread = datastore.get(models.thread_key(name))
+    count = 1 if thread is None else thread.shards or 1
+    rows = datastore.get_multi([models.thread_counter_key(name, shard) for shard in range(count)])
+    mended, told = (0, 1) if rows[0] is None else (rows[0].mended, rows[0].shards)
+    return mended, summed(rows), (told, count)
+
+
+def numbers_of(
+    row: models.Counter | models.Participation | models.Standing | None,
+) -> Numbers:
+    """The numbers of a row, or none."""
+    return {} if row is None else decoded(row.numbers)
+
+
+def summed(rows: Iterable[models.Counter | None]) -> Numbers:
+    """The numbers of a scope from its shards."""
+    numbers: Numbers = {}
+    for row in rows:
+        numbers = counters.added(numbers, numbers_of(row))
+    return numbers
+
+
+def encoded(numbers: Mapping[str, int]) -> str:
+    """Numbers as they are stored."""
+    return msgspec.json.encode(numbers, order="sorted").decode()
+
+
+def decoded(text: str) -> Numbers:
+    """Numbers as they are counted."""
+    return msgspec.json.decode(text, type=Numbers) if text else {}

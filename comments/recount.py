@@ -1,0 +1,259 @@
+"""The recount: every counter compared with what it counts, and mended.
+
+Owns the order in which counters are checked. Threads first, each beside its comments; then their
+site, beside its threads, and the authors on it, beside what they have in threads. Every comparison
+is of one moment (a read-only transaction), and what events have still to add is counted in, so
+nothing is found wrong because people write meanwhile.
+
+A counter is mended by adding the difference, not by storing what was found: what others add in
+between stays. For that the difference must be added once, so each mending notes its number in the
+row it mends (`mended`) and is refused if that row was mended since the comparison.
+
+The participants are counters of counters. What is wrong with them beside the rows they count is
+added; what becomes of them when those rows are mended follows from the formula as ever.
+
+An interrupted recount of a site goes on after the last thread that it noted, in a Job.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from comments import counters, counts, datastore, delivery, errors, models, outbox, records, tallies
+from comments.counters import Scope
+
+_AT_ONCE = 100  # rows of authors in one transaction
+_NOTE_EVERY = 20  # threads, so that a restart repeats few and each costs little
+_TRIES = 5  # of one place that is mended by others too
+_NOT_OF_THREADS = {counters.PARTICIPANTS, counters.LISTED}
+
+Numbers = Mapping[str, int]
+Tell = Callable[["Difference"], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """A number that is not what it counts."""
+
+    scope: Scope
+    name: str
+    stored: int
+    expected: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Found:
+    """What one comparison found. `more` is to be added to the row of the place itself."""
+
+    mended: int
+    more: Numbers
+    authors: Mapping[str, Numbers]
+    differences: Sequence[Difference]
+
+
+def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
+    """Compare the counters of a thread with its comments, and mend them; how many were wrong."""
+
+    def look() -> _Found:
+        return datastore.snapshot(lambda: _thread(name))
+
+    return _settle(look, functools.partial(tallies.mend_thread, name), tell, fixes=fixes)
+
+
+def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
+    """Compare everything of a site, going on where an interrupted recount ended."""
+    found = 0
+    for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
+        found += thread(name, tell=tell, fixes=fixes)
+        if fixes and number % _NOTE_EVERY == 0:
+            _note(site_id, models.thread_key_name(name))
+
+    def look() -> _Found:
+        return datastore.snapshot(lambda: _site(site_id))
+
+    found += _settle(look, functools.partial(tallies.mend_site, site_id), tell, fixes=fixes)
+    if fixes:
+        _note(site_id, "")
+    return found
+
+
+def _settle(
+    look: Callable[[], _Found], mend: Callable[..., datastore.Writes], tell: Tell, *, fixes: bool
+) -> int:
+    """Look, tell of what is wrong, and mend it; again if others mended in between."""
+    for _ in range(_TRIES):
+        found = look()
+        if not fixes or not found.differences or _mend(found, mend):
+            for difference in found.differences:
+                tell(difference)
+            return len(found.differences)
+    raise errors.Overloaded("others mend the same counters just now")
+
+
+def _mend(found: _Found, mend: Callable[..., datastore.Writes]) -> bool:
+    """Add what is missing, in transactions of bounded size; whether nobody else did so."""
+    authors = list(found.authors.items())
+    parts = [dict(authors[n : n + _AT_ONCE]) for n in range(0, len(authors), _AT_ONCE)] or [{}]
+    for number, part in enumerate(parts):
+        more = found.more if number == 0 else {}
+        step = found.mended + number
+        if not datastore.transaction(functools.partial(_apply, mend, step, more, part)):
+            return False
+    return True
+
+
+def _apply(
+    mend: Callable[..., datastore.Writes], step: int, more: Numbers, authors: Mapping[str, Numbers]
+) -> bool:
+    try:
+        datastore.apply(mend(step, more, authors))
+    except tallies.MendedMeanwhile as other:
+        # One step further is our own commit, whose answer was lost, or somebody else's that has
+        # found the same: added once either way.
+        return other.mended == step + 1
+    return True
+
+
+def _thread(name: records.ThreadName) -> _Found:
+    key = models.thread_key_name(name)
+    here = counters.thread_scope(key)
+    query = datastore.Query("Comment", where=(("thread", "=", key),), order=("sort_hash",))
+    expected = counters.by_scope(
+        counters.total(
+            counters.increments(counters.IN_THREAD, None, models.state_from_message(message))
+            for message in datastore.fetch(query)
+        )
+    )
+    stored = {
+        counters.participation_scope(key, message.key.path[-1].name): _numbers(message)
+        for message in datastore.fetch(
+            datastore.Query("Participation", ancestor=models.thread_key(name))
+        )
+    }
+    mended, numbers, told = counts.as_stored(name)
+    wanted = dict(expected.pop(here, {}))
+    found = _compared(here, (numbers, stored), (wanted, expected), mended)
+    if told[0] == told[1]:
+        return found
+    # Every mending writes the first shard, and in it how many there are.
+    shards = Difference(here, "shards", *told)
+    return dataclasses.replace(found, differences=(*found.differences, shards))
+
+
+def _site(site_id: str) -> _Found:
+    here = counters.site_scope(site_id)
+    pending = _pending()
+    threads = _threads_numbers(site_id)
+    wanted = counters.added(threads, _negative(pending.pop(here, {})))
+    authors: dict[Scope, dict[str, int]] = {
+        scope: dict(_negative(numbers))
+        for scope, numbers in pending.items()
+        if scope.kind == "author" and scope.place == site_id
+    }
+    for author, numbers in _participations(site_id):
+        scope = counters.author_scope(site_id, author)
+        authors[scope] = counters.added(authors.get(scope, {}), numbers)
+    expected = {scope: numbers for scope, numbers in authors.items() if numbers}
+    query = datastore.Query("Standing", where=(("site", "=", site_id),))
+    stored = {
+        counters.author_scope(site_id, message.key.path[-1].name.partition("/")[2]): _numbers(
+            message
+        )
+        for message in datastore.fetch(query)
+    }
+    row = datastore.get(models.site_counter_key(site_id))
+    mended = 0 if row is None else row.mended
+    return _compared(here, (counts.numbers_of(row), stored), (wanted, expected), mended)
+
+
+def _compared(
+    here: Scope,
+    stored: tuple[Numbers, Mapping[Scope, Numbers]],
+    expected: tuple[Numbers, Mapping[Scope, Numbers]],
+    mended: int,
+) -> _Found:
+    """What has to be added to the numbers of a place, and to those of the authors there."""
+    numbers, rows = stored
+    wanted, authors = expected
+    part = counters.PARTICIPANTS
+    whole = dict(wanted) | {part: _present(authors.values())}
+    differences = list(_differences(here, numbers, whole))
+    more = {each.name: each.expected - each.stored for each in differences if each.name != part}
+    if drift := _present(rows.values()) - numbers.get(part, 0):
+        more[part] = drift
+    missing: dict[str, Numbers] = {}
+    for scope in sorted({*rows, *authors}):
+        found = list(_differences(scope, rows.get(scope, {}), authors.get(scope, {})))
+        if found:
+            missing[scope.author] = {each.name: each.expected - each.stored for each in found}
+            differences += found
+    return _Found(mended, more, missing, differences)
+
+
+def _present(rows: Iterable[Numbers]) -> int:
+    return sum(numbers.get(counters.APPROVED, 0) > 0 for numbers in rows)
+
+
+def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[Difference]:
+    for name in sorted({*stored, *expected}):
+        pair = (stored.get(name, 0), expected.get(name, 0))
+        if pair[0] != pair[1]:
+            yield Difference(scope, name, *pair)
+
+
+def _pending() -> dict[Scope, dict[str, int]]:
+    """What events have still to add to sites and to authors on them."""
+    return counters.by_scope(
+        counters.total(
+            counters.increments(counters.FROM_EVENTS, change.old, change.new)
+            for event in outbox.pending(delivery.COUNTERS)
+            for change in event.changes
+        )
+    )
+
+
+def _threads_numbers(site_id: str) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for message in datastore.fetch(datastore.Query("Counter", where=(("site", "=", site_id),))):
+        numbers = counters.added(numbers, _numbers(message))
+    return {name: number for name, number in numbers.items() if name not in _NOT_OF_THREADS}
+
+
+def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
+    low, high = models.author_name(site_id, ""), f"{site_id}0"  # "0" is what follows "/"
+    where = (("author", ">=", low), ("author", "<", high))
+    query = datastore.Query("Participation", where=where, order=("author",))
+    for message in datastore.fetch(query):
+        yield message.key.path[-1].name, _numbers(message)
+
+
+def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
+    where: list[tuple[str, str, object]] = [("site", "=", site_id)]
+    if after:
+        where.append(("__key__", ">", after))
+    for entity in datastore.fetch(datastore.Query("Thread", where=where, order=("__key__",))):
+        yield records.ThreadName(site_id, entity.properties["thread"].string_value)
+
+
+def _position(site_id: str) -> str:
+    row = datastore.get(models.job_key(f"recount/{site_id}"))
+    return "" if row is None else str(row.position)
+
+
+def _note(site_id: str, position: str) -> None:
+    key = models.job_key(f"recount/{site_id}")
+    writes = (
+        datastore.Writes("recount", put=(models.Job(key=key, position=position),))
+        if position
+        else datastore.Writes("recount", delete=(key,))
+    )
+    datastore.transaction(lambda: datastore.apply(writes))
+
+
+def _negative(numbers: Numbers) -> dict[str, int]:
+    return {name: -number for name, number in numbers.items()}
+
+
+def _numbers(message: Any) -> dict[str, int]:
+    return counts.decoded(message.properties["numbers"].string_value)

@@ -1,0 +1,362 @@
+"""Claims about the recount: it sees exactly what drifted, mends it once, and disturbs nobody."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from comments import (
+    counters,
+    counts,
+    datastore,
+    delivery,
+    models,
+    posting,
+    records,
+    recount,
+    tallies,
+)
+from comments.recount import Difference
+from emulator import inprocess
+from tests import recounts, trees
+
+NAME = records.ThreadName("demo", "page")
+HERE = counters.thread_scope("demo/page")
+SITE = counters.site_scope("demo")
+NOW = trees.START + timedelta(days=1)
+
+
+class Between:
+    """Lets somebody else do something once, before the n-th call of a method from now."""
+
+    def __init__(self) -> None:
+        self._plan: tuple[str, int, Any] | None = None
+
+    def plan(self, method: str, number: int, act: Any) -> None:
+        self._plan = (method, number, act)
+
+    @property
+    def is_over(self) -> bool:
+        return self._plan is None
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        if self._plan is not None and self._plan[0] == method:
+            _, number, act = self._plan
+            self._plan = (method, number - 1, act)
+            if number == 0:
+                self._plan = None
+                helper = threading.Thread(target=act)
+                helper.start()
+                helper.join()
+        return proceed()
+
+
+@pytest.fixture
+def between() -> Between:
+    return Between()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, between: Between) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine, interceptor=between), project="test")
+
+
+@pytest.fixture
+def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+    """A site with two threads, everything delivered."""
+    grown = trees.grow(site, trees.TREE)
+    trees.grow(site, trees.TREE, thread="other")
+    posting.retract(
+        grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=trees.START
+    )
+    _deliver()
+    recounts.check_all()
+    return grown
+
+
+def _deliver() -> None:
+    delivery.deliver(recounts.events(), now=NOW)
+
+
+def _recount(*, fixes: bool = True) -> list[Difference]:
+    found: list[Difference] = []
+    assert recount.site("demo", tell=found.append, fixes=fixes) == len(found)
+    return found
+
+
+def _plant(row: Any, **numbers: int) -> None:
+    """Add to a row of counters around everybody."""
+    row.numbers = counts.encoded(counters.added(counts.numbers_of(row), numbers))
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", put=(row,))))
+
+
+def _delete(key: Any) -> None:
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", delete=(key,))))
+
+
+def _thread_row() -> Any:
+    return datastore.get(models.thread_counter_key(NAME, 0))
+
+
+def test_nothing_is_found_where_nothing_is_wrong(grown: dict[str, records.Comment]) -> None:
+    assert _recount() == []
+
+
+@pytest.mark.parametrize("more", [1, -1, 7])
+def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment], more: int
+) -> None:
+    _plant(_thread_row(), approved=more, listed=-more)
+    found = [
+        Difference(HERE, "approved", 7 + more, 7),
+        Difference(HERE, "listed", 8 - more, 8),
+    ]
+    assert _recount(fixes=False) == [*found, Difference(SITE, "approved", 15, 15 + more)]
+    assert _recount() == found
+    assert _recount() == []
+    recounts.check_all()
+
+
+def test_sites_authors_and_their_rows_in_threads_are_mended_too(
+    grown: dict[str, records.Comment],
+) -> None:
+    author = grown["2"].author.id
+    _plant(datastore.get(models.site_counter_key("demo")), pending=2)
+    _plant(datastore.get(models.participation_key(NAME, author)), approved=2)
+    _plant(datastore.get(models.standing_key("demo", author)), approved=-2)
+    here = counters.participation_scope("demo/page", author)
+    assert _recount() == [
+        Difference(here, "approved", 3, 1),
+        Difference(SITE, "pending", 2, 0),
+        Difference(counters.author_scope("demo", author), "approved", 0, 2),
+    ]
+    assert _recount() == []
+    recounts.check_all()
+
+
+def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
+    grown: dict[str, records.Comment],
+) -> None:
+    _delete(models.participation_key(NAME, grown["2"].author.id))
+    _delete(models.standing_key("demo", grown["2"].author.id))
+    _delete(models.thread_counter_key(records.ThreadName("demo", "other"), 0))
+    key = models.participation_key(NAME, "g:nobody")
+    datastore.transaction(
+        lambda: datastore.apply(
+            datastore.Writes(
+                "tallies", put=(tallies.participation(key, "demo", "g:nobody", {"approved": 1}),)
+            )
+        )
+    )
+    assert len(_recount()) == 3 + 1 + 1 + 1
+    assert _recount() == []
+    recounts.check_all()
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_shard_that_is_gone_is_counted_again(
+    grown: dict[str, records.Comment], site: records.Site, lost: int
+) -> None:
+    tallies.spread(NAME, 4)
+    for n in range(4):
+        row = datastore.get(models.thread_counter_key(NAME, n)) or tallies.thread_counter(NAME, n)
+        _plant(row, approved=1)
+    _plant(_thread_row(), approved=-4)
+    recounts.check()
+    _delete(models.thread_counter_key(NAME, lost))
+    assert {each.scope for each in _recount()} == {HERE}
+    assert _recount() == []
+    trees.post(site, "more", grown["2"].id)
+    _deliver()
+    tallies.gather(NAME)
+    recounts.check_all()
+
+
+def test_threads_stored_before_there_were_counters_get_theirs(
+    grown: dict[str, records.Comment], site: records.Site
+) -> None:
+    for kind in ("Counter", "Participation", "Standing"):
+        for message in list(datastore.fetch(datastore.Query(kind))):
+            path = [part for step in message.key.path for part in (step.kind, step.name)]
+            _delete(models.ndb.Key(*path))
+    trees.post(site, "meanwhile", grown["2"].id)  # counted from what is there: nothing
+    _recount()
+    assert _recount() == []
+    _deliver()
+    assert _recount() == []
+    recounts.check_all()
+
+
+def test_what_events_have_still_to_add_is_counted_in(
+    grown: dict[str, records.Comment], site: records.Site
+) -> None:
+    trees.post(site, "late")
+    posting.retract(grown["2"].id, author_id=grown["2"].author.id, revision=None, now=trees.START)
+    _plant(datastore.get(models.site_counter_key("demo")), approved=1)
+    assert _recount() == [Difference(SITE, "approved", 16, 15)]
+    assert _recount() == []
+    _deliver()
+    assert _recount() == []
+    recounts.check_all()
+
+
+def test_an_event_that_was_lost_is_found_as_drift(
+    grown: dict[str, records.Comment], site: records.Site
+) -> None:
+    row = trees.post(site, "lost")
+    key = models.event_key(f"{row.id}.1")
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("outbox", delete=(key,))))
+    author = counters.author_scope("demo", row.author.id)
+    assert _recount() == [
+        Difference(SITE, "approved", 15, 16),
+        Difference(SITE, "participants", 8, 9),
+        Difference(author, "approved", 0, 1),
+    ]
+    assert _recount() == []
+    recounts.check_all()
+
+
+# The commits of a recount of two threads, the second of which is wrong: two comparisons, a mending,
+# the comparison of the site, its mending. What others do comes after a comparison was read.
+COMPARED = [1, 3]
+
+
+@pytest.mark.parametrize("commit", COMPARED)
+def test_what_people_write_between_comparison_and_mending_stays(
+    grown: dict[str, records.Comment],
+    site: records.Site,
+    open_store: datastore.Store,
+    between: Between,
+    commit: int,
+) -> None:
+    author = grown["2"].author
+    _delete(models.participation_key(NAME, author.id))  # so that he seems new in the thread
+    _plant(datastore.get(models.standing_key("demo", author.id)), approved=-2)
+    _plant(_thread_row(), approved=5)
+
+    def write() -> None:
+        with open_store.context():
+            trees.post(site, "meanwhile", author=author)
+            _deliver()
+
+    between.plan("Commit", commit, write)
+    _recount()
+    assert between.is_over
+    assert _recount() == []
+    recounts.check_all()
+
+
+@pytest.mark.parametrize("commit", COMPARED)
+def test_two_recounts_at_once_mend_once(
+    grown: dict[str, records.Comment],
+    open_store: datastore.Store,
+    between: Between,
+    commit: int,
+) -> None:
+    _plant(_thread_row(), approved=5)
+    _plant(datastore.get(models.site_counter_key("demo")), approved=3)
+
+    def other() -> None:
+        with open_store.context():
+            _recount()
+
+    between.plan("Commit", commit, other)
+    _recount()
+    assert between.is_over
+    assert _recount() == []
+    recounts.check_all()
+
+
+@pytest.mark.parametrize("query", range(9))
+def test_a_comparison_is_of_one_moment(
+    grown: dict[str, records.Comment],
+    site: records.Site,
+    open_store: datastore.Store,
+    between: Between,
+    query: int,
+) -> None:
+    def write() -> None:
+        with open_store.context():
+            trees.post(site, "meanwhile")
+            _deliver()
+            trees.post(site, "later", grown["2"].id)
+
+    between.plan("RunQuery", query, write)
+    assert _recount() == []
+    assert between.is_over
+    _deliver()
+    recounts.check_all()
+
+
+def test_an_interrupted_recount_goes_on_where_it_ended(
+    grown: dict[str, records.Comment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recount, "_NOTE_EVERY", 1)
+    seen: list[str] = []
+    real = recount.thread
+
+    def thread(name: records.ThreadName, **options: Any) -> int:
+        if len(seen) == 1:
+            seen.append("interrupted")
+            raise KeyboardInterrupt
+        seen.append(name.id)
+        return real(name, **options)
+
+    monkeypatch.setattr(recount, "thread", thread)
+    with pytest.raises(KeyboardInterrupt):
+        _recount()
+    _recount()
+    assert seen == ["other", "interrupted", "page"]
+    _recount()
+    assert seen[3:] == ["other", "page"]  # a whole one begins anew
+
+
+def test_many_authors_are_mended_in_transactions_of_bounded_size(
+    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recount, "_AT_ONCE", 3)
+    trees.grow(site, {f"{n}": {} for n in range(10)})
+    _deliver()
+    for n in range(10):
+        _plant(datastore.get(models.participation_key(NAME, f"g:{n}")), approved=-1)
+        _plant(datastore.get(models.standing_key("demo", f"g:{n}")), approved=1, spam=1)
+    assert len(_recount()) == 10 + 20
+    assert _recount() == []
+    recounts.check_all()
+
+
+def test_a_recount_finds_nothing_while_writers_go_on(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    stop = threading.Event()
+
+    def write(label: int) -> None:
+        with open_store.context():
+            number = 0
+            while not stop.is_set():
+                row = trees.post(site, f"{label}.{number}", author=_author(number % 3))
+                if number % 2:
+                    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+                if number % 5 == 0:
+                    _deliver()
+                number += 1
+
+    writers = [threading.Thread(target=write, args=(label,)) for label in range(2)]
+    with open_store.context():
+        trees.post(site, "first")
+        for writer in writers:
+            writer.start()
+        try:
+            found = [_recount() for _ in range(6)]
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join(60)
+        assert found == [[]] * 6
+        _deliver()
+        recounts.check_all()
+
+
+def _author(number: int) -> records.Author:
+    return records.Author("somebody", id=f"g:{number}")
