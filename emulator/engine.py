@@ -234,6 +234,7 @@ class Engine:
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):
             case "read_time":
+                self._storage.let_rest()
                 with self._storage.read_at(history.micros(options.read_time)) as past:
                     yield past, None, b""
                 return
@@ -242,6 +243,7 @@ class Engine:
             case "new_transaction":
                 name = began = self._begin(options.new_transaction, scope).name
             case _:
+                self._storage.let_rest()
                 with self._storage.read() as snapshot:
                     yield snapshot, None, b""
                 return
@@ -260,6 +262,7 @@ class Engine:
     def _begin(
         self, options: messages.TransactionOptions, scope: tuple[str, str]
     ) -> transactions.Transaction:
+        self._storage.let_rest()
         is_read_only = options.WhichOneof("mode") == "read_only"
         read_time = None
         if is_read_only and options.read_only.HasField("read_time"):
@@ -284,7 +287,9 @@ class Engine:
         return b""
 
     def _commit(self, request: messages.CommitRequest) -> bytes:
-        return self._commits.commit(request, _partition(request))
+        answer = self._commits.commit(request, _partition(request))
+        self._storage.tidy()
+        return answer
 
     def _allocate_ids(self, request: messages.AllocateIdsRequest) -> bytes:
         default = _partition(request)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator import changes, datafile, errors, history
+from emulator import changes, datafile, errors, history, logfile
 
 _DURABLE = datafile.Durability.DURABLE
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
@@ -43,9 +43,13 @@ class Compacted:
     path: str
     before: int
     after: int
+    is_log_empty: bool
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.before} bytes before, {self.after} bytes after"
+        said = f"{self.path}: {self.before} bytes before, {self.after} bytes after"
+        if self.is_log_empty:
+            return said
+        return f"{said}; its log is in use and is emptied later"
 
 
 def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copied:
@@ -113,8 +117,9 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
             changes.forget_history(connection, now - history.MAX_AGE * 1_000_000)
             connection.execute("COMMIT")
             connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return Compacted(name, before, _size(name))
+        log = logfile.Log(name, lambda wait: datafile.connect(name, _DURABLE, wait=wait))
+        is_empty = log.empty(datafile.BUSY_SECONDS)
+    return Compacted(name, before, _size(name), is_empty)
 
 
 def check_is_free(path: str) -> None:

@@ -13,7 +13,7 @@ memory databases have no snapshots.
 
 What was replaced or deleted is overwritten in the file. Where no history is kept it is to be gone:
 the log, which holds older states of pages, is emptied `LOG_SECONDS` after a commit by the next
-request at which nobody else is using it.
+request at which nobody else is using it, or by the next commit, which asks the others to wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from emulator import changes, datafile, errors, faults, history, indexes, rows
+from emulator import changes, datafile, errors, faults, history, indexes, logfile, rows
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
@@ -100,6 +100,9 @@ class Storage:
             path = Path(folder) / "data"
             self._durability = datafile.Durability.FAST
         self.path = os.fspath(path)
+        self._log = logfile.Log(
+            self.path, lambda wait: datafile.connect(self.path, self._durability, wait=wait)
+        )
         self._connections = _Connections()
         self._forgotten: list[_Connections] = []
         self._is_closed = False
@@ -115,6 +118,25 @@ class Storage:
         """Start afresh in a forked child. The parent's connections stay open and untouched."""
         self._forgotten.append(self._connections)
         self._connections = _Connections()
+        self._log.forget_parent()
+
+    def let_rest(self) -> None:
+        """Wait while others empty the log. Who holds a snapshot, or locks, must not call it."""
+        self._log.let_empty()
+
+    def tidy(self) -> None:
+        """After a commit: empty the log if it is time, or if it has grown.
+
+        Who holds a snapshot must not call it.
+        """
+        if self._is_closed:
+            return
+        if self._is_log_due():
+            self._log_due = self._now() + _LOG_AGAIN
+            if self._log.empty():
+                self._log_due = None
+        else:
+            self._log.keep_small()
 
     def close(self) -> None:
         """Close all idle connections. Open snapshots close theirs when they end."""
@@ -241,9 +263,7 @@ class Storage:
                     connections.writer = None
                     connection.close()
                 raise
-            if self._is_log_due():
-                self._empty_log(connections)
-            elif self._log_due is None and not self._history:
+            if self._log_due is None and not self._history:
                 self._log_due = now + LOG_SECONDS * 1_000_000
             # Only now: ids of a commit that failed are not those of the file.
             writer.definitions.ids.update(writer.new_ids)
