@@ -6,6 +6,9 @@ transaction is not counted, so it never keeps the commit it waits for from runni
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +45,7 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
     Raises:
         OSError: the address cannot be had.
     """
+    _check_is_free(host, port)
     threads = pool.Pool(THREADS)
     server = grpc.server(
         threads,  # type: ignore[arg-type]  # any executor will do
@@ -62,6 +66,27 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
         raise OSError(f"{host}:{port} cannot be had: {error}") from error
     server.start()
     return Running(server, bound, threads)
+
+
+def _check_is_free(host: str, port: int) -> None:
+    """Refuse a port that another program has at any of the host's addresses.
+
+    gRPC is content with one of them, and clients that ask for another would meet that program.
+    """
+    if not port:
+        return
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
+        with contextlib.closing(socket.socket(family, kind, protocol)) as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                candidate.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                candidate.bind(address)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise OSError(f"{host}:{port} cannot be had: {address[0]} is taken") from error
 
 
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -90,6 +91,14 @@ def test_a_taken_address_is_an_os_error(engine):
     with pytest.raises(OSError, match="cannot be had"):
         server.start(engine, "localhost", running.port)
     running.stop()
+
+
+def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        pytest.raises(OSError, match=r"127\.0\.0\.1 is taken"),
+    ):
+        server.start(engine, "localhost", other.getsockname()[1])
 
 
 def test_a_server_without_an_engine_opens_its_own(tmp_path, index_yaml, make_service):
