@@ -4,7 +4,8 @@
     |- BadInput               a value a caller sent; names the field
     |  |- BadCursor           a page cursor that is damaged, forged or of another listing
     |  |  `- CursorExpired    a page cursor of a ranking that is not kept any more
-    |  `- BadImport           a line of an import file
+    |  |- BadImport           a line of an import file
+    |  `- UnsafeAddress       an address that we must not be sent to
     |- NotFound               a site, thread or comment that is not there (for this caller)
     |- Forbidden              the caller may not do this
     |- Conflict               the state of what is stored does not allow it
@@ -12,6 +13,7 @@
     |  `- RevisionMismatch    If-Match named a revision that is no longer current
     |- TooLarge               a body above the limit
     |- Overloaded             the store did not answer in time; worth a retry
+    |- Unreachable            a peer of ours did not answer; worth a retry
     |- UnownedWrite           a write around a kind's owner: a bug here, never a caller's
     `- Misconfigured          settings or stored data that the process must not start with
 
@@ -70,6 +72,15 @@ class BadImport(FlatthreadError):
         super().__init__(f"{place}: {message}")
         self.file = file
         self.line = line
+
+
+class UnsafeAddress(BadInput):
+    """An address is not one of the Internet that requests may be sent to (`outbound`)."""
+
+    code = "unsafe-address"
+
+    def __init__(self, message: str) -> None:
+        super().__init__("url", message)
 
 
 class NotFound(FlatthreadError):
@@ -131,6 +142,12 @@ class Overloaded(FlatthreadError):
     def __init__(self, message: str, *, retry_after: int = 2) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class Unreachable(FlatthreadError):
+    """A peer did not answer, or not in time, or with something else than its protocol."""
+
+    code = "unreachable"
 
 
 class UnownedWrite(FlatthreadError):

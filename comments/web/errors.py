@@ -44,6 +44,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.RevisionMismatch: 412,
     errors.TooLarge: 413,
     UnsupportedMedia: 415,
+    errors.Unreachable: 502,
     errors.Overloaded: 503,
     api.GoogleAPIError: 503,
 }

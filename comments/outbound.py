@@ -1,0 +1,329 @@
+"""The one way out: HTTP requests to addresses that people gave us.
+
+Owns the defence against being sent to our own network (SSRF). Every fetcher of such an address uses
+`Client`; nothing else in the backend opens a connection to one. What must stay true:
+
+- A name is resolved once for a request. If any of its addresses is not a public one, the request is
+  refused; else the socket is opened to an address that was just checked, and to no other. A name
+  that changes its answer changes nothing. `Host`, SNI and the certificate go by the name.
+- Redirects are not followed: an answer of 3xx is the answer.
+- Whatever the peer does, a request ends: connecting and the whole of it have a time, the answer
+  has a size. A watchdog shuts the socket, because time-outs of single reads begin anew with every
+  byte of a slow peer.
+- Nothing of the environment (proxies, .netrc) has a say.
+
+Why not a library: urllib3 can connect to an address and check the certificate by a name, but an
+answer that trickles is bounded by neither of its time-outs, and what it would add (pools, retries,
+redirects) has to be turned off. Standard library sockets under `http.client` are less.
+"""
+
+import contextlib
+import dataclasses
+import http.client
+import ipaddress
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import idna
+
+from comments import errors
+
+PORTS = frozenset({443, 8443})
+_USUAL = {"https": 443, "http": 80}
+_LONGEST = 2_000  # characters of an address
+_LONGEST_HOST = 253
+_PLAIN = re.compile(r"[!-~]+")
+_LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+# A last label that parsers read as part of an IPv4 address in one of its spellings.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_CHUNK = 16 * 1024
+_MOST_ADDRESSES = 3  # of a name, tried one after the other
+
+# `is_global` is not enough: it takes multicast for global, and ranges that lead on to IPv4
+# addresses. Of IPv6 only what is handed out to the Internet is taken.
+_V6_INTERNET = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",  # protocol assignments
+            "192.88.99.0/24",  # relays of 6to4
+            "168.63.129.16/32",  # the host's own services, in Azure
+            "2001::/23",  # protocol assignments, Teredo among them
+            "2002::/16",  # 6to4
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+T = TypeVar("T")
+Resolve = Callable[[str], Sequence[str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request may take: seconds, and bytes of an answer's body."""
+
+    connect: float = 5.0
+    total: float = 10.0
+    answer: int = 64 * 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `body` is its beginning if `is_cut`: the limit was reached."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """An address that is well-formed: its name in ASCII, where to ask, and what for."""
+
+    is_secure: bool
+    host: str
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """The value of `Host`."""
+        usual = _USUAL["https" if self.is_secure else "http"]
+        return self.host if self.port == usual else f"{self.host}:{self.port}"
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the Internet, and of nothing nearer."""
+    if isinstance(address, ipaddress.IPv6Address) and address not in _V6_INTERNET:
+        return False
+    nearer = any(
+        address in network for network in _NOT_PUBLIC if network.version == address.version
+    )
+    return address.is_global and not address.is_multicast and not nearer
+
+
+def resolve(host: str) -> list[str]:
+    """The addresses of a name, as the system finds them."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Client:
+    """Sends requests to addresses that people gave.
+
+    Args:
+        limits: of every request.
+        resolver: the addresses of a name.
+        context: whose certificates are believed.
+        loopback_ports: for tests only, and never from a setting: receivers at 127.0.0.1 that may be
+            reached, by http too.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        resolver: Resolve = resolve,
+        context: ssl.SSLContext | None = None,
+        loopback_ports: frozenset[int] = frozenset(),
+    ) -> None:
+        self._limits = limits or Limits()
+        self._resolver = resolver
+        self._context = context or ssl.create_default_context()
+        self._loopback = loopback_ports
+
+    def check(self, url: str) -> Target:
+        """Read an address. Its name is not resolved: `send` does that, each time.
+
+        Raises:
+            errors.UnsafeAddress: it is not https to a host name of the Internet at a usual port.
+        """
+        if len(url) > _LONGEST or "\\" in url or not url.isprintable() or " " in url:
+            raise errors.UnsafeAddress("is too long or holds blanks, backslashes or controls")
+        try:
+            parts = urlsplit(url)
+            port, host = parts.port, parts.hostname or ""
+        except ValueError as error:
+            raise errors.UnsafeAddress("is not a web address") from error
+        port = port if port is not None else _USUAL.get(parts.scheme, 0)
+        if (
+            set("@[") & set(parts.netloc)
+            or parts.fragment
+            or not _PLAIN.fullmatch(parts.path or "/")
+        ):
+            raise errors.UnsafeAddress(
+                "holds user information, a literal, a fragment or a bare non-ASCII path"
+            )
+        if parts.query and not _PLAIN.fullmatch(parts.query):
+            raise errors.UnsafeAddress("holds a bare non-ASCII query")
+        if port not in self._loopback and (parts.scheme != "https" or port not in PORTS):
+            raise errors.UnsafeAddress(
+                f"is not https at port {' or '.join(map(str, sorted(PORTS)))}"
+            )
+        if parts.scheme not in _USUAL:
+            raise errors.UnsafeAddress("is not a web address")
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return Target(parts.scheme == "https", _host(host), port, path)
+
+    def send(
+        self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a request and read the answer, whatever its status.
+
+        Raises:
+            errors.UnsafeAddress: see `check`; or the name leads elsewhere than to the Internet.
+            errors.Unreachable: no answer came in time, or none that is HTTP.
+        """
+        target = self.check(url)
+        addresses = self._addresses(target)
+        plain = {"Host": target.authority, "Connection": "close", **(headers or {})}
+        with self._connected(target, addresses) as connection:
+            connection.request(method, target.path, body=body or None, headers=plain)
+            response = connection.getresponse()
+            return _answer(response, self._limits.answer)
+
+    def _addresses(self, target: Target) -> list[str]:
+        """Where a name leads, if all of that may be reached."""
+        try:
+            found = _within(self._limits.connect, lambda: self._resolver(target.host))
+            addresses = [ipaddress.ip_address(each) for each in found]
+        except (OSError, ValueError) as error:
+            raise errors.Unreachable(f"{target.host} has no address") from error
+        for address in addresses:
+            if not (
+                self._is_for_tests(target, address) or (target.is_secure and is_public(address))
+            ):
+                raise errors.UnsafeAddress(f"{target.host} is not on the Internet")
+        if not addresses:
+            raise errors.Unreachable(f"{target.host} has no address")
+        return [str(address) for address in addresses]
+
+    def _is_for_tests(self, target: Target, address: Address) -> bool:
+        return target.port in self._loopback and str(address) == "127.0.0.1"
+
+    @contextlib.contextmanager
+    def _connected(
+        self, target: Target, addresses: Sequence[str]
+    ) -> Iterator[http.client.HTTPConnection]:
+        """A connection to the first address that takes one; shut when the time is over."""
+        watched = _Watched(self._limits.total)
+        try:
+            watched.watch(_opened(addresses, target.port, self._limits.connect))
+            if target.is_secure:
+                watched.secure(self._context, target.host)
+            connection = http.client.HTTPConnection(target.host, target.port)
+            connection.sock = watched.socket
+            yield connection
+            if watched.is_over:
+                raise TimeoutError  # what was cut by us looks like an end
+        except (OSError, http.client.HTTPException) as error:
+            late = " in time" if watched.is_over else ""
+            raise errors.Unreachable(f"{target.host} did not answer{late}") from error
+        finally:
+            watched.close()
+
+
+class _Watched:
+    """A socket that is shut when its time is over, whatever it is doing then."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_over = False
+        self.socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def watch(self, opened: socket.socket) -> None:
+        """Watch this socket from now on."""
+        with self._lock:
+            self.socket = opened
+            if self.is_over:
+                raise TimeoutError
+
+    def secure(self, context: ssl.SSLContext, host: str) -> None:
+        """Speak TLS with a peer whose certificate is of this name."""
+        plain = self.socket
+        if plain is None:
+            raise TimeoutError
+        # The handshake is apart, because wrapping takes the socket that is watched away.
+        self.watch(context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False))
+        secured = self.socket
+        if isinstance(secured, ssl.SSLSocket):
+            secured.do_handshake()
+
+    def close(self) -> None:
+        """Be done."""
+        self._timer.cancel()
+        if self.socket is not None:
+            self.socket.close()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.is_over = True
+            if self.socket is not None:
+                with contextlib.suppress(OSError):
+                    # Not that of TLS, which would change what another thread reads from.
+                    socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+
+
+def _host(host: str) -> str:
+    """A host name of the Internet, as it stands in certificates."""
+    problem = errors.UnsafeAddress("has no host name of the Internet")
+    try:
+        plain = host if host.isascii() else idna.encode(host, uts46=True).decode()
+    except idna.IDNAError as error:
+        raise problem from error
+    labels = plain.lower().split(".")
+    is_name = len(labels) > 1 and all(map(_LABEL.fullmatch, labels))
+    if not is_name or _NUMBER.fullmatch(labels[-1]) or len(plain) > _LONGEST_HOST:
+        raise problem
+    return plain.lower()
+
+
+def _opened(addresses: Sequence[str], port: int, seconds: float) -> socket.socket:
+    """A socket to the first of these addresses that takes it."""
+    failed: OSError | None = None
+    for address in addresses[:_MOST_ADDRESSES]:
+        try:
+            # A literal: nothing is resolved here.
+            return socket.create_connection((address, port), timeout=seconds)
+        except OSError as error:
+            failed = error
+    raise failed or OSError("no address")
+
+
+def _within(seconds: float, ask: Callable[[], T]) -> T:
+    """Ask, but wait so long only: the system's resolver has times of its own."""
+    asked: futures.Future[T] = futures.Future()
+
+    def run() -> None:
+        try:
+            asked.set_result(ask())
+        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+            asked.set_exception(error)
+
+    # Not an executor, which would wait for it when the process ends.
+    threading.Thread(target=run, daemon=True).start()
+    return asked.result(timeout=seconds)
+
+
+def _answer(response: http.client.HTTPResponse, most: int) -> Answer:
+    body = b""
+    while len(body) <= most:
+        chunk = response.read1(_CHUNK)
+        if not chunk:
+            break
+        body += chunk
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return Answer(response.status, headers, body[:most], is_cut=len(body) > most)

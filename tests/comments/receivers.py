@@ -1,0 +1,115 @@
+"""Peers on loopback that requests are sent to: an honest one over HTTP or HTTPS, and any other."""
+
+import contextlib
+import dataclasses
+import http.server
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+import trustme
+
+from comments import outbound
+
+NAME = "hooks.example"
+LOOPBACK = "127.0.0.1"
+AUTHORITY = trustme.CA()
+
+
+@dataclasses.dataclass
+class Heard:
+    """A request as it came in."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclasses.dataclass
+class Receiver:
+    """A server that answers each request with `status`, and remembers it."""
+
+    port: int
+    status: int = 200
+    answer: bytes = b"ok"
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+    heard: list[Heard] = dataclasses.field(default_factory=list)
+
+
+@contextlib.contextmanager
+def receiver(
+    *, certificate: str | None = None, authority: trustme.CA = AUTHORITY
+) -> Iterator[Receiver]:
+    """An HTTP server, over TLS if its certificate is to say a name."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _handle(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            told.heard.append(Heard(self.command, self.path, dict(self.headers), body))
+            self.send_response(told.status)
+            for name, value in {"Content-Length": str(len(told.answer)), **told.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(OSError):  # who asked may have heard enough
+                self.wfile.write(told.answer)
+
+        do_GET = do_POST = _handle  # noqa: N815 - http.server's names
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(certificate).configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    told = Receiver(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int]:
+    """A peer that says what it likes to whoever connects, until the test is over; its port."""
+    over = threading.Event()
+    threads = []
+
+    def serve() -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = listening.accept()
+                threads.append(threading.Thread(target=converse, args=(connection,)))
+                threads[-1].start()
+
+    def converse(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            talk(connection, over)
+
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        threads.append(threading.Thread(target=serve))
+        threads[0].start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            over.set()
+            with contextlib.suppress(OSError), socket.create_connection(listening.getsockname()):
+                pass
+            for thread in threads:
+                thread.join()
+
+
+def client(port: int, *, limits: outbound.Limits | None = None, **more: object) -> outbound.Client:
+    """A client that may reach a receiver on this port, under whatever name."""
+    context = ssl.create_default_context()
+    AUTHORITY.configure_trust(context)
+    options = {"resolver": lambda _host: [LOOPBACK], "context": context} | more
+    return outbound.Client(limits, loopback_ports=frozenset({port}), **options)  # type: ignore[arg-type]

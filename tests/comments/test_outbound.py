@@ -1,0 +1,393 @@
+"""Requests to addresses that people gave: which are refused, and how every other one ends."""
+
+import ipaddress
+import itertools
+import socket
+import threading
+
+import pytest
+import trustme
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors, outbound
+from tests.comments import receivers
+
+SHORT = outbound.Limits(connect=0.5, total=0.5, answer=1_000)
+PUBLIC = "93.184.216.34"
+
+
+def to(address):
+    """A client for which every name leads to these addresses, and that reaches only public ones."""
+    return outbound.Client(SHORT, resolver=lambda _host: [address])
+
+
+# --- Addresses --------------------
+
+REFUSED = [
+    "",
+    "hooks.example",
+    "//hooks.example/",
+    "http://hooks.example/",
+    "ftp://hooks.example/",
+    "file:///etc/passwd",
+    "gopher://hooks.example:443/",
+    "javascript:alert(1)",
+    "https://",
+    "https:///a",
+    "https://hooks.example:25/",
+    "https://hooks.example:22/",
+    "https://hooks.example:80/",
+    "https://hooks.example:0/",
+    "https://hooks.example:99999/",
+    "https://hooks.example:-1/",
+    "https://hooks.example:x/",
+    "https://user@hooks.example/",
+    "https://user:word@hooks.example/",
+    "https://@hooks.example/",
+    "https://hooks.example@127.0.0.1/",
+    "https://hooks.example#@127.0.0.1/",
+    "https://hooks.example\\@127.0.0.1/",
+    "https://hooks.example/a b",
+    "https://hooks.example/\r\nHost: internal",
+    "https://hooks.exa\nmple/",
+    "https://hooks.exa\tmple/",
+    " https://hooks.example/",
+    "https://hooks.example/\x00",
+    "https://hooks.example/\x7f",
+    "https://hooks.example/\u2028",
+    "https://hooks.example/é",
+    "https://hooks.example/?é",
+    "https://hooks.example/#a",
+    "https://hooks.example./",
+    "https://.hooks.example/",
+    "https://hooks..example/",
+    "https://-hooks.example/",
+    "https://hooks_.example/",
+    "https://hooks.example%2f/",
+    "https://%31%32%37.0.0.1/",
+    f"https://{'a' * 64}.example/",
+    f"https://{'a.' * 130}example/",
+    f"https://hooks.example/{'a' * 2_000}",
+    # Hosts that some parser takes for an address of our own network.
+    "https://localhost/",
+    "https://metadata/",
+    "https://127.0.0.1/",
+    "https://127.1/",
+    "https://0/",
+    "https://0x7f.1/",
+    "https://0x7f000001/",
+    "https://2130706433/",
+    "https://0177.0.0.1/",
+    "https://127.0.0.1./",
+    "https://1.2.3.0x/",
+    f"https://{PUBLIC}/",
+    "https://[::1]/",
+    "https://[::ffff:127.0.0.1]/",
+    "https://[::ffff:169.254.169.254]/",
+    "https://[fe80::1%25eth0]/",
+    "https://[64:ff9b::7f00:1]/",
+    "https://[v1.x]/",
+    "https://[::1/",
+    "https://①②⑦.⓪.⓪.①/",
+    "https://127。0。0。1/",
+]
+
+
+@pytest.mark.parametrize("url", REFUSED)
+def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url):
+    asked = []
+    client = outbound.Client(SHORT, resolver=asked.append)
+    with pytest.raises(errors.UnsafeAddress) as caught:
+        client.send("POST", url)
+    assert (caught.value.field, caught.value.code) == ("url", "unsafe-address")
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "authority", "path"),
+    [
+        ("https://hooks.example", "hooks.example", "hooks.example", "/"),
+        ("https://HOOKS.Example:443/a?b=c", "hooks.example", "hooks.example", "/a?b=c"),
+        ("https://hooks.example:8443/a%0d%0a", "hooks.example", "hooks.example:8443", "/a%0d%0a"),
+        ("HTTPS://hooks.example/", "hooks.example", "hooks.example", "/"),
+        ("https://bücher.example/", "xn--bcher-kva.example", "xn--bcher-kva.example", "/"),
+    ],
+)
+def test_a_plain_address_is_taken(url, host, authority, path):
+    found = outbound.Client().check(url)
+    assert (found.host, found.authority, found.path) == (host, authority, path)
+    assert found.is_secure
+
+
+@given(st.text() | st.from_regex(r"https?://[!-~]{0,30}", fullmatch=True))
+def test_any_text_is_taken_or_refused(url):
+    try:
+        found = outbound.Client().check(url)
+    except errors.UnsafeAddress:
+        return
+    assert found.is_secure
+    assert found.port in outbound.PORTS
+    assert "." in found.host
+    assert not found.host.replace(".", "").isdecimal()
+    assert set(f"{found.host}{found.path}").isdisjoint(map(chr, [*range(33), 127]))
+
+
+INSIDE = [
+    "0.0.0.0",  # noqa: S104
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.100.100.200",
+    "127.0.0.1",
+    "127.255.255.254",
+    "168.63.129.16",
+    "169.254.169.254",
+    "172.16.0.1",
+    "192.0.0.8",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "224.0.1.1",
+    "233.252.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:93.184.216.34",
+    "64:ff9b::7f00:1",
+    "64:ff9b::5db8:d822",
+    "64:ff9b:1::1",
+    "100::1",
+    "2001::1",
+    "2001:db8::1",
+    "2001:10::1",
+    "2002:7f00:1::",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fec0::1",
+    "ff02::1",
+    "ff0e::1",
+]
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_a_name_that_leads_inside_is_refused(address):
+    with pytest.raises(errors.UnsafeAddress, match="not on the Internet"):
+        to(address).send("POST", "https://hooks.example/")
+
+
+@pytest.mark.parametrize("address", [PUBLIC, "8.8.8.8", "2606:2800:220:1::1", "2a00:1450::1"])
+def test_an_address_of_the_internet_is_public(address):
+    assert outbound.is_public(ipaddress.ip_address(address))
+
+
+@given(st.ip_addresses())
+def test_no_address_that_is_not_global_is_public(address):
+    if outbound.is_public(address):
+        assert address.is_global
+        assert not address.is_multicast
+
+
+def test_a_name_is_refused_if_one_of_its_addresses_is_inside():
+    client = outbound.Client(SHORT, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
+    with pytest.raises(errors.UnsafeAddress):
+        client.send("POST", "https://hooks.example/")
+
+
+@pytest.mark.parametrize("found", [[], ["nonsense"], ["fe80::1%x y"]])
+def test_a_name_without_addresses_is_not_reached(found):
+    with pytest.raises((errors.Unreachable, errors.UnsafeAddress)):
+        outbound.Client(SHORT, resolver=lambda _host: found).send("GET", "https://hooks.example/")
+
+
+def test_a_resolver_that_fails_or_hangs_ends_in_time():
+    def fails(_host):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    over = threading.Event()
+    for resolver in (fails, lambda _host: over.wait()):
+        with pytest.raises(errors.Unreachable):
+            outbound.Client(SHORT, resolver=resolver).send("GET", "https://hooks.example/")
+    over.set()
+
+
+def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(monkeypatch):
+    """DNS rebinding: public when it is checked, loopback when it is asked again."""
+    answers = itertools.chain([[PUBLIC]], itertools.repeat(["127.0.0.1"]))
+    opened = []
+
+    def open_(address, *, timeout):
+        opened.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", open_)
+    client = outbound.Client(SHORT, resolver=lambda _host: next(answers))
+    with pytest.raises(errors.Unreachable):
+        client.send("POST", "https://hooks.example/")
+    assert opened == [(PUBLIC, 443)]
+    with pytest.raises(errors.UnsafeAddress):
+        client.send("POST", "https://hooks.example/")
+    assert len(opened) == 1
+
+
+def test_loopback_is_opened_by_tests_only_and_only_for_their_port():
+    with receivers.receiver() as told:
+        client = receivers.client(told.port)
+        assert client.send("GET", f"http://hooks.example:{told.port}/").status == 200
+        for other in (
+            outbound.Client(SHORT, resolver=lambda _host: ["127.0.0.1"]),
+            to("127.0.0.1"),
+        ):
+            with pytest.raises(errors.UnsafeAddress):
+                other.send("GET", f"http://hooks.example:{told.port}/")
+        elsewhere = receivers.client(told.port, resolver=lambda _host: [PUBLIC])
+        with pytest.raises(errors.UnsafeAddress):  # http to the Internet
+            elsewhere.send("GET", f"http://hooks.example:{told.port}/")
+        assert len(told.heard) == 1
+
+
+# --- Answers --------------------
+
+
+def test_a_request_says_the_name_and_carries_its_body():
+    with receivers.receiver() as told:
+        told.headers = {"X-Said": "yes"}
+        answer = receivers.client(told.port).send(
+            "POST", f"http://hooks.example:{told.port}/a?b", body=b"{}", headers={"X-Id": "1"}
+        )
+        (heard,) = told.heard
+    assert (answer.status, answer.body, answer.headers["x-said"]) == (200, b"ok", "yes")
+    assert (heard.method, heard.path, heard.body) == ("POST", "/a?b", b"{}")
+    assert heard.headers["Host"] == f"hooks.example:{told.port}"
+    assert heard.headers["X-Id"] == "1"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_the_answer_and_is_not_followed(status):
+    with receivers.receiver() as told, receivers.receiver() as inside:
+        told.status, told.headers = status, {"Location": f"http://127.0.0.1:{inside.port}/"}
+        answer = receivers.client(told.port).send("GET", f"http://hooks.example:{told.port}/")
+    assert (answer.status, len(told.heard), inside.heard) == (status, 1, [])
+
+
+def test_the_certificate_is_checked_by_the_name():
+    with receivers.receiver(certificate="hooks.example") as told:
+        client = receivers.client(told.port)
+        url = f"https://hooks.example:{told.port}/"
+        assert client.send("GET", url).status == 200
+        with pytest.raises(errors.Unreachable):
+            client.send("GET", url.replace("hooks", "other"))
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused():
+    stranger = trustme.CA()
+    with receivers.receiver(certificate="hooks.example", authority=stranger) as told:
+        with pytest.raises(errors.Unreachable):
+            receivers.client(told.port).send("POST", f"https://hooks.example:{told.port}/")
+        assert told.heard == []
+
+
+def test_no_proxy_of_the_environment_is_asked(monkeypatch):
+    with receivers.receiver() as told, receivers.receiver() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        receivers.client(told.port).send("GET", f"http://hooks.example:{told.port}/")
+    assert (len(told.heard), proxy.heard) == (1, [])
+
+
+@pytest.mark.parametrize("size", [1_000, 1_001, 10_000_000])
+def test_an_answer_is_read_up_to_its_limit(size):
+    with receivers.receiver() as told:
+        told.answer = b"x" * size
+        client = receivers.client(told.port, limits=outbound.Limits(answer=1_000))
+        answer = client.send("GET", f"http://hooks.example:{told.port}/")
+    assert (len(answer.body), answer.is_cut) == (1_000, size > 1_000)
+
+
+def drip(text):
+    """Says its beginning, then one byte after the other for much longer than anybody waits."""
+
+    def talk(connection, over):
+        connection.recv(10_000)
+        connection.sendall(text)
+        for _ in range(1_500):
+            if over.wait(0.005):
+                return
+            connection.sendall(b"x")
+
+    return talk
+
+
+def silence(connection, over):
+    over.wait(10)
+
+
+def long_continue(connection, over):
+    for _ in range(500):
+        if over.wait(0.02):
+            return
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def at_once(text):
+    def talk(connection, over):
+        connection.recv(10_000)
+        connection.sendall(text)
+
+    return talk
+
+
+HOSTILE = {
+    "silence": silence,
+    "a status line without end": drip(b"HTTP/1.1 2"),
+    "headers without end": drip(b"HTTP/1.1 200 OK\r\nX: "),
+    "a body that drips": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"),
+    "a chunk that drips": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e0\r\n"),
+    "continue without end": long_continue,
+    "another protocol": at_once(b"220 mail.example ESMTP\r\n"),
+    "nothing": at_once(b""),
+    "a bad status": at_once(b"HTTP/1.1 abc\r\n\r\n"),
+    "a line too long": at_once(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n"),
+    "a bad chunk": at_once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nxx"),
+    "half a body": at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf"),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_whatever_the_peer_does_a_request_ends(how, scheme):
+    limits = outbound.Limits(connect=30, total=0.3, answer=1_000)
+    with receivers.peer(HOSTILE[how]) as port:
+        client = receivers.client(port, limits=limits)
+        try:
+            answer = client.send("POST", f"{scheme}://hooks.example:{port}/", body=b"{}")
+        except errors.Unreachable:
+            answer = None
+    # `read1` hands out what came before the connection ended.
+    assert answer is None or (how == "half a body" and answer.body == b"half")
+
+
+def test_a_peer_that_refuses_is_unreachable():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(errors.Unreachable):
+        receivers.client(port).send("GET", f"http://hooks.example:{port}/")
+
+
+def test_a_header_cannot_carry_a_line_end():
+    with receivers.receiver() as told, pytest.raises(ValueError, match="Invalid header"):
+        receivers.client(told.port).send(
+            "GET", f"http://hooks.example:{told.port}/", headers={"X": "a\r\nHost: internal"}
+        )
+    assert told.heard == []
