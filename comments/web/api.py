@@ -11,6 +11,7 @@ import flask
 import msgspec
 
 from comments import (
+    counts,
     errors,
     floor,
     posting,
@@ -157,10 +158,10 @@ def preview(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """How many comments readers see in each of many threads."""
+    """How many comments readers see in each of many threads: one look-up of their counters."""
     queries.read(shapes.NoQuery)
     threads = [_canonical(raw) for raw in bodies.read(shapes.ThreadList).threads]
-    return answers.fresh(shapes.Counts(floor.totals(site_id, threads)))
+    return answers.fresh(shapes.Counts(counts.listed(site_id, threads)))
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import datastore
+from emulator import inprocess, testing
 from tests.comments.calls import NOBODY, ONE, THREAD, answer, listed, post, refused, stored
 
 
@@ -130,6 +131,30 @@ def test_a_subtree_is_a_listing_of_its_own(client: FlaskClient) -> None:
     assert [row["html"] for row in page["comments"]] == ["<p>1.1</p>\n"]
     more = answer(client.get(f"{ONE}{first['id']}/replies?cursor={page['cursor']}"))
     assert [row["html"] for row in more["comments"]] == ["<p>1.1.1</p>\n"]
+
+
+def test_counts_of_100_threads_are_one_look_up_of_as_many_reads(
+    client: FlaskClient, engine: inprocess.Engine
+) -> None:
+    for number in range(3):
+        path = f"/api/v1/sites/demo/comments?thread=page%20{number}"
+        assert client.post(path, json={"name": "Ann", "body": "text"}).status_code == 201
+    asked = {"threads": [f"page {number}" for number in range(100)]}
+    with testing.meter(engine) as cost:
+        response = client.post("/api/v1/sites/demo/counts", json=asked)
+    assert answer(response) == {"counts": [1, 1, 1] + [0] * 97}
+    assert (cost.reads <= 100, cost.writes, cost.index_entries) == (True, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "threads", [["t"] * 101, ["t", ""], ["t", 1], ["t", None], ["x" * 2001], "t", None, {}]
+)
+def test_threads_that_cannot_be_counted_are_refused_by_field(
+    client: FlaskClient, threads: object
+) -> None:
+    response = client.post("/api/v1/sites/demo/counts", json={"threads": threads})
+    assert response.status_code == 400
+    assert response.get_json()["field"].startswith("threads")
 
 
 def test_counts_come_in_the_order_asked(client: FlaskClient) -> None:
