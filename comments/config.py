@@ -7,10 +7,12 @@ FLATTHREAD_CONFIG, which the environment overrides. Nothing is read after start.
 
 import contextlib
 import dataclasses
+import enum
 import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from comments import errors, sorthash
 
@@ -27,9 +29,12 @@ NAMES = frozenset(
         "EDIT_WINDOW",
         "GOOGLE_CLOUD_PROJECT",
         "GUEST_TERM",
+        "MAIL_FROM",
         "MAX_BODY",
         "RPC_TIMEOUT",
         "SECRET",
+        "SMTP_AUTHORITY",
+        "SMTP_URL",
         "SORT_HASH_DIGITS",
         "SORT_HASH_LEVELS",
         "SORT_HASH_WIDTH",
@@ -38,6 +43,29 @@ NAMES = frozenset(
 )
 _SECRET_BYTES = 16
 _LONGEST_NUMBER = 20
+
+
+class Security(enum.StrEnum):
+    """How a mail server is spoken to."""
+
+    TLS = "smtps"
+    STARTTLS = "smtp"
+    NONE = "smtp+plain"
+
+
+_MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Smtp:
+    """A mail server. `authority` is a file of certificates to believe; "" for the system's."""
+
+    security: Security
+    host: str
+    port: int
+    user: str = ""
+    password: str = dataclasses.field(default="", repr=False)
+    authority: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,6 +87,9 @@ class Settings:
     guest_term: int = 24 * 60 * 60
     on_app_engine: bool = False
     tasks_secret: str = ""
+    smtp: Smtp | None = None
+    smtp_authority: str = ""
+    mail_from: str = ""
 
     @property
     def where(self) -> str:
@@ -98,6 +129,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         # Of the environment alone: a file may not claim what App Engine says.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=_long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
+        smtp=_smtp(values),
+        smtp_authority=values.get("SMTP_AUTHORITY", ""),
+        mail_from=_mail_from(values),
     )
 
 
@@ -174,6 +208,42 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     if kind != "embedded":
         raise errors.Misconfigured("SECRET is not set: give a random text, the same everywhere")
     return _kept_secret(data_dir / "secret")
+
+
+def _smtp(values: Mapping[str, str]) -> Smtp | None:
+    given = values.get("SMTP_URL", "")
+    if not given:
+        return None
+    # The value is not shown: it may hold a password.
+    problem = errors.Misconfigured("SMTP_URL is like smtps://USER:PASSWORD@HOST:PORT")
+    try:
+        parts = urlsplit(given)
+        security, port = Security(parts.scheme), parts.port
+    except ValueError as error:
+        raise problem from error
+    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+        raise problem
+    if parts.username and security is Security.NONE:
+        raise errors.Misconfigured("SMTP_URL: smtp+plain would send the password in the clear")
+    return Smtp(
+        security,
+        parts.hostname,
+        port or _MAIL_PORTS[security],
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        values.get("SMTP_AUTHORITY", ""),
+    )
+
+
+def _mail_from(values: Mapping[str, str]) -> str:
+    given = values.get("MAIL_FROM", "")
+    local, at, domain = given.partition("@")
+    is_plain = given.isascii() and given.isprintable() and not set(' ,;:<>"()[]\\') & set(given)
+    if given and not (is_plain and at and local and domain and "@" not in domain):
+        raise errors.Misconfigured("MAIL_FROM is one plain address")
+    if values.get("SMTP_URL") and not given:
+        raise errors.Misconfigured("MAIL_FROM is not set: SMTP_URL needs a sender")
+    return given
 
 
 def _long_enough(name: str, given: str) -> str:

@@ -11,7 +11,7 @@ from comments import config, errors, sorthash
 
 ROOT = Path(__file__).parents[2]
 SECRET = "0123456789abcdef"
-GIVEN = {"SECRET": SECRET}
+GIVEN = {"SECRET": SECRET, "MAIL_FROM": "comments@service.example"}
 
 # name, field, default, lowest, highest
 NUMBERS = [
@@ -25,7 +25,7 @@ SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "l
 
 
 def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults():
-    settings = config.load(GIVEN)
+    settings = config.load({"SECRET": SECRET})
     assert settings == config.Settings(secret=SECRET)
     assert settings.scheme == sorthash.Scheme()
     assert settings.where == "the embedded engine in data"
@@ -126,9 +126,12 @@ CHANGES = {
     "EDIT_WINDOW": ("3", "edit_window"),
     "GOOGLE_CLOUD_PROJECT": ("cloud", "project"),
     "GUEST_TERM": ("300", "guest_term"),
+    "MAIL_FROM": ("other@service.example", "mail_from"),
     "MAX_BODY": ("2048", "max_body"),
     "RPC_TIMEOUT": ("3", "rpc_timeout"),
     "SECRET": ("another sixteen or more", "secret"),
+    "SMTP_AUTHORITY": ("/srv/authority.pem", "smtp_authority"),
+    "SMTP_URL": ("smtps://mail.example", "smtp"),
     "SORT_HASH_DIGITS": ("0123456789", "scheme"),
     "SORT_HASH_LEVELS": ("3", "scheme"),
     "SORT_HASH_WIDTH": ("3", "scheme"),

@@ -1,0 +1,193 @@
+"""Mail about comments: one message to one address, made and sent over SMTP.
+
+Owns the form of messages. What must stay true:
+
+- Whoever writes a comment decides nothing but words. In names, titles and texts everything that a
+  mail program would make a link of is replaced by `[link]`; HTML is escaped; there are no images.
+  The only links are those that the caller gives, of our own host or the site's own page.
+- A header is one line: controls become blanks before `EmailMessage` sees them, which refuses them.
+- A message goes to one plain address.
+- `Message-ID` is made of the event's id and the address, so that who is sent a message twice, after
+  a crash between sending and noting it, has it once.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import html
+import re
+import smtplib
+import ssl
+from collections.abc import Iterator
+from datetime import datetime
+from email import policy
+from email.headerregistry import Address
+from email.message import EmailMessage
+
+from comments import config, errors, outcomes
+
+TIMEOUT = 10.0  # seconds, of each step; the server is the operator's own choice
+MAX_ADDRESS = 254
+MAX_TEXT = 2_000  # characters of a comment that a message shows
+_MAX_LINE = 200
+_POLICY = policy.SMTP.clone(cte_type="7bit")
+_PERMANENT = 500  # the first of the codes that another attempt does not change
+_ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+# A word that mail programs make a link of: a scheme, a host name, an IPv4 address.
+_LINK = re.compile(r"://|\w[.\u3002\uff0e\uff61][^\W\d_]{2}|\d\.\d+\.\d+\.\d|@")
+_WORD = re.compile(r"\S+")
+_INVISIBLE = re.compile("[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_URL = re.compile(r"https?://[!#-;=?-~]+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Notice:
+    """Word of a comment, for one address.
+
+    `name`, `title` and `text` are people's words. `place` leads to the comment; `unsubscribe` takes
+    a POST without further questions (RFC 8058), and shows a button to who follows it.
+    """
+
+    event: str
+    recipient: str
+    site: str
+    name: str
+    title: str
+    text: str
+    place: str
+    unsubscribe: str
+
+
+def message(notice: Notice, sender: str, *, now: datetime) -> EmailMessage:
+    """The mail of a notice, the same for the same moment.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or a link is no web address.
+    """
+    recipient = check_address(notice.recipient)
+    for field, url in (("place", notice.place), ("unsubscribe", notice.unsubscribe)):
+        if not _URL.fullmatch(url):
+            raise errors.BadInput(field, "is not a web address")
+    made = EmailMessage(policy=_POLICY)
+    digest = hashlib.sha256(f"{notice.event} {recipient}".encode()).hexdigest()[:32]
+    made["From"] = Address(display_name=notice.site, addr_spec=sender)
+    made["To"] = Address(addr_spec=recipient)
+    made["Subject"] = _subject(notice)
+    made["Date"] = now
+    made["Message-ID"] = f"<{digest}@{sender.rpartition('@')[2]}>"
+    made["Auto-Submitted"] = "auto-generated"
+    made["X-Auto-Response-Suppress"] = "All"
+    made["List-Unsubscribe"] = f"<{notice.unsubscribe}>"
+    made["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    made.set_content(_plain(notice))
+    made.add_alternative(_html(notice), subtype="html")
+    made.set_boundary(f"=-{digest}")
+    return made
+
+
+def send(server: config.Smtp, made: EmailMessage) -> outcomes.Outcome:
+    """Hand a message to the server once.
+
+    A refusal for good (5xx) of the recipient or the message ends it. Whatever is not about this
+    message, a wrong password among it, is worth another attempt.
+    """
+    try:
+        with _session(server) as session:
+            session.sendmail(made["From"].addresses[0].addr_spec, _recipient(made), made.as_bytes())
+    except smtplib.SMTPRecipientsRefused as error:
+        return _refused(next(iter(error.recipients.values()))[0])
+    except smtplib.SMTPAuthenticationError as error:
+        return outcomes.Outcome(outcomes.End.RETRY, f"did not let us in: {error.smtp_code}")
+    except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
+        return _refused(error.smtp_code)
+    except (smtplib.SMTPException, OSError) as error:
+        return outcomes.Outcome(outcomes.End.RETRY, type(error).__name__)
+    return outcomes.Outcome(outcomes.End.DELIVERED, "sent")
+
+
+def check_address(text: str) -> str:
+    """One plain address: no list, no name, no quotes, no literal.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    local, _, _ = text.partition("@")
+    is_dotted = local.startswith(".") or local.endswith(".") or ".." in local
+    if len(text) > MAX_ADDRESS or not _ADDRESS.fullmatch(text) or is_dotted:
+        raise errors.BadInput("email", "is not one plain address")
+    return text
+
+
+def words(text: str) -> str:
+    """People's words without what shows nothing, and with nothing that becomes a link."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    # First, so that nothing invisible hides a link.
+    shown = _CONTROL.sub(" ", _INVISIBLE.sub("", lines))
+    # Word by word: one expression for a word around a link takes the square of a long word's time.
+    return _WORD.sub(lambda word: "[link]" if _LINK.search(word[0]) else word[0], shown)
+
+
+@contextlib.contextmanager
+def _session(server: config.Smtp) -> Iterator[smtplib.SMTP]:
+    context = ssl.create_default_context(cafile=server.authority or None)
+    if server.security is config.Security.TLS:
+        session: smtplib.SMTP = smtplib.SMTP_SSL(
+            server.host, server.port, timeout=TIMEOUT, context=context
+        )
+    else:
+        session = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT)
+    try:
+        if server.security is config.Security.STARTTLS:
+            session.starttls(context=context)
+        if server.user:
+            session.login(server.user, server.password)
+        yield session
+        # The message was taken; how the server parts does not matter any more.
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            session.quit()
+    finally:
+        session.close()
+
+
+def _recipient(made: EmailMessage) -> str:
+    address: str = made["To"].addresses[0].addr_spec
+    return address
+
+
+def _refused(code: int) -> outcomes.Outcome:
+    end = outcomes.End.GIVE_UP if code >= _PERMANENT else outcomes.End.RETRY
+    return outcomes.Outcome(end, f"refused: {code}")
+
+
+def _line(text: str) -> str:
+    return " ".join(words(text).split())[:_MAX_LINE]
+
+
+def _subject(notice: Notice) -> str:
+    about = _line(notice.title)
+    return f"{_line(notice.name)} commented" + (f" on {about}" if about else "")
+
+
+def _shown(notice: Notice) -> str:
+    text = words(notice.text).strip()
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [...]"
+
+
+def _plain(notice: Notice) -> str:
+    quoted = "\n".join(f"> {line}" for line in _shown(notice).split("\n"))
+    return (
+        f"{_subject(notice)}:\n\n{quoted}\n\n"
+        f"Read it: {notice.place}\n\nNo more of these: {notice.unsubscribe}\n"
+    )
+
+
+def _html(notice: Notice) -> str:
+    text = html.escape(_shown(notice)).replace("\n", "<br>\n")
+    place, unsubscribe = html.escape(notice.place), html.escape(notice.unsubscribe)
+    return (
+        f"<!doctype html>\n<p>{html.escape(_subject(notice))}:</p>\n"
+        f"<blockquote>{text}</blockquote>\n"
+        f'<p><a href="{place}">Read it</a></p>\n'
+        f'<p><a href="{unsubscribe}">No more of these</a></p>\n'
+    )
