@@ -1,5 +1,6 @@
 """Claims about ownership: code that would write a comment around its owner does not pass."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,16 @@ def test_the_owner_itself_and_the_backend_as_it_is_pass(tmp_path: Path) -> None:
     assert _check(module).returncode == 0
     assert _check().stdout == "owners: ok\n"
     assert _check().returncode == 0
+
+
+def test_no_test_defines_a_kind_of_the_product() -> None:
+    # NDB keeps one class for each kind in a process, and the last one defined wins.
+    def defined(path: Path) -> set[str]:
+        return set(
+            re.findall(r"^ *class (\w+)\((?:ndb\.)?Model\):", path.read_text(), re.MULTILINE)
+        )
+
+    kinds = defined(ROOT / "comments" / "models.py")
+    assert "Comment" in kinds
+    tests = (ROOT / "tests").rglob("*.py")
+    assert {path.name: taken for path in tests if (taken := defined(path) & kinds)} == {}

@@ -52,7 +52,7 @@ print("hangs", flush=True)
 """
 
 
-class Counter(ndb.Model):
+class Tally(ndb.Model):
     n = ndb.IntegerProperty(default=0)
 
 
@@ -309,22 +309,22 @@ def test_a_forked_child_can_use_a_plan_whose_lock_its_parent_held(engine, near):
 
 
 def test_ndb_runs_a_transaction_again_when_its_commit_is_unavailable(engine, ndb_context):
-    Counter(id="c").put()
+    Tally(id="c").put()
     engine.install_faults(plan({"rpc": "Commit", "call": [1, 2], "status": "UNAVAILABLE"}))
     ndb.transaction(increment)
-    assert Counter.get_by_id("c").n == 1
+    assert Tally.get_by_id("c").n == 1
     assert len(engine.fault_plan.log) == 2
 
 
 def test_ndb_applies_a_transaction_twice_when_only_the_answer_was_lost(engine, ndb_context):
-    Counter(id="c").put()
+    Tally(id="c").put()
     engine.install_faults(plan({"rpc": "Commit", "call": 1, "when": "after", "drop": True}))
     ndb.transaction(increment)
-    assert Counter.get_by_id("c").n == 2
+    assert Tally.get_by_id("c").n == 2
 
 
 def increment():
-    counter = Counter.get_by_id("c")
+    counter = Tally.get_by_id("c")
     counter.n += 1
     counter.put()
 

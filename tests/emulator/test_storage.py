@@ -16,13 +16,13 @@ import grpc
 from google.cloud import ndb
 from emulator import inprocess, testing
 
-class Counter(ndb.Model):
+class Tally(ndb.Model):
     n = ndb.IntegerProperty()
 
 client = testing.ndb_client(inprocess.Channel(inprocess.open_engine(sys.argv[1])))
 
 def increment():
-    counter = Counter.get_by_id("c") or Counter(id="c", n=0)
+    counter = Tally.get_by_id("c") or Tally(id="c", n=0)
     counter.n += 1
     counter.put()
 
@@ -214,4 +214,4 @@ def test_two_processes_increment_one_counter_and_lose_nothing(tmp_path, make_ser
     assert [child.communicate(timeout=60)[0] for child in children] == ["done\n"] * 2
     engine, service = opened(tmp_path / "data", make_service)
     with engine:
-        assert service.get(service.key("Counter", "c")) == {"n": 80}
+        assert service.get(service.key("Tally", "c")) == {"n": 80}
