@@ -170,7 +170,8 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
     monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
     monkeypatch.setattr(folding, "TAIL_ROWS", 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 5)
-    open_store.deadline = 60.0
+    # Who of 50 on two cores waits longest is no claim of this test.
+    open_store.deadline = 300.0
     walked = set()
     for listing, walk in Race(open_store, site, grown).run():
         counts = Counter(walk)
