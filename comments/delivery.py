@@ -6,7 +6,11 @@ to handle an event:
 - `Exact` handlers only write to this store: what they write and that they are done with the event
   is one commit, so they handle it exactly once however often it is delivered;
 - `Sending` handlers act outside. They are told first and it is noted after, so a crash in between
-  tells them again: they have to recognise the event's id.
+  tells them again: they have to recognise the event's id. What they give back are events that
+  follow from this one, written by the commit that notes it. One with a `term` claims the event
+  first, so that two processes are not at it at once.
+
+Each handler says which `kinds` of events are its own; nobody waits for it with others.
 
 What must stay true: an event whose transaction did not commit is not there, so nobody is told of
 it; one is deleted only by the commit that notes the last handler as done. Which process delivers
@@ -19,11 +23,13 @@ that fails holds up no other. While the store itself is busy nothing is counted 
 
 import dataclasses
 import functools
+import itertools
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from comments import datastore, errors, models, outbox, tallies
+from comments import datastore, errors, models, outbox, tallies, tasks
 
 _log = logging.getLogger("flatthread")
 
@@ -38,14 +44,21 @@ class Exact:
 
     name: str
     writes: Callable[[Sequence[outbox.Event]], datastore.Writes]
+    kinds: frozenset[outbox.Kind] = outbox.OF_COMMENTS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sending:
-    """Handles one event outside of the store; idempotent by the event's id."""
+    """Handles one event outside of the store; idempotent by the event's id.
+
+    `send` gives back the events that follow (`outbox.follow`), if any. After the `term` of its
+    claim others may take an event, because whoever claimed it is gone.
+    """
 
     name: str
-    send: Callable[[outbox.Event], None]
+    send: Callable[[outbox.Event], Sequence[models.Event] | None]
+    kinds: frozenset[outbox.Kind] = outbox.OF_COMMENTS
+    term: timedelta | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,12 +105,19 @@ def _revive(event: str, now: datetime) -> None:
     datastore.apply(*(outbox.revive(row, now=now) for row in rows))
 
 
+def _is_for(handler: Handler, row: models.Event) -> bool:
+    return outbox.Kind(row.kind) in handler.kinds and handler.name not in row.done
+
+
 class _Round:
     def __init__(self, now: datetime, handlers: Sequence[Handler]) -> None:
         self._now = now
         self._handlers = handlers
-        self._names = {handler.name for handler in handlers}
+        self._started = time.monotonic()
         self._failed: set[str] = set()
+
+    def _every(self, kind: outbox.Kind) -> set[str]:
+        return {handler.name for handler in self._handlers if kind in handler.kinds}
 
     def deliver(self, events: list[str]) -> Done:
         for handler in self._handlers:
@@ -139,7 +159,7 @@ class _Round:
             changes = handled = 0
             for event in events:
                 row = rows.get(event)
-                if row is not None and handler.name not in row.done:
+                if row is not None and _is_for(handler, row):
                     told = outbox.record(row)
                     changes += len(told.changes)
                     if taken and changes > MOST_CHANGES:
@@ -147,7 +167,7 @@ class _Round:
                     taken.append((row, told))
                 handled += 1
             if taken:
-                marks = outbox.mark((row for row, _ in taken), handler.name, self._names)
+                marks = outbox.mark((row for row, _ in taken), handler.name, self._every)
                 datastore.apply(handler.writes([told for _, told in taken]), marks)
             return handled
 
@@ -155,13 +175,39 @@ class _Round:
 
     def _send(self, handler: Sending, events: list[str]) -> int:
         for row in outbox.read(events):
-            if handler.name not in row.done:
-                handler.send(outbox.record(row))
-                datastore.transaction(functools.partial(self._mark, handler, events))
+            if _is_for(handler, row) and self._is_ours(handler, events):
+                following = handler.send(outbox.record(row)) or ()
+                datastore.transaction(functools.partial(self._mark, handler, events, following))
+                for each in following:
+                    if not each.attempts:
+                        tasks.tell(each.key.id())
         return len(events)
 
-    def _mark(self, handler: Sending, events: list[str]) -> None:
-        datastore.apply(outbox.mark(outbox.read(events), handler.name, self._names))
+    def _is_ours(self, handler: Sending, events: list[str]) -> bool:
+        """Whether nobody else is at these events; from here on nobody is."""
+        if handler.term is None:
+            return True
+        # Of the moment of the claim: events before these may have taken long.
+        now = self._now + timedelta(seconds=time.monotonic() - self._started)
+        claimed = now + handler.term
+        tries = itertools.count()
+
+        def body() -> bool:
+            rows = outbox.read(events)
+            if next(tries) > 0 and rows and all(row.claimed == claimed for row in rows):
+                return True  # our own commit, whose answer was lost
+            if not rows or any(outbox.is_claimed(row, now) for row in rows):
+                return False
+            datastore.apply(*(outbox.claim(row, until=claimed) for row in rows))
+            return True
+
+        return datastore.transaction(body)
+
+    def _mark(self, handler: Sending, events: list[str], following: Sequence[models.Event]) -> None:
+        rows = [row for row in outbox.read(events) if _is_for(handler, row)]
+        if rows:  # not so after our own commit, whose answer was lost
+            marks = outbox.mark(rows, handler.name, self._every)
+            datastore.apply(marks, outbox.written(following))
 
     def _note_failure(self, event: str) -> None:
         self._failed.add(event)

@@ -232,6 +232,8 @@ class Event(ndb.Model):
     due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
     attempts = ndb.IntegerProperty(indexed=False, default=0)
     is_dead = ndb.BooleanProperty(default=False)
+    claimed = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    detail = ndb.TextProperty(default="")
 
 
 class Job(ndb.Model):

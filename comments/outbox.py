@@ -7,7 +7,10 @@ handler and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
-              `due`, `attempts`, `is_dead`
+              `due`, `attempts`, `is_dead`, `claimed` (until when somebody is at it), `detail`
+
+What follows from an event and takes longer than one delivery, such as mail to many, is an event
+too (`follow`). Its handler makes its id of the first one's; `detail` says what else it needs.
 
 What an event holds of a person is the author's id in `changes`, which no reader ever gets, for as
 long as handlers need it: seconds, as a rule. It holds no text, no name, no website and no address.
@@ -19,7 +22,7 @@ delivers it at once. Clocks that differ make a sweep late or early, and nothing 
 """
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -44,6 +47,11 @@ class Kind(enum.StrEnum):
     EDITED = "edited"
     RETRACTED = "retracted"
     IMPORTED = "imported"
+    MAIL = "mail"  # follows from another event: some of the mail about it
+
+
+# What happens to comments. Handlers are told of these unless they say otherwise.
+OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.IMPORTED})
 
 
 class Event(NamedTuple):
@@ -53,6 +61,7 @@ class Event(NamedTuple):
     kind: Kind
     changes: tuple[Change, ...]
     attempts: int = 0
+    detail: str = ""
 
     @property
     def comment(self) -> str:
@@ -74,6 +83,25 @@ def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) ->
         due=now + SWEPT_AFTER,
     )
     return datastore.Writes(_OWNER, put=(row,))
+
+
+def follow(
+    kind: Kind, event: str, detail: str, *, due: datetime, attempts: int = 0
+) -> models.Event:
+    """An event that follows from another one: for `written`, or for a handler to give back."""
+    return models.Event(
+        key=models.event_key(event),
+        kind=kind.value,
+        changes="[]",
+        detail=detail,
+        due=due,
+        attempts=attempts,
+    )
+
+
+def written(rows: Iterable[models.Event]) -> datastore.Writes:
+    """Write events that follow, in the transaction of what they follow from."""
+    return datastore.Writes(_OWNER, put=tuple(rows))
 
 
 def due(now: datetime, limit: int) -> list[str]:
@@ -103,6 +131,7 @@ def record(row: models.Event) -> Event:
         Kind(row.kind),
         msgspec.json.decode(row.changes, type=tuple[Change, ...]),
         row.attempts,
+        row.detail or "",
     )
 
 
@@ -113,25 +142,49 @@ def pending(handler: str) -> Iterator[Event]:
     return (record(row) for row in read(events) if handler not in row.done)
 
 
-def mark(rows: Iterable[models.Event], handler: str, every: set[str]) -> datastore.Writes:
-    """Note that a handler is done with events; delete those that every handler is done with."""
+def mark(
+    rows: Iterable[models.Event], handler: str, every: Callable[[Kind], set[str]]
+) -> datastore.Writes:
+    """Note that a handler is done with events; delete those that every handler is done with.
+
+    `every` names the handlers of events of a kind.
+    """
     put: list[models.Event] = []
     gone: list[ndb.Key] = []
     for row in rows:
         row.populate(done=sorted({*row.done, handler}))
-        if every <= set(row.done):
+        if every(Kind(row.kind)) <= set(row.done):
             gone.append(row.key)
         else:
             put.append(row)
     return datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
 
 
+def is_claimed(row: models.Event, now: datetime) -> bool:
+    """Whether somebody is at an event."""
+    claimed: datetime | None = row.claimed
+    return claimed is not None and claimed > now
+
+
+def claim(row: models.Event, *, until: datetime) -> datastore.Writes:
+    """Note that somebody is at an event, until a moment. Before it no sweep finds the event."""
+    row.claimed = until
+    row.due = max(row.due, until)
+    return datastore.Writes(_OWNER, put=(row,))
+
+
+def pause(attempts: int) -> timedelta:
+    """How long to wait after so many attempts that failed."""
+    doubled = FIRST_PAUSE * (1 << min(attempts - 1, 20))
+    return min(LONGEST_PAUSE, doubled)
+
+
 def postpone(row: models.Event, *, now: datetime) -> datastore.Writes:
     """Note that an event could not be delivered: later again, or never."""
     row.attempts += 1
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(row.attempts - 1, 20))
     row.is_dead = row.attempts >= MOST_ATTEMPTS
-    row.due = NEVER if row.is_dead else now + pause
+    row.due = NEVER if row.is_dead else now + pause(row.attempts)
+    row.claimed = None
     return datastore.Writes(_OWNER, put=(row,))
 
 

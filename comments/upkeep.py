@@ -75,6 +75,7 @@ class Upkeep:
         scheme: of the sites' sort hashes.
         clock: seconds, monotonic: measures the grace.
         now: the time of day: says until when rankings are kept.
+        handlers: who is told of events; without, those that only write to the store.
     """
 
     def __init__(
@@ -83,10 +84,12 @@ class Upkeep:
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        handlers: Sequence[delivery.Handler] | None = None,
     ) -> None:
         self._scheme = scheme
         self._clock = clock
         self._now = now
+        self._handlers = handlers
         self._switched: list[Switched] = []
         self._turn = threading.Lock()
         self._visitor = threading.Lock()
@@ -103,11 +106,11 @@ class Upkeep:
 
     def deliver(self, events: Sequence[str]) -> delivery.Done:
         """Deliver these events."""
-        return delivery.deliver(events, now=self._now())
+        return delivery.deliver(events, now=self._now(), handlers=self._handlers)
 
     def sweep(self) -> delivery.Done:
         """Deliver events of processes that did not; a bounded number of them."""
-        return delivery.sweep(now=self._now())
+        return delivery.sweep(now=self._now(), handlers=self._handlers)
 
     def round(self, names: Iterable[tasks.Name]) -> Done:
         """Fold these, and clear what was switched long enough ago. One at a time."""
@@ -182,9 +185,11 @@ def clear(switched: Switched) -> None:
     folding.clear(switched.folded, switched.orphans)
 
 
-def of_process(scheme: sorthash.Scheme) -> Upkeep:
+def of_process(
+    scheme: sorthash.Scheme, handlers: Sequence[delivery.Handler] | None = None
+) -> Upkeep:
     """The upkeep that this process does for the current store."""
-    return datastore.kept(HOLDINGS, lambda: Upkeep(scheme))
+    return datastore.kept(HOLDINGS, lambda: Upkeep(scheme, handlers=handlers))
 
 
 def look() -> list[tasks.Name]:
@@ -246,10 +251,17 @@ def fold_whole(
 class Worker:
     """The thread of a process that does its upkeep."""
 
-    def __init__(self, store: datastore.Store, scheme: sorthash.Scheme) -> None:
+    def __init__(
+        self,
+        store: datastore.Store,
+        scheme: sorthash.Scheme,
+        handlers: Sequence[delivery.Handler] | None = None,
+    ) -> None:
         self._store = store
         self._backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
-        self._upkeep = store.kept(HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock))
+        self._upkeep = store.kept(
+            HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock, handlers=handlers)
+        )
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock()
 

@@ -215,6 +215,100 @@ def test_an_event_waits_for_every_handler(store: datastore.Store, site: records.
     recounts.check_all()
 
 
+TERM = timedelta(minutes=10)
+MAIL = frozenset({outbox.Kind.MAIL})
+
+
+def _first_mail(event: outbox.Event) -> list[Any]:
+    return [outbox.follow(outbox.Kind.MAIL, f"{event.id}.mail", "1", due=NOW)]
+
+
+def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    row = trees.post(site, "text")
+    first = delivery.Sending("plan", _first_mail)
+    store.deadline = 0.1
+    faults.plan = ["before"] * 100
+    with pytest.raises(errors.Overloaded):
+        delivery.deliver(recounts.events(), now=NOW, handlers=(first,))
+    assert recounts.events() == [f"{row.id}.1"]
+    faults.plan = ["after"]
+    delivery.deliver(recounts.events(), now=NOW, handlers=(first,))
+    assert recounts.events() == [f"{row.id}.1.mail"]
+
+    told: list[tuple[str, str, str]] = []
+
+    def send(event: outbox.Event) -> list[Any]:
+        told.append((event.id, event.comment, event.detail))
+        return [] if event.detail == "3" else [_next(event)]
+
+    def _next(event: outbox.Event) -> Any:
+        detail = f"{int(event.detail) + 1}"
+        return outbox.follow(outbox.Kind.MAIL, f"{row.id}.1.mail.{detail}", detail, due=NOW)
+
+    handlers = (*delivery.HANDLERS, delivery.Sending("mail", send, kinds=MAIL))
+    for _ in range(4):
+        delivery.sweep(now=NOW, handlers=handlers)
+    mail = f"{row.id}.1.mail"
+    assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
+    assert recounts.events() == []  # nobody waited for handlers of other kinds
+
+
+def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        row = trees.post(site, "text")
+    begun, end = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def slow(event: outbox.Event) -> None:
+        told.append(event.id)
+        begun.set()
+        assert end.wait(60)
+
+    handlers = (delivery.Sending("mail", slow, term=TERM),)
+    events = [f"{row.id}.1"]
+
+    def work() -> None:
+        with open_store.context():
+            delivery.deliver(events, now=NOW, handlers=handlers)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(work)
+        assert begun.wait(60)
+        with open_store.context():
+            delivery.deliver(events, now=NOW, handlers=handlers)
+            assert outbox.due(NOW + TERM / 2, 10) == []
+            assert outbox.due(NOW + 2 * TERM, 10) == events
+        assert told == events
+        end.set()
+        first.result(60)
+    with open_store.context():
+        assert recounts.events() == []
+
+
+def test_who_died_at_an_event_is_followed_by_another_when_the_term_is_over(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    row = trees.post(site, "text")
+    told: list[str] = []
+    handlers = (
+        delivery.Sending("mail", lambda event: told.append(event.id), term=TERM),  # type: ignore[func-returns-value]
+    )
+    store.deadline = 0.1
+    faults.plan = ["after", "", *["before"] * 100]  # claimed twice, told, never noted
+    with pytest.raises(errors.Overloaded):
+        delivery.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
+    faults.plan = []
+    delivery.sweep(now=NOW + outbox.SWEPT_AFTER, handlers=handlers)
+    assert len(told) == 1
+    delivery.sweep(now=NOW + 2 * TERM, handlers=handlers)
+    assert len(told) == 2
+    assert recounts.events() == []
+
+
 def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
     store: datastore.Store, site: records.Site
 ) -> None:
