@@ -55,6 +55,7 @@ OWNERS = {
     "Participation": "tallies",
     "Standing": "tallies",
     "Event": "outbox",
+    "Message": "messages",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

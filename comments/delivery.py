@@ -4,7 +4,8 @@ Owns who is told of what happened (`HANDLERS`), and what becomes of what fails. 
 to handle an event:
 
 - `Exact` handlers only write to this store: what they write and that they are done with the event
-  is one commit, so they handle it exactly once however often it is delivered;
+  is one commit, so they handle it exactly once however often it is delivered. All of them share
+  that commit, until one of them fails: then each is tried alone;
 - `Sending` handlers act outside. They are told first and it is noted after, so a crash in between
   tells them again: they have to recognise the event's id. What they give back are events that
   follow from this one, written by the commit that notes it. One with a `term` claims the event
@@ -12,13 +13,17 @@ to handle an event:
 
 Each handler says which `kinds` of events are its own; nobody waits for it with others.
 
+Whoever is told outside is better served by an exact handler that writes a message for each
+recipient (`messages`), which then have attempts, pauses and ends of their own (`sending`).
+
 What must stay true: an event whose transaction did not commit is not there, so nobody is told of
 it; one is deleted only by the commit that notes the last handler as done. Which process delivers
 does not matter, nor whether two do at once, nor in which order.
 
 What fails is tried again later, after pauses that double, and given up after
-`outbox.MOST_ATTEMPTS`: it stays in the store, `dead`, until somebody has it `revived`. One event
-that fails holds up no other. While the store itself is busy nothing is counted as a failure.
+`outbox.MOST_ATTEMPTS`: it stays in the store until somebody revives or drops it (`postroom`). One
+event that fails holds up no other, nor one handler another. While the store itself is busy nothing
+is counted as a failure.
 """
 
 import dataclasses
@@ -92,19 +97,6 @@ def sweep(*, now: datetime, handlers: Sequence[Handler] | None = None) -> Done:
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
 
 
-def revive(*, now: datetime) -> int:
-    """Have every event that was given up tried again; how many."""
-    events = outbox.dead()
-    for event in events:
-        datastore.transaction(functools.partial(_revive, event, now))
-    return len(events)
-
-
-def _revive(event: str, now: datetime) -> None:
-    rows = outbox.read([event])
-    datastore.apply(*(outbox.revive(row, now=now) for row in rows))
-
-
 def _is_for(handler: Handler, row: models.Event) -> bool:
     return outbox.Kind(row.kind) in handler.kinds and handler.name not in row.done
 
@@ -120,38 +112,43 @@ class _Round:
         return {handler.name for handler in self._handlers if kind in handler.kinds}
 
     def deliver(self, events: list[str]) -> Done:
+        exact = [handler for handler in self._handlers if isinstance(handler, Exact)]
+        if exact:
+            self._write(exact, events)
         for handler in self._handlers:
-            if isinstance(handler, Exact):
-                self._write(handler, events)
-            else:
+            if isinstance(handler, Sending):
                 for event in events:
-                    self._guarded(functools.partial(self._send, handler), [event])
+                    self._guarded(functools.partial(self._send, handler), event)
         return Done(len(events) - len(self._failed), len(self._failed))
 
-    def _write(self, handler: Exact, events: list[str]) -> None:
+    def _write(self, handlers: Sequence[Exact], events: list[str]) -> None:
         left = events
         while left:
             part = left[:AT_ONCE]
-            done = self._guarded(functools.partial(self._write_part, handler), part)
-            left = left[len(part) if done is None else done :]
+            try:
+                done = self._write_part(handlers, part)
+            except errors.Overloaded:
+                raise
+            except Exception:  # noqa: BLE001 - which event, and whose fault, is found one by one
+                for event in part:
+                    for handler in handlers:
+                        self._guarded(functools.partial(self._write_part, [handler]), event)
+                done = len(part)
+            left = left[done:]
 
-    def _guarded(self, step: Callable[[list[str]], int], events: list[str]) -> int | None:
-        """Take a step with events; if it fails, with each of them alone, and note which fail."""
+    def _guarded(self, step: Callable[[list[str]], int], event: str) -> None:
+        """Take a step with an event; if it fails, note that."""
         try:
-            return step(events)
+            step([event])
         except errors.Overloaded:
             raise
         except Exception as error:  # noqa: BLE001 - one event's trouble must not stop the others
-            if len(events) > 1:
-                for event in events:
-                    self._guarded(step, [event])
-                return None
-            _log.error("event %s failed, and is tried again", events[0], exc_info=error)
-            self._note_failure(events[0])
-            return None
+            _log.error("event %s failed, and is tried again", event, exc_info=error)
+            self._note_failure(event, error)
 
-    def _write_part(self, handler: Exact, events: list[str]) -> int:
+    def _write_part(self, handlers: Sequence[Exact], events: list[str]) -> int:
         """Handle the first of the events, as many as one transaction holds; how many."""
+        names = {handler.name for handler in handlers}
 
         def body() -> int:
             rows = {row.key.id(): row for row in outbox.read(events)}
@@ -159,7 +156,7 @@ class _Round:
             changes = handled = 0
             for event in events:
                 row = rows.get(event)
-                if row is not None and _is_for(handler, row):
+                if row is not None and any(_is_for(handler, row) for handler in handlers):
                     told = outbox.record(row)
                     changes += len(told.changes)
                     if taken and changes > MOST_CHANGES:
@@ -167,8 +164,13 @@ class _Round:
                     taken.append((row, told))
                 handled += 1
             if taken:
-                marks = outbox.mark((row for row, _ in taken), handler.name, self._every)
-                datastore.apply(handler.writes([told for _, told in taken]), marks)
+                writes = [
+                    handler.writes(left)
+                    for handler in handlers
+                    if (left := [told for row, told in taken if _is_for(handler, row)])
+                ]
+                marks = outbox.mark((row for row, _ in taken), names, self._every)
+                datastore.apply(*writes, marks)
             return handled
 
         return datastore.transaction(body)
@@ -206,16 +208,18 @@ class _Round:
     def _mark(self, handler: Sending, events: list[str], following: Sequence[models.Event]) -> None:
         rows = [row for row in outbox.read(events) if _is_for(handler, row)]
         if rows:  # not so after our own commit, whose answer was lost
-            marks = outbox.mark(rows, handler.name, self._every)
+            marks = outbox.mark(rows, {handler.name}, self._every)
             datastore.apply(marks, outbox.written(following))
 
-    def _note_failure(self, event: str) -> None:
-        self._failed.add(event)
-        datastore.transaction(functools.partial(self._postpone, event))
+    def _note_failure(self, event: str, error: Exception) -> None:
+        if event not in self._failed:  # however many handlers fail, it was one attempt
+            self._failed.add(event)
+            reason = type(error).__name__  # its text may hold anything
+            datastore.transaction(functools.partial(self._postpone, event, reason))
 
-    def _postpone(self, event: str) -> None:
+    def _postpone(self, event: str, reason: str) -> None:
         rows = outbox.read([event])
-        datastore.apply(*(outbox.postpone(row, now=self._now) for row in rows))
+        datastore.apply(*(outbox.postpone(row, reason, now=self._now) for row in rows))
         for row in rows:
-            if row.is_dead:
+            if outbox.is_given_up(row):
                 _log.error("event %s is given up after %d attempts", event, row.attempts)

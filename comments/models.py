@@ -16,6 +16,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
     Standing  key: "{site id}/{author's id}"
     Event     key: "{comment id}.{revision}"
+    Message   key: "{event id}/{channel}/{recipient}"
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -229,11 +230,26 @@ class Event(ndb.Model):
     kind = ndb.TextProperty(required=True)
     changes = ndb.TextProperty(required=True)
     done = ndb.TextProperty(repeated=True)
+    at = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    since = ndb.DateTimeProperty(tzinfo=UTC)
     attempts = ndb.IntegerProperty(indexed=False, default=0)
-    is_dead = ndb.BooleanProperty(default=False)
+    reason = ndb.TextProperty(default="")
     claimed = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     detail = ndb.TextProperty(default="")
+
+
+class Message(ndb.Model):
+    """Something to be told to somebody outside. Written by `messages` only, and drawn there."""
+
+    queue = ndb.StringProperty(required=True)
+    content = ndb.TextProperty(required=True)
+    at = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    since = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    waits = ndb.BooleanProperty(default=True)
+    attempts = ndb.IntegerProperty(indexed=False, default=0)
+    reason = ndb.TextProperty(default="")
 
 
 class Job(ndb.Model):
@@ -250,6 +266,11 @@ def job_key(name: str) -> ndb.Key:
 def event_key(event: str) -> ndb.Key:
     """The key of an event: the comment's id and the revision it came to."""
     return ndb.Key(Event, event)
+
+
+def message_key(message: str) -> ndb.Key:
+    """The key of a message: the event's id and whom it is for."""
+    return ndb.Key(Message, message)
 
 
 def site_counter_key(site: str) -> ndb.Key:
@@ -414,9 +435,9 @@ def comment_record(row: Comment) -> records.Comment:
         status=records.Status(row.status),
         listed=row.listed,
         revision=row.revision,
-        created=_plain(row.created),
-        edited=None if edited is None else _plain(edited),
-        changed=None if changed is None else _plain(changed),
+        created=plain(row.created),
+        edited=None if edited is None else plain(edited),
+        changed=None if changed is None else plain(changed),
         score=row.score,
         up=row.up,
         down=row.down,
@@ -458,9 +479,14 @@ def comment_from_message(entity: Any) -> records.Comment:
     )
 
 
-def _plain(moment: datetime) -> datetime:
+def plain(moment: datetime) -> datetime:
     """The moment without the nanoseconds class that NDB reads it as, which is no JSON value."""
     return datetime.combine(moment.date(), moment.time(), UTC)
+
+
+def plain_or_none(moment: datetime | None) -> datetime | None:
+    """The moment as `plain` makes it; None for none."""
+    return None if moment is None else plain(moment)
 
 
 def projected_time(value: Any) -> datetime | None:

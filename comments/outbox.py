@@ -7,10 +7,15 @@ handler and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
-              `due`, `attempts`, `is_dead`, `claimed` (until when somebody is at it), `detail`
+              `at`, `due`, `since`, `attempts`, `reason` of the last failure,
+              `claimed` (until when somebody is at it), `detail`
 
 What follows from an event and takes longer than one delivery, such as mail to many, is an event
 too (`follow`). Its handler makes its id of the first one's; `detail` says what else it needs.
+
+`at` is when it happened. `since` is the same while the event waits, and `NEVER` when it was given
+up, as `due` is then: both numbers of an operator, how many wait and how old the oldest is, and the
+list of what was given up are reads of that one index.
 
 What an event holds of a person is the author's id in `changes`, which no reader ever gets, for as
 long as handlers need it: seconds, as a rule. It holds no text, no name, no website and no address.
@@ -62,6 +67,7 @@ class Event(NamedTuple):
     changes: tuple[Change, ...]
     attempts: int = 0
     detail: str = ""
+    at: datetime | None = None
 
     @property
     def comment(self) -> str:
@@ -80,7 +86,9 @@ def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) ->
         key=models.event_key(event),
         kind=kind.value,
         changes=msgspec.json.encode(tuple(changes)).decode(),
+        at=now,
         due=now + SWEPT_AFTER,
+        since=now,
     )
     return datastore.Writes(_OWNER, put=(row,))
 
@@ -94,7 +102,9 @@ def follow(
         kind=kind.value,
         changes="[]",
         detail=detail,
+        at=due,
         due=due,
+        since=due,
         attempts=attempts,
     )
 
@@ -114,7 +124,7 @@ def due(now: datetime, limit: int) -> list[str]:
 
 def dead() -> list[str]:
     """The ids of events that were given up."""
-    query = datastore.Query("Event", where=(("is_dead", "=", True),), keys_only=True)
+    query = datastore.Query("Event", where=(("since", "=", NEVER),), keys_only=True)
     return [message.key.path[-1].name for message in datastore.fetch(query)]
 
 
@@ -132,6 +142,7 @@ def record(row: models.Event) -> Event:
         msgspec.json.decode(row.changes, type=tuple[Change, ...]),
         row.attempts,
         row.detail or "",
+        models.plain_or_none(row.at),
     )
 
 
@@ -143,17 +154,18 @@ def pending(handler: str) -> Iterator[Event]:
 
 
 def mark(
-    rows: Iterable[models.Event], handler: str, every: Callable[[Kind], set[str]]
+    rows: Iterable[models.Event], handlers: set[str], every: Callable[[Kind], set[str]]
 ) -> datastore.Writes:
-    """Note that a handler is done with events; delete those that every handler is done with.
+    """Note that handlers are done with events; delete those that every handler is done with.
 
     `every` names the handlers of events of a kind.
     """
     put: list[models.Event] = []
     gone: list[ndb.Key] = []
     for row in rows:
-        row.populate(done=sorted({*row.done, handler}))
-        if every(Kind(row.kind)) <= set(row.done):
+        names = every(Kind(row.kind))
+        row.populate(done=sorted({*row.done, *(handlers & names)}))
+        if names <= set(row.done):
             gone.append(row.key)
         else:
             put.append(row)
@@ -175,20 +187,32 @@ def claim(row: models.Event, *, until: datetime) -> datastore.Writes:
 
 def pause(attempts: int) -> timedelta:
     """How long to wait after so many attempts that failed."""
-    doubled = FIRST_PAUSE * (1 << min(attempts - 1, 20))
-    return min(LONGEST_PAUSE, doubled)
+    doubled = min(max(0, attempts - 1), 20)
+    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 
 
-def postpone(row: models.Event, *, now: datetime) -> datastore.Writes:
+def postpone(row: models.Event, reason: str, *, now: datetime) -> datastore.Writes:
     """Note that an event could not be delivered: later again, or never."""
     row.attempts += 1
-    row.is_dead = row.attempts >= MOST_ATTEMPTS
-    row.due = NEVER if row.is_dead else now + pause(row.attempts)
+    row.reason = reason
+    row.due = now + pause(row.attempts)
+    if row.attempts >= MOST_ATTEMPTS:
+        row.due = row.since = NEVER
     row.claimed = None
     return datastore.Writes(_OWNER, put=(row,))
 
 
+def is_given_up(row: models.Event) -> bool:
+    """Whether an event is not tried any more."""
+    return bool(row.since == NEVER)
+
+
 def revive(row: models.Event, *, now: datetime) -> datastore.Writes:
     """Try an event that was given up once more, from the start."""
-    row.attempts, row.is_dead, row.due = 0, False, now
+    row.attempts, row.due, row.since = 0, now, models.plain_or_none(row.at) or now
     return datastore.Writes(_OWNER, put=(row,))
+
+
+def drop(row: models.Event) -> datastore.Writes:
+    """Forget an event that was given up: whoever has not handled it never will."""
+    return datastore.Writes(_OWNER, delete=(row.key,))

@@ -23,7 +23,7 @@ OWNERS = {
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
-    "Event": "outbox",
+    "Event": "outbox", "Message": "messages",
 }  # fmt: skip
 DOOR = "datastore"
 WRITES = {

@@ -20,6 +20,7 @@ from comments import (
     models,
     outbox,
     posting,
+    postroom,
     records,
     tallies,
     tasks,
@@ -330,6 +331,37 @@ def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
     recounts.check_all()
 
 
+def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    first, bad, last = (f"{trees.post(site, f'{n}').id}.1" for n in range(3))
+    told: list[str] = []
+
+    def note(events: Any) -> datastore.Writes:
+        if bad in [event.id for event in events]:
+            raise ValueError("planned")
+        told.extend(event.id for event in events)
+        return datastore.Writes("nobody")
+
+    handlers = [*delivery.HANDLERS, *(delivery.Exact(name, note) for name in ("one", "other"))]
+    assert delivery.deliver(recounts.events(), now=NOW, handlers=handlers) == delivery.Done(2, 1)
+    (row,) = outbox.read(recounts.events())
+    assert (row.key.id(), row.done, row.attempts) == (bad, ["counters"], 1)
+    assert sorted(told) == sorted([first, last] * 2)
+    assert counts.of_site("demo")["approved"] == 3
+
+
+def test_exact_handlers_share_a_commit(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    trees.grow(site, trees.TREE)
+    other = delivery.Exact("other", lambda _: datastore.Writes("nobody"))
+    faults.calls.clear()
+    delivery.deliver(recounts.events(), now=NOW, handlers=(*delivery.HANDLERS, other))
+    assert faults.calls.count("Commit") == 1
+    recounts.check_all()
+
+
 def test_an_event_that_always_fails_is_given_up_kept_and_revived(
     store: datastore.Store, site: records.Site
 ) -> None:
@@ -350,7 +382,7 @@ def test_an_event_that_always_fails_is_given_up_kept_and_revived(
     assert outbox.dead() == recounts.events() != []
     assert outbox.due(NOW + timedelta(days=365), 10) == []
     assert [event.id for event in outbox.pending("counters")] == outbox.dead()
-    assert delivery.revive(now=NOW) == 1
+    postroom.revive(outbox.dead()[0], now=NOW)
     assert delivery.sweep(now=NOW) == delivery.Done(1, 0)
     recounts.check_all()
 
