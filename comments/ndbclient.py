@@ -1,7 +1,8 @@
 """NDB's client as this project runs it: our channel, a time-out on every call, commits checked.
 
-Owns what NDB sees of the outside. NDB's own client opens a channel of its own and calls without
-time-outs; this one uses the channel it is given and asks `Rules` before each call.
+Owns what NDB sees of the outside. NDB's own client opens a channel of its own, calls without
+time-outs and never says which transaction it tries again; this one uses the channel it is given and
+asks `Rules` before each call.
 """
 
 import contextlib
@@ -18,9 +19,14 @@ SERVICE = "/google.datastore.v1.Datastore/"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked before a call: how many seconds it may take, and whether a commit may go."""
+    """What is asked before a call.
+
+    How many seconds it may take, what the beginning of a transaction is to say, and whether a
+    commit may go.
+    """
 
     timeout: Callable[[], float]
+    complete_begin: Callable[[Any], None]
     check_commit: Callable[[Any], None]
 
 
@@ -57,7 +63,9 @@ class _Stub:
 
         self.lookup = _Method(rules, method("Lookup"))
         self.run_query = _Method(rules, method("RunQuery"))
-        self.begin_transaction = _Method(rules, method("BeginTransaction"))
+        self.begin_transaction = _Method(
+            rules, method("BeginTransaction"), check=rules.complete_begin
+        )
         self.commit = _Method(rules, method("Commit"), check=rules.check_commit)
         self.rollback = _Rollback(rules, method("Rollback"))
 

@@ -7,7 +7,8 @@ in optimistic mode, and what serializability rests on in both.
 
 In pessimistic mode a transaction also holds locks on what it has read (`locks`), and a change that
 touches them waits, in or out of a transaction. A read that meets something newer than the snapshot
-ends the transaction at once, or moves the snapshot if it is the first.
+moves it there: whatever was read before still stands, so it is as if the transaction had begun
+later. Otherwise the transaction ends at once.
 
 Ids hold only in the process that made them. A snapshot never outlives its transaction.
 """
@@ -45,7 +46,7 @@ class Outcome(enum.Enum):
 
 
 class ReadAgain(Exception):
-    """A transaction's first read was out of date before it was locked: do the request again."""
+    """A read was out of date before it was locked, and the snapshot has moved: do it again."""
 
 
 class _Ended(NamedTuple):
@@ -198,15 +199,14 @@ class Transactions:
         """Hold a transaction's snapshot for one request, and what notes its reads.
 
         Raises:
-            errors.Aborted: something that was read has changed since the snapshot. The transaction
-                has ended.
-            ReadAgain: the same, but it was the first read. The snapshot is a new one.
+            errors.Aborted: what is read has changed since the snapshot, and so has something that
+                was read before. The transaction has ended.
+            ReadAgain: the same, but what was read before still stands. The snapshot is a new one.
         """
         if self._locks is None or transaction.is_read_only:
             reads = None if transaction.is_read_only else transaction.reads
             yield self.snapshot_of(transaction), reads
             return
-        is_first = transaction.snapshot is None
         snapshot = self.snapshot_of(transaction)
         reads = readsets.ReadSet()
         yield snapshot, reads
@@ -215,10 +215,21 @@ class Transactions:
             is_current = _is_unchanged(reads, snapshot.version, current)
         if is_current:
             transaction.reads.merge(reads)
-        elif is_first:
-            self._drop_snapshot(transaction)
-            raise ReadAgain
-        else:
+            return
+        self._move(transaction, snapshot)
+        raise ReadAgain
+
+    def _move(self, transaction: Transaction, old: storage.Snapshot) -> None:
+        """Give a transaction the latest snapshot, unless something that it has read has changed.
+
+        Without this a read of what many change would end almost every transaction that reads it
+        late: it waits for its turn, and what it waits for is newer than its first read.
+        """
+        new = self._storage.begin_snapshot()
+        is_standing = _is_unchanged(transaction.reads, old.version, new)
+        transaction.snapshot = new
+        self._storage.end_snapshot(old)
+        if not is_standing:
             self.end(transaction, Outcome.ABORTED)
             raise errors.Aborted(locks.CONTENTION)
 

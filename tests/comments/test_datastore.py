@@ -34,8 +34,10 @@ class Faults:
         self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
         self.calls: dict[str, int] = {}
         self.always: set[str] = set()
+        self.requests: list[tuple[str, Any]] = []
 
-    def __call__(self, method: str, _: Any, proceed: Callable[..., Any]) -> Any:
+    def __call__(self, method: str, request: Any, proceed: Callable[..., Any]) -> Any:
+        self.requests.append((method, request))
         self.calls[method] = self.calls.get(method, 0) + 1
         when, status = self.plan.get((method, self.calls[method]), ("", None))
         if method in self.always:
@@ -92,6 +94,24 @@ def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
         faults.plan["Commit", start + attempt] = ("after", grpc.StatusCode.UNAVAILABLE)
     trees.post(site, "once")
     assert trees.listed(site) == ["once"]
+
+
+def test_each_attempt_of_a_transaction_names_the_one_before(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    faults.requests.clear()
+    begin, commit = faults.calls["BeginTransaction"], faults.calls["Commit"]
+    faults.plan |= {
+        ("Commit", commit + 1): ("before", grpc.StatusCode.ABORTED),
+        ("BeginTransaction", begin + 2): ("before", grpc.StatusCode.UNAVAILABLE),
+        ("Commit", commit + 2): ("before", grpc.StatusCode.ABORTED),
+    }
+    trees.post(site, "hello")
+    trees.post(site, "another", key=KEY)
+    asked = [each for method, each in faults.requests if method == "BeginTransaction"]
+    previous = [each.transaction_options.read_write.previous_transaction for each in asked]
+    first, second, *_ = [each.transaction for method, each in faults.requests if method == "Commit"]
+    assert previous == [b"", first, first, second, b""]
 
 
 def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
