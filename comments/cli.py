@@ -93,16 +93,18 @@ def _list_sites() -> None:
 @click.option("--query-key", "query_keys", multiple=True, help="A key that tells pages apart.")
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
 @click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
+@click.option("--category", "filed", multiple=True, help="One that pages may file threads under.")
 @_reported
 def _set_site(
     site_id: str,
     origins: tuple[str, ...],
     query_keys: tuple[str, ...],
-    keep_trailing_slash: bool | None,  # noqa: FBT001 - click passes options by name
+    keep_trailing_slash: bool | None,  # noqa: FBT001 - same
     cdn_seconds: int | None,
+    filed: tuple[str, ...],
 ) -> None:
     """Change what is given; leave the rest."""
-    if not (origins or query_keys) and keep_trailing_slash is None and cdn_seconds is None:
+    if not (origins or query_keys or filed) and keep_trailing_slash is None and cdn_seconds is None:
         raise click.ClickException(f"nothing to change of {site_id}: give an option of --help")
     sites.change(
         site_id,
@@ -110,6 +112,7 @@ def _set_site(
         query_keys=query_keys or None,
         keep_trailing_slash=keep_trailing_slash,
         cdn_seconds=cdn_seconds,
+        filed=filed or None,
     )
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")
 

@@ -9,10 +9,12 @@ A creation has no old state, a purge no new one; approval, retraction, a move an
 author or votes are all the same sum. So every path to one state ends with the same counters, which
 is what `increments` has to keep: it looks at nothing but the two states.
 
-Counting happens in scopes: a thread, a website, an author on it, an author in a thread. Names of
-scopes and numbers are stored, so they are for ever.
+Counting happens in scopes: a thread, a website, a category of it, a day on it or in a category; and
+an author in each of them. Names of scopes and numbers are stored, so they are for ever. A comment
+counts in each category of its thread: the registry holds one counter for each place that a category
+may have among them. Its day is that of its creation, in UTC.
 
-What is counted of counters is of second order: an author takes part in a thread while he has an
+What is counted of counters is of second order: an author takes part in a scope while he has an
 approved comment there, so the participants change when that number leaves or returns to 0
 (`PRESENCE`).
 """
@@ -20,6 +22,7 @@ approved comment there, so the participants change when that number leaves or re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from comments import categories
 from comments.records import Status
 
 S = TypeVar("S")
@@ -30,11 +33,16 @@ APPROVED = Status.APPROVED.value
 
 
 class Scope(NamedTuple):
-    """Where something is counted. `place` is a site's id, or the key name of a thread."""
+    """Where something is counted. `place` is a site's id, or the key name of a thread.
+
+    A `day` is "2026-01-31"; without a `category` it is a day of the whole site.
+    """
 
     kind: str
     place: str
     author: str = ""
+    category: str = ""
+    day: str = ""
 
 
 class Key(NamedTuple):
@@ -52,7 +60,10 @@ class Counter(NamedTuple, Generic[S]):
 
 
 class State(NamedTuple):
-    """A comment as far as counters know it. `thread` is a key name; `author` may be empty."""
+    """A comment as far as counters know it. `thread` is a key name; `author` may be empty.
+
+    Events that an earlier version wrote have no `day`.
+    """
 
     site: str
     thread: str
@@ -61,6 +72,8 @@ class State(NamedTuple):
     listed: bool
     up: int = 0
     down: int = 0
+    categories: tuple[str, ...] = ()
+    day: str = ""
 
 
 class Presence(NamedTuple):
@@ -95,6 +108,23 @@ def author_scope(site: str, author: str) -> Scope:
 def participation_scope(thread: str, author: str) -> Scope:
     """The scope of an author in a thread, by its key name."""
     return Scope("participation", thread, author)
+
+
+def category_scope(site: str, category: str, author: str = "") -> Scope:
+    """The scope of a category of a website, or of an author in it."""
+    return Scope("category", site, author, category)
+
+
+def day_scope(site: str, day: str, category: str = "", author: str = "") -> Scope:
+    """The scope of a day on a website or in a category of it, or of an author on that day."""
+    return Scope("day", site, author, category, day)
+
+
+def above(scope: Scope) -> Scope:
+    """The scope whose participant the author of this one is."""
+    if scope.kind == "participation":
+        return thread_scope(scope.place)
+    return site_scope(scope.place) if scope.kind == "author" else scope._replace(author="")
 
 
 def _of_thread(state: State) -> Scope | None:
@@ -137,6 +167,45 @@ def _of_comments(scope: Callable[[State], Scope | None]) -> Sequence[Counter[Sta
     )
 
 
+def _of_statistics(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
+    """What is counted in a scope of statistics: comments by status, and whose are approved."""
+
+    def by_status(state: State) -> Key | None:
+        where = scope(state)
+        return None if where is None else Key(where, state.status)
+
+    def of_author(state: State) -> Key | None:
+        where = scope(state)
+        if where is None or not state.author:
+            return None
+        return Key(where._replace(author=state.author), APPROVED)
+
+    return (
+        Counter(by_status, lambda _: 1),
+        Counter(of_author, lambda state: int(_is_approved(state))),
+    )
+
+
+def _of_day(state: State) -> Scope | None:
+    return day_scope(state.site, state.day) if state.day else None
+
+
+def _of_category(place: int) -> Sequence[Counter[State]]:
+    """What is counted in the category that stands at a place among those of a thread."""
+
+    def ever(state: State) -> Scope | None:
+        if place >= len(state.categories):
+            return None
+        return category_scope(state.site, state.categories[place])
+
+    def on_its_day(state: State) -> Scope | None:
+        if place >= len(state.categories) or not state.day:
+            return None
+        return day_scope(state.site, state.day, state.categories[place])
+
+    return (*_of_statistics(ever), *_of_statistics(on_its_day))
+
+
 # In the transaction of the change: the thread, and the author's row in it.
 IN_THREAD: Sequence[Counter[State]] = (
     *_of_comments(_of_thread),
@@ -144,7 +213,15 @@ IN_THREAD: Sequence[Counter[State]] = (
     Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
 )
 # From the event that tells of the change: rows that changes of many threads meet at.
-FROM_EVENTS: Sequence[Counter[State]] = (*_of_comments(_of_site), *_of_comments(_of_author))
+STATISTICS: Sequence[Counter[State]] = (
+    *_of_statistics(_of_day),
+    *(each for place in range(categories.MOST) for each in _of_category(place)),
+)
+FROM_EVENTS: Sequence[Counter[State]] = (
+    *_of_comments(_of_site),
+    *_of_comments(_of_author),
+    *STATISTICS,
+)
 COMMENTS: Sequence[Counter[State]] = (*IN_THREAD, *FROM_EVENTS)
 PRESENCE: Sequence[Counter[Presence]] = (
     Counter(lambda state: Key(state.scope, PARTICIPANTS), lambda state: int(state.comments > 0)),

@@ -83,9 +83,17 @@ def as_stored(name: records.ThreadName) -> tuple[int, Numbers, tuple[int, int]]:
     return mended, summed(rows), (told, count)
 
 
-def numbers_of(
-    row: models.Counter | models.Participation | models.Standing | None,
-) -> Numbers:
+_Row = (
+    models.Counter
+    | models.Participation
+    | models.Standing
+    | models.Category
+    | models.Day
+    | models.Appearance
+)
+
+
+def numbers_of(row: _Row | None) -> Numbers:
     """The numbers of a row, or none."""
     return {} if row is None else decoded(row.numbers)
 

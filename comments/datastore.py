@@ -55,6 +55,9 @@ OWNERS = {
     "Counter": "tallies",
     "Participation": "tallies",
     "Standing": "tallies",
+    "Category": "tallies",
+    "Day": "tallies",
+    "Appearance": "tallies",
     "Event": "outbox",
     "Message": "messages",
 }

@@ -15,6 +15,10 @@ Only what a query filters or orders by is indexed, because each indexed property
               A generation is ten digits, so that the order of names is that of numbers
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
     Standing  key: "{site id}/{author's id}"
+    Category  key: "{site id}/{category}"
+    Day       key: "{site id}/{category, or nothing}/{date}"
+    Appearance
+              key: "{site id}/{category, or nothing}/{date, or nothing}/{author's id}"
     Event     key: "{comment id}.{revision}"
     Message   key: "{event id}/{channel}/{recipient}"
     Job       key: what is done, and to which site
@@ -49,13 +53,15 @@ class Site(ndb.Model):
     query_keys = ndb.TextProperty(repeated=True)
     keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
     cdn_seconds = ndb.IntegerProperty(indexed=False, default=0)
+    categories = ndb.TextProperty(repeated=True)
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
 class Thread(ndb.Model):
     """A discussion. `child_count` is the counter its roots are numbered from.
 
-    `shards` is over how many Counter rows its counters are spread.
+    `shards` is over how many Counter rows its counters are spread. `filed` is how often its
+    `categories` were changed.
     """
 
     site = ndb.StringProperty(required=True)
@@ -64,12 +70,17 @@ class Thread(ndb.Model):
     url = ndb.TextProperty(default="")
     state = ndb.TextProperty(default=records.ThreadState.OPEN.value)
     child_count = ndb.IntegerProperty(indexed=False, default=0)
+    categories = ndb.TextProperty(repeated=True)
+    filed = ndb.IntegerProperty(indexed=False, default=0)
     shards = ndb.IntegerProperty(indexed=False, default=1)
     created = ndb.DateTimeProperty(tzinfo=UTC)
 
 
 class Comment(ndb.Model):
-    """One comment. `thread` is its Thread's key name. Written by `tree` only."""
+    """One comment. `thread` is its Thread's key name. Written by `tree` only.
+
+    `categories` are those it is counted in: its thread's, but while a change of them goes on.
+    """
 
     site = ndb.StringProperty(required=True)
     thread = ndb.StringProperty(required=True)
@@ -101,6 +112,7 @@ class Comment(ndb.Model):
     score = ndb.IntegerProperty(default=0, indexed=False)
     up = ndb.IntegerProperty(default=0, indexed=False)
     down = ndb.IntegerProperty(default=0, indexed=False)
+    categories = ndb.TextProperty(repeated=True)
     fingerprint = ndb.BlobProperty(indexed=False)
     source = ndb.TextProperty()
 
@@ -224,6 +236,33 @@ class Standing(ndb.Model):
     numbers = ndb.TextProperty(default="")
 
 
+class Category(ndb.Model):
+    """The numbers of a category of a website. Written by `tallies` only."""
+
+    numbers = ndb.TextProperty(default="")
+
+
+class Day(ndb.Model):
+    """The numbers of a day on a website or in a category of it. Written by `tallies` only.
+
+    `entry` is "{site id}/{date}/{category, or nothing}": the order of a report over categories.
+    """
+
+    entry = ndb.StringProperty(required=True)
+    numbers = ndb.TextProperty(default="")
+
+
+class Appearance(ndb.Model):
+    """An author with approved comments in a category or on a day. Written by `tallies` only.
+
+    `author` is `author_name`; `day` a date, or empty for ever.
+    """
+
+    author = ndb.StringProperty(required=True)
+    day = ndb.StringProperty(default="")
+    numbers = ndb.TextProperty(default="")
+
+
 class Event(ndb.Model):
     """Something that happened to a comment. Written by `outbox` only, and drawn there."""
 
@@ -281,6 +320,34 @@ def site_counter_key(site: str) -> ndb.Key:
 def standing_key(site: str, author: str) -> ndb.Key:
     """The key of the row of an author on a website."""
     return ndb.Key(Standing, author_name(site, author))
+
+
+def statistics_key(scope: counters.Scope) -> ndb.Key:
+    """The key of the row of a category, of a day, or of an author there."""
+    if scope.author:
+        parts = (scope.place, scope.category, scope.day, scope.author)
+        return ndb.Key(Appearance, "/".join(parts))
+    if scope.day:
+        return ndb.Key(Day, f"{scope.place}/{scope.category}/{scope.day}")
+    return ndb.Key(Category, f"{scope.place}/{scope.category}")
+
+
+def day_entry(scope: counters.Scope) -> str:
+    """A day's place in a report over all categories of a website."""
+    return f"{scope.place}/{scope.day}/{scope.category}"
+
+
+def statistics_scope(kind: str, name: str) -> counters.Scope:
+    """What a row of those kinds counts, by its key's name. Site ids and categories hold no "/"."""
+    if kind == "Category":
+        return counters.category_scope(*name.split("/", 1))
+    if kind == "Day":
+        site, category, day = name.split("/", 2)
+        return counters.day_scope(site, day, category)
+    site, category, day, author = name.split("/", 3)
+    if not day:
+        return counters.category_scope(site, category, author)
+    return counters.day_scope(site, day, category, author)
 
 
 def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
@@ -362,6 +429,8 @@ def comment_state(row: Comment) -> counters.State:
         listed=row.listed,
         up=row.up,
         down=row.down,
+        categories=tuple(row.categories),
+        day=row.created.date().isoformat(),
     )
 
 
@@ -376,7 +445,14 @@ def state_from_message(entity: Any) -> counters.State:
         listed=values["listed"].boolean_value,
         up=values["up"].integer_value,
         down=values["down"].integer_value,
+        categories=texts(values["categories"]),
+        day=_time(values["created"]).date().isoformat(),
     )
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """The texts of a repeated property of a message."""
+    return tuple(each.string_value for each in value.array_value.values)
 
 
 def parent_id(row: Comment) -> str | None:
@@ -400,6 +476,7 @@ def site_record(row: Site) -> records.Site:
         query_keys=tuple(row.query_keys),
         keep_trailing_slash=bool(row.keep_trailing_slash),
         cdn_seconds=row.cdn_seconds or 0,
+        categories=tuple(row.categories),
     )
 
 
@@ -411,6 +488,7 @@ def thread_record(row: Thread) -> records.Thread:
         url=row.url,
         state=records.ThreadState(row.state),
         child_count=row.child_count,
+        categories=tuple(row.categories),
     )
 
 

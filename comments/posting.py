@@ -14,9 +14,11 @@ import dataclasses
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 
 from comments import (
+    categories,
     config,
     datastore,
     errors,
@@ -36,7 +38,10 @@ _MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Draft:
-    """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id."""
+    """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id.
+
+    `title`, `url` and `categories` are of the thread, and heard with its first comment only.
+    """
 
     site: records.Site
     thread: str
@@ -46,6 +51,7 @@ class Draft:
     title: str = ""
     url: str = ""
     key: str | None = None
+    categories: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
         created=now,
         title=_line("title", draft.title, _MAX_TITLE),
         url=_page_url(draft.url),
+        categories=_known(categories.canonical_set(draft.categories), draft.site),
     )
     scheme = settings.scheme
 
@@ -216,6 +223,11 @@ def _page_url(raw: str) -> str:
         except errors.BadInput as error:
             raise errors.BadInput("url", error.reason) from error
     return raw
+
+
+def _known(names: Sequence[str], site: records.Site) -> tuple[str, ...]:
+    """Those that are the site's own: whoever writes first could make up any others."""
+    return tuple(name for name in names if name in site.categories)
 
 
 def _line(field: str, raw: str, limit: int) -> str:

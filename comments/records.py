@@ -33,6 +33,7 @@ class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
 
     `cdn_seconds` is how long a cache in front of us may answer readers for us; 0 for never.
+    `categories` are those that pages may file their threads under.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Site(msgspec.Struct, frozen=True):
     query_keys: tuple[str, ...] = ()
     keep_trailing_slash: bool = False
     cdn_seconds: int = 0
+    categories: tuple[str, ...] = ()
 
 
 class ThreadName(msgspec.Struct, frozen=True):
@@ -65,6 +67,7 @@ class Thread(msgspec.Struct, frozen=True):
     url: str
     state: ThreadState
     child_count: int
+    categories: tuple[str, ...] = ()
 
 
 class Author(msgspec.Struct, frozen=True):

@@ -1,9 +1,10 @@
 """The recount: every counter compared with what it counts, and mended.
 
 Owns the order in which counters are checked. Threads first, each beside its comments; then their
-site, beside its threads, and the authors on it, beside what they have in threads. Every comparison
-is of one moment (a read-only transaction), and what events have still to add is counted in, so
-nothing is found wrong because people write meanwhile.
+site, beside its threads, the authors on it, beside what they have in threads, and the site's
+categories and days, beside its comments. Every comparison is of one moment (a read-only
+transaction), and what events have still to add is counted in, so nothing is found wrong because
+people write meanwhile.
 
 A counter is mended by adding the difference, not by storing what was found: what others add in
 between stays. For that the difference must be added once, so each mending notes its number in the
@@ -17,7 +18,7 @@ An interrupted recount of a site goes on after the last thread that it noted, in
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from comments import counters, counts, datastore, delivery, errors, models, outbox, records, tallies
@@ -44,11 +45,10 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
-    """What one comparison found. `more` is to be added to the row of the place itself."""
+    """What one comparison found. `missing` is to be added to the rows of each scope."""
 
     mended: int
-    more: Numbers
-    authors: Mapping[str, Numbers]
+    missing: Mapping[Scope, Numbers]
     differences: Sequence[Difference]
 
 
@@ -93,21 +93,17 @@ def _settle(
 
 def _mend(found: _Found, mend: Callable[..., datastore.Writes]) -> bool:
     """Add what is missing, in transactions of bounded size; whether nobody else did so."""
-    authors = list(found.authors.items())
-    parts = [dict(authors[n : n + _AT_ONCE]) for n in range(0, len(authors), _AT_ONCE)] or [{}]
-    for number, part in enumerate(parts):
-        more = found.more if number == 0 else {}
-        step = found.mended + number
-        if not datastore.transaction(functools.partial(_apply, mend, step, more, part)):
-            return False
-    return True
+    missing = list(found.missing.items())
+    parts = [dict(missing[n : n + _AT_ONCE]) for n in range(0, len(missing), _AT_ONCE)] or [{}]
+    return all(
+        datastore.transaction(functools.partial(_apply, mend, found.mended + number, part))
+        for number, part in enumerate(parts)
+    )
 
 
-def _apply(
-    mend: Callable[..., datastore.Writes], step: int, more: Numbers, authors: Mapping[str, Numbers]
-) -> bool:
+def _apply(mend: Callable[..., datastore.Writes], step: int, part: Mapping[Scope, Numbers]) -> bool:
     try:
-        datastore.apply(mend(step, more, authors))
+        datastore.apply(mend(step, part))
     except tallies.MendedMeanwhile as other:
         # One step further is our own commit, whose answer was lost, or somebody else's that has
         # found the same: added once either way.
@@ -125,15 +121,14 @@ def _thread(name: records.ThreadName) -> _Found:
             for message in datastore.fetch(query)
         )
     )
-    stored = {
+    stored: dict[Scope, Numbers] = {
         counters.participation_scope(key, message.key.path[-1].name): _numbers(message)
         for message in datastore.fetch(
             datastore.Query("Participation", ancestor=models.thread_key(name))
         )
     }
-    mended, numbers, told = counts.as_stored(name)
-    wanted = dict(expected.pop(here, {}))
-    found = _compared(here, (numbers, stored), (wanted, expected), mended)
+    mended, stored[here], told = counts.as_stored(name)
+    found = _compared(here, stored, expected, mended)
     if told[0] == told[1]:
         return found
     # Every mending writes the first shard, and in it how many there are.
@@ -143,56 +138,88 @@ def _thread(name: records.ThreadName) -> _Found:
 
 def _site(site_id: str) -> _Found:
     here = counters.site_scope(site_id)
-    pending = _pending()
-    threads = _threads_numbers(site_id)
-    wanted = counters.added(threads, _negative(pending.pop(here, {})))
-    authors: dict[Scope, dict[str, int]] = {
-        scope: dict(_negative(numbers))
-        for scope, numbers in pending.items()
-        if scope.kind == "author" and scope.place == site_id
-    }
-    for author, numbers in _participations(site_id):
-        scope = counters.author_scope(site_id, author)
-        authors[scope] = counters.added(authors.get(scope, {}), numbers)
-    expected = {scope: numbers for scope, numbers in authors.items() if numbers}
-    query = datastore.Query("Standing", where=(("site", "=", site_id),))
-    stored = {
-        counters.author_scope(site_id, message.key.path[-1].name.partition("/")[2]): _numbers(
-            message
-        )
-        for message in datastore.fetch(query)
-    }
     row = datastore.get(models.site_counter_key(site_id))
     mended = 0 if row is None else row.mended
-    return _compared(here, (counts.numbers_of(row), stored), (wanted, expected), mended)
+    stored = {here: counts.numbers_of(row), **dict(_rows(site_id))}
+    return _compared(here, stored, _expected(site_id), mended)
+
+
+def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
+    """What the rows of a site should hold, their participants left out."""
+    expected: dict[Scope, dict[str, int]] = {
+        scope: dict(_negative(numbers))
+        for scope, numbers in _pending().items()
+        if scope.place == site_id
+    }
+
+    def count(scope: Scope, numbers: Numbers) -> None:
+        expected[scope] = counters.added(expected.get(scope, {}), numbers)
+
+    count(counters.site_scope(site_id), _threads_numbers(site_id))
+    for author, numbers in _participations(site_id):
+        count(counters.author_scope(site_id, author), numbers)
+    for scope, numbers in _statistics(site_id).items():
+        count(scope, numbers)
+    return {scope: numbers for scope, numbers in expected.items() if numbers}
+
+
+def _statistics(site_id: str) -> dict[Scope, dict[str, int]]:
+    """The numbers of a site's categories and days, from its comments."""
+    query = datastore.Query("Comment", where=(("site", "=", site_id),))
+    return counters.by_scope(
+        counters.total(
+            counters.increments(counters.STATISTICS, None, models.state_from_message(message))
+            for message in datastore.fetch(query)
+        )
+    )
+
+
+def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
+    """Every row of a site that is written from events, but the site's own."""
+    query = datastore.Query("Standing", where=(("site", "=", site_id),))
+    for message in datastore.fetch(query):
+        author = message.key.path[-1].name.partition("/")[2]
+        yield counters.author_scope(site_id, author), _numbers(message)
+    low, high = f"{site_id}/", f"{site_id}0"  # "0" is what follows "/"
+    for kind in ("Category", "Day", "Appearance"):
+        where = (("__key__", ">=", low), ("__key__", "<", high))
+        for message in datastore.fetch(datastore.Query(kind, where=where, order=("__key__",))):
+            yield models.statistics_scope(kind, message.key.path[-1].name), _numbers(message)
 
 
 def _compared(
     here: Scope,
-    stored: tuple[Numbers, Mapping[Scope, Numbers]],
-    expected: tuple[Numbers, Mapping[Scope, Numbers]],
+    stored: Mapping[Scope, Numbers],
+    expected: Mapping[Scope, Numbers],
     mended: int,
 ) -> _Found:
-    """What has to be added to the numbers of a place, and to those of the authors there."""
-    numbers, rows = stored
-    wanted, authors = expected
+    """What has to be added to the numbers of a place, of places in it, and of the authors there."""
     part = counters.PARTICIPANTS
-    whole = dict(wanted) | {part: _present(authors.values())}
-    differences = list(_differences(here, numbers, whole))
-    more = {each.name: each.expected - each.stored for each in differences if each.name != part}
-    if drift := _present(rows.values()) - numbers.get(part, 0):
-        more[part] = drift
-    missing: dict[str, Numbers] = {}
-    for scope in sorted({*rows, *authors}):
-        found = list(_differences(scope, rows.get(scope, {}), authors.get(scope, {})))
-        if found:
-            missing[scope.author] = {each.name: each.expected - each.stored for each in found}
-            differences += found
-    return _Found(mended, more, missing, differences)
+    present, wanted = _present(stored), _present(expected)
+    scopes = {*stored, *expected, *present, *wanted}
+    differences: list[Difference] = []
+    missing: dict[Scope, Numbers] = {}
+    for scope in sorted(scopes, key=lambda each: (each != here, each.author, each)):
+        old, new = stored.get(scope, {}), expected.get(scope, {})
+        more = {name: new.get(name, 0) - old.get(name, 0) for name in {*old, *new} - {part}}
+        if not scope.author:
+            new = counters.added(new, {part: wanted.get(scope, 0)})
+            more[part] = present.get(scope, 0) - old.get(part, 0)
+        differences += _differences(scope, old, new)
+        more = counters.added({}, more)
+        if more:
+            missing[scope] = more
+    return _Found(mended, missing, differences)
 
 
-def _present(rows: Iterable[Numbers]) -> int:
-    return sum(numbers.get(counters.APPROVED, 0) > 0 for numbers in rows)
+def _present(rows: Mapping[Scope, Numbers]) -> dict[Scope, int]:
+    """How many authors take part in each place, by their rows."""
+    present: dict[Scope, int] = {}
+    for scope, numbers in rows.items():
+        if scope.author and numbers.get(counters.APPROVED, 0) > 0:
+            place = counters.above(scope)
+            present[place] = present.get(place, 0) + 1
+    return present
 
 
 def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[Difference]:
@@ -203,7 +230,7 @@ def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[D
 
 
 def _pending() -> dict[Scope, dict[str, int]]:
-    """What events have still to add to sites and to authors on them."""
+    """What events have still to add to sites, their statistics, and authors there."""
     return counters.by_scope(
         counters.total(
             counters.increments(counters.FROM_EVENTS, change.old, change.new)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from comments import datastore, errors, models, records, sorthash
+from comments import categories, datastore, errors, models, records, sorthash
 
 _TERM = 60.0
 # Seconds. More would show a retracted text longer than anybody expects.
@@ -110,16 +110,19 @@ def change(
     query_keys: Sequence[str] | None = None,
     keep_trailing_slash: bool | None = None,
     cdn_seconds: int | None = None,
+    filed: Sequence[str] | None = None,
 ) -> records.Site:
-    """Change what is given; the rest stays.
+    """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: an origin is malformed, or `cdn_seconds` is not 0 to `LONGEST_CDN`.
+        errors.BadInput: an origin or a category is malformed, or `cdn_seconds` is not 0 to
+            `LONGEST_CDN`.
     """
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
         raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
+    names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
 
     def body() -> records.Site:
         row = datastore.get(models.site_key(site_id)) if site_id else None
@@ -130,6 +133,7 @@ def change(
         if keep_trailing_slash is not None:
             row.keep_trailing_slash = keep_trailing_slash
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
+        row.categories = row.categories if names is None else list(names)
         datastore.apply(datastore.Writes("sites", put=(row,)))
         return models.site_record(row)
 

@@ -1,11 +1,14 @@
 """Counters as stored: shards, rows of authors, and the transaction that keeps them exact.
 
-Owns the kinds Counter, Participation and Standing. What a change adds is `counters.increments`;
-here it is read and written with the change:
+Owns the kinds Counter, Participation, Standing, Category, Day and Appearance. What a change adds
+is `counters.increments`; here it is read and written with the change:
 
     Counter        one shard of a thread's or a site's numbers; a number is the sum over shards
     Participation  an author in a thread: his comments by status, and the votes on them
     Standing       the same for an author on a website
+    Category       the numbers of a category of a website
+    Day            the numbers of a day on a website, or in a category of it
+    Appearance     an author in a category or on a day: his approved comments
 
 A thread's Counter and the Participation are read and written in the transaction that changes the
 comment (`Entry`), so they are exact at any moment. A reply must not wait for replies elsewhere in
@@ -14,8 +17,8 @@ is quiet again. How many there are stands in the thread's row, for writers, and 
 for readers; both are written by one commit. A shard that the thread's row does not know is never
 written, so no reader misses one.
 
-A website's Counter and the Standings are written from events, exactly once (`from_events`): changes
-of all its threads would meet there.
+All else is written from events, exactly once (`from_events`): changes of all threads of a website
+would meet there.
 
 A row without numbers is deleted: who took back his last comment in a thread leaves no trace there.
 """
@@ -112,7 +115,7 @@ def added(changes: Iterable[Change]) -> dict[counters.Key, int]:
 
 
 def from_events(events: Sequence[outbox.Event]) -> datastore.Writes:
-    """What events make of the counters of websites and of authors on them.
+    """What events make of the counters of websites, categories and days, and of authors there.
 
     In the transaction that notes the events as done. A website has one row, which batches of
     events meet at rather than posts.
@@ -128,35 +131,63 @@ def from_events(events: Sequence[outbox.Event]) -> datastore.Writes:
 
 
 def _later(sums: Mapping[counters.Scope, Mapping[str, int]]) -> datastore.Writes:
-    """Add to rows of websites and of authors on them, whose participants come of it."""
-    sites = {scope.place: dict(sums.get(counters.site_scope(scope.place), {})) for scope in sums}
-    standings = [scope for scope in sums if scope.author]
-    rows = datastore.get_multi(
-        [
-            *map(models.site_counter_key, sites),
-            *(models.standing_key(scope.place, scope.author) for scope in standings),
-        ]
-    )
+    """Add to rows of places and of authors there, of whom the places' participants come."""
+    authors = [scope for scope in sums if scope.author]
+    wholes = [counters.above(scope) if scope.author else scope for scope in sums]
+    places = {scope: dict(sums.get(scope, {})) for scope in wholes}
+    rows = datastore.get_multi([scope_key(scope) for scope in (*places, *authors)])
     put: list[ndb.Model] = []
     gone: list[ndb.Key] = []
-    for scope, row in zip(standings, rows[len(sites) :], strict=True):
+    for scope, row in zip(authors, rows[len(places) :], strict=True):
         old = counts.numbers_of(row)
         new = counters.added(old, sums[scope])
-        more = counters.presence(counters.site_scope(scope.place), old, new)
-        sites[scope.place] = counters.added(sites[scope.place], _names(more))
+        place = counters.above(scope)
+        more = counters.presence(place, old, new)
+        places[place] = counters.added(places[place], _names(more))
         if new:
-            put.append(standing(scope.place, scope.author, new))
+            put.append(_author_row(scope, new))
         else:
-            gone.append(models.standing_key(scope.place, scope.author))
-    for (site, numbers), row in zip(sites.items(), rows[: len(sites)], strict=True):
-        if numbers:
-            put.append(_site_counter(row, site, numbers))
+            gone.append(scope_key(scope))
+    for (scope, more_here), row in zip(places.items(), rows[: len(places)], strict=True):
+        numbers = counters.added(counts.numbers_of(row), more_here)
+        if scope.kind == "site" and more_here:
+            # It stays without numbers too: it says how often they were mended.
+            put.append(with_numbers(row or _site_counter(scope.place), numbers))
+        elif numbers and more_here:
+            put.append(_statistics(scope, numbers))
+        elif more_here:
+            gone.append(scope_key(scope))
     return datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
 
 
-def _site_counter(row: models.Counter | None, site: str, more: Mapping[str, int]) -> models.Counter:
-    row = row or models.Counter(key=models.site_counter_key(site), scope=f"site/{site}")
-    return with_numbers(row, counters.added(counts.numbers_of(row), more))
+def scope_key(scope: counters.Scope) -> ndb.Key:
+    """The key of the row of a scope that is counted from events."""
+    if scope.kind == "site":
+        return models.site_counter_key(scope.place)
+    if scope.kind == "author":
+        return models.standing_key(scope.place, scope.author)
+    return models.statistics_key(scope)
+
+
+def _author_row(scope: counters.Scope, numbers: counts.Numbers) -> ndb.Model:
+    if scope.kind == "author":
+        return standing(scope.place, scope.author, numbers)
+    return _statistics(scope, numbers)
+
+
+def _statistics(scope: counters.Scope, numbers: counts.Numbers) -> ndb.Model:
+    """The row of a category, of a day, or of an author there."""
+    key, text = models.statistics_key(scope), counts.encoded(numbers)
+    if scope.author:
+        author = models.author_name(scope.place, scope.author)
+        return models.Appearance(key=key, author=author, day=scope.day, numbers=text)
+    if scope.day:
+        return models.Day(key=key, entry=models.day_entry(scope), numbers=text)
+    return models.Category(key=key, numbers=text)
+
+
+def _site_counter(site: str) -> models.Counter:
+    return models.Counter(key=models.site_counter_key(site), scope=f"site/{site}")
 
 
 def standing(site: str, author: str, numbers: Mapping[str, int]) -> models.Standing:
@@ -179,28 +210,30 @@ class MendedMeanwhile(Exception):
 
 
 def mend_thread(
-    name: records.ThreadName, step: int, more: counts.Numbers, authors: Mapping[str, counts.Numbers]
+    name: records.ThreadName, step: int, missing: Mapping[counters.Scope, counts.Numbers]
 ) -> datastore.Writes:
     """Add what a recount found missing in a thread and in the rows of its authors.
 
     Raises:
         MendedMeanwhile: this is not the step that comes next.
     """
-    keys = [models.participation_key(name, author) for author in authors]
+    here = counters.thread_scope(models.thread_key_name(name))
+    authors = [scope for scope in missing if scope != here]
+    keys = [models.participation_key(name, scope.author) for scope in authors]
     thread, first, *rows = datastore.get_multi(
         [models.thread_key(name), models.thread_counter_key(name, 0), *keys]
     )
     first = _next_step(first or thread_counter(name, 0), step)
     first.shards = 1 if thread is None else thread.shards or 1
-    here = counters.thread_scope(models.thread_key_name(name))
+    more = dict(missing.get(here, {}))
     put: list[ndb.Model] = []
     gone: list[ndb.Key] = []
-    for (author, missing), key, row in zip(authors.items(), keys, rows, strict=True):
+    for scope, key, row in zip(authors, keys, rows, strict=True):
         old = counts.numbers_of(row)
-        new = counters.added(old, missing)
+        new = counters.added(old, missing[scope])
         more = counters.added(more, _names(counters.presence(here, old, new)))
         if new:
-            put.append(participation(key, name.site, author, new))
+            put.append(participation(key, name.site, scope.author, new))
         else:
             gone.append(key)
     put.append(with_numbers(first, counters.added(counts.numbers_of(first), more)))
@@ -208,21 +241,17 @@ def mend_thread(
 
 
 def mend_site(
-    site: str, step: int, more: counts.Numbers, authors: Mapping[str, counts.Numbers]
+    site: str, step: int, missing: Mapping[counters.Scope, counts.Numbers]
 ) -> datastore.Writes:
-    """Add what a recount found missing in a website and in the rows of its authors.
+    """Add what a recount found missing in a website, its statistics, and the rows of its authors.
 
     Raises:
         MendedMeanwhile: this is not the step that comes next.
     """
-    sums: dict[counters.Scope, Mapping[str, int]] = {
-        counters.author_scope(site, author): missing for author, missing in authors.items()
-    }
-    sums[counters.site_scope(site)] = more
     key = models.site_counter_key(site)
-    first = datastore.get(key) or models.Counter(key=key, scope=f"site/{site}")
+    first = datastore.get(key) or _site_counter(site)
     mended = _next_step(first, step).mended
-    writes = _later(sums)
+    writes = _later({counters.site_scope(site): {}, **missing})
     rows = [row for row in writes.put if row.key != key]
     counted: Any = next((row for row in writes.put if row.key == key), first)
     counted.mended = mended

@@ -54,6 +54,7 @@ class Draft:
     created: datetime
     title: str = ""
     url: str = ""
+    categories: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     counted, answered = others[: len(entry.keys)], others[len(entry.keys) :]
     if present is not None:
         return _repeat(present, draft)
-    thread = thread or _new_thread(draft.name, draft.title, draft.url, draft.created)
+    thread = thread or _new_thread(
+        draft.name, draft.title, draft.url, draft.created, draft.categories
+    )
     if thread.state != records.ThreadState.OPEN:
         raise errors.Conflict("the thread takes no more comments", code="thread-closed")
     target = _answerable(answered[0], draft) if answered else None
@@ -123,13 +126,20 @@ def _repeat(row: models.Comment, draft: Draft) -> Change:
     return Change(models.comment_record(row))
 
 
-def _new_thread(name: records.ThreadName, title: str, url: str, now: datetime) -> models.Thread:
+def _new_thread(
+    name: records.ThreadName,
+    title: str,
+    url: str,
+    now: datetime,
+    categories: Sequence[str] = (),
+) -> models.Thread:
     return models.Thread(
         key=models.thread_key(name),
         site=name.site,
         thread=name.id,
         title=title,
         url=url,
+        categories=list(categories),
         created=now,
     )
 
@@ -218,6 +228,7 @@ def _place(
     row.parent = None if parent is None else parent.key.id()
     row.level = 0 if parent is None else parent.level + 1
     row.slug = sorthash.slug(scheme, row.sort_hash)
+    row.populate(categories=list(thread.categories))
 
 
 def edit(

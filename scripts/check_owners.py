@@ -23,6 +23,7 @@ OWNERS = {
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
+    "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages",
 }  # fmt: skip
 DOOR = "datastore"

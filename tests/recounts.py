@@ -5,19 +5,28 @@ from collections.abc import Iterator
 from comments import counters, counts, datastore, models, records
 from comments.counters import Scope
 
+_OF_SITES = [each for each in counters.FROM_EVENTS if each not in counters.STATISTICS]
+
 
 def states() -> Iterator[counters.State]:
-    """Every stored comment as counters see it."""
+    """Every stored comment as counters should see it: in the categories of its thread."""
+    filed = {
+        message.key.path[-1].name: models.texts(message.properties["categories"])
+        for message in datastore.fetch(datastore.Query("Thread"))
+    }
     for message in datastore.fetch(datastore.Query("Comment")):
         row = models.comment_from_message(message)
+        thread = message.properties["thread"].string_value
         yield counters.State(
             site=row.site,
-            thread=message.properties["thread"].string_value,
+            thread=thread,
             author=row.author.id,
             status=row.status.value,
             listed=row.listed,
             up=row.up,
             down=row.down,
+            categories=filed[thread],
+            day=row.created.strftime("%Y-%m-%d"),
         )
 
 
@@ -55,7 +64,7 @@ def check() -> None:
 def expected_later() -> dict[Scope, dict[str, int]]:
     """The counters of sites and of authors on them, from the comments."""
     sums = counters.by_scope(
-        counters.total(counters.increments(counters.FROM_EVENTS, None, state) for state in states())
+        counters.total(counters.increments(_OF_SITES, None, state) for state in states())
     )
     for scope in list(sums):
         if scope.kind == "author" and sums[scope].get("approved"):
@@ -80,11 +89,48 @@ def stored_later() -> dict[Scope, dict[str, int]]:
     return {scope: numbers for scope, numbers in found.items() if numbers}
 
 
+def expected_statistics() -> dict[Scope, dict[str, int]]:
+    """The counters of categories and days, and of authors there, written without the registry."""
+    numbers: dict[Scope, dict[str, int]] = {}
+    people: dict[Scope, set[str]] = {}
+    for state in states():
+        days = [counters.day_scope(state.site, state.day, each) for each in ("", *state.categories)]
+        ever = [counters.category_scope(state.site, each) for each in state.categories]
+        for scope in (*days, *ever):
+            here = numbers.setdefault(scope, {})
+            here[state.status] = here.get(state.status, 0) + 1
+            if state.author and state.status == "approved":
+                people.setdefault(scope, set()).add(state.author)
+                his = numbers.setdefault(scope._replace(author=state.author), {})
+                his["approved"] = his.get("approved", 0) + 1
+    for scope, authors in people.items():
+        numbers[scope]["participants"] = len(authors)
+    return numbers
+
+
+def stored_statistics() -> dict[Scope, dict[str, int]]:
+    """The counters of categories and days, and of authors there, as they stand."""
+    found: dict[Scope, dict[str, int]] = {}
+    for kind in ("Category", "Day", "Appearance"):
+        for message in datastore.fetch(datastore.Query(kind)):
+            scope = models.statistics_scope(kind, message.key.path[0].name)
+            found[scope] = _numbers(message)
+            properties = message.properties
+            if kind == "Day":
+                entry = properties["entry"].string_value
+                assert entry == f"{scope.place}/{scope.day}/{scope.category}"
+            if kind == "Appearance":
+                assert properties["author"].string_value == f"{scope.place}/{scope.author}"
+                assert properties["day"].string_value == scope.day
+    return found
+
+
 def check_all() -> None:
     """Every counter equals its recount, and no event is left."""
     check()
     assert events() == []
     assert stored_later() == expected_later()
+    assert stored_statistics() == expected_statistics()
 
 
 def events() -> list[str]:

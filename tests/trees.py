@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from comments import config, datastore, floor, posting, records, tree
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -16,6 +18,11 @@ TREE: Nested = {
 }
 # ... and the same in reading order.
 ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
+
+
+def filing(site: records.Site, *categories: str) -> records.Site:
+    """The site, with categories that its pages may name."""
+    return msgspec.structs.replace(site, categories=categories)
 
 
 def name_of(site: records.Site, thread: str = "page") -> records.ThreadName:
@@ -44,6 +51,7 @@ def grow(
     *,
     settings: config.Settings = SETTINGS,
     thread: str = "page",
+    **more: Any,
 ) -> dict[str, records.Comment]:
     """Post a whole tree, a minute apart; the comments by their text."""
     grown: dict[str, records.Comment] = {}
@@ -51,7 +59,9 @@ def grow(
     def below(children: Nested, parent: str | None) -> None:
         for body, replies in children.items():
             now = START + timedelta(minutes=len(grown))
-            grown[body] = post(site, body, parent, settings=settings, now=now, thread=thread)
+            grown[body] = post(
+                site, body, parent, settings=settings, now=now, thread=thread, **more
+            )
             below(replies, grown[body].id)
 
     below(nested, None)

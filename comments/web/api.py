@@ -90,6 +90,7 @@ def post_comment(site_id: str) -> flask.Response:
         title=sent.title,
         url=sent.url,
         key=key,
+        categories=tuple(sent.categories),
     )
     now = datetime.now(UTC)
     return _posted(posting.post(draft, settings=context.settings(), now=now), now)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments import public
+from comments import categories, public
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -22,6 +22,7 @@ CommentId = Annotated[str, msgspec.Meta(pattern="^[a-z2-7]{26}$", min_length=26,
 Parent = Annotated[str, msgspec.Meta(pattern="^([a-z2-7]{26}|root)$", max_length=26)]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
+Categories = Annotated[list[str], msgspec.Meta(max_length=categories.MOST)]
 ALL = "all"
 LimitOrAll = Limit | Literal["all"]
 
@@ -72,7 +73,10 @@ class NoQuery(_Request, frozen=True):
 
 
 class NewComment(_Request, frozen=True):
-    """A comment to be posted. `parent` is the comment it answers; absent for a root."""
+    """A comment to be posted. `parent` is the comment it answers; absent for a root.
+
+    `title`, `url` and `categories` say what its page is, and count with the first comment only.
+    """
 
     name: str
     body: str
@@ -81,6 +85,7 @@ class NewComment(_Request, frozen=True):
     email: str = ""
     title: str = ""
     url: str = ""
+    categories: Categories = []
 
 
 class NewBody(_Request, frozen=True):

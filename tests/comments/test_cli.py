@@ -57,6 +57,9 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
     site = sites.get("blog")
     assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
     assert site.cdn_seconds == 5
+    run("site", "set", "blog", "--category", "Sport", "--category", "News")
+    assert sites.get("blog").categories == ("news", "sport")
+    assert sites.get("blog").cdn_seconds == 5
 
 
 @pytest.mark.parametrize(
@@ -68,6 +71,7 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
         (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
         (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds: is 0 to 60"),
         (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds: is 0 to 60"),
+        (["site", "set", "demo", "--category", "a/b"], "categories: a name holds"),
         (["site", "set", "demo"], "nothing to change of demo"),
         (["repair", "--site", "nobody"], "no such site: nobody"),
     ],

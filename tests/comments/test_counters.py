@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import counters
-from comments.counters import Key, State
+from comments import categories, counters
+from comments.counters import Key, Scope, State
 from comments.records import Status
 
 THREAD = counters.thread_scope("demo/page")
@@ -25,6 +25,8 @@ states = st.builds(
     listed=st.booleans(),
     up=st.integers(0, 5),
     down=st.integers(0, 5),
+    categories=st.lists(st.sampled_from(["news", "sport", "travel"]), unique=True).map(tuple),
+    day=st.sampled_from(["", "2026-01-31", "2026-02-01"]),
 )
 perhaps = st.none() | states
 paths = st.lists(perhaps, min_size=2, max_size=8)
@@ -33,6 +35,14 @@ paths = st.lists(perhaps, min_size=2, max_size=8)
 def along(path: list[State | None]) -> dict[Key, int]:
     steps = itertools.pairwise(path)
     return counters.total(counters.increments(counters.COMMENTS, *step) for step in steps)
+
+
+def statistics(state: State) -> Iterable[Scope]:
+    for category in state.categories:
+        yield Scope("category", state.site, category=category)
+    if state.day:
+        for category in ("", *state.categories):
+            yield Scope("day", state.site, category=category, day=state.day)
 
 
 def recounted(comments: Iterable[State]) -> dict[Key, int]:
@@ -51,6 +61,10 @@ def recounted(comments: Iterable[State]) -> dict[Key, int]:
                 found[Key(scope, "score")] += state.up - state.down
         if state.listed:
             found[Key(scopes[0], "listed")] += 1
+        for scope in statistics(state):
+            found[Key(scope, state.status)] += 1
+            if state.author and state.status == "approved":
+                found[Key(scope._replace(author=state.author), "approved")] += 1
     return {key: number for key, number in found.items() if number}
 
 
@@ -121,6 +135,52 @@ def test_a_move_takes_from_one_thread_what_it_gives_the_other() -> None:
     assert moved[THREAD] == {name: -number for name, number in counted.items()}
     assert SITE not in moved
     assert ANN not in moved
+
+
+def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day_there() -> None:
+    posted = State(
+        "demo", "demo/page", "g:ann", "approved", listed=True, up=2,
+        categories=("news", "sport"), day="2026-01-31",
+    )  # fmt: skip
+    one = {"approved": 1}
+    assert counters.by_scope(counters.increments(counters.STATISTICS, None, posted)) == {
+        Scope("category", "demo", "", "news"): one,
+        Scope("category", "demo", "", "sport"): one,
+        Scope("category", "demo", "g:ann", "news"): one,
+        Scope("category", "demo", "g:ann", "sport"): one,
+        Scope("day", "demo", "", "", "2026-01-31"): one,
+        Scope("day", "demo", "", "news", "2026-01-31"): one,
+        Scope("day", "demo", "", "sport", "2026-01-31"): one,
+        Scope("day", "demo", "g:ann", "", "2026-01-31"): one,
+        Scope("day", "demo", "g:ann", "news", "2026-01-31"): one,
+        Scope("day", "demo", "g:ann", "sport", "2026-01-31"): one,
+    }
+
+
+def test_a_change_of_categories_moves_what_is_counted_in_them_and_nothing_else() -> None:
+    before = State(
+        "demo", "demo/page", "g:ann", "approved", listed=True, up=2,
+        categories=("news", "sport"), day="2026-01-31",
+    )  # fmt: skip
+    after = before._replace(categories=("sport", "travel"))
+    moved = counters.by_scope(counters.increments(counters.COMMENTS, before, after))
+    assert {scope.category for scope in moved} == {"news", "travel"}
+    for scope, numbers in moved.items():
+        assert numbers == {"approved": 1 if scope.category == "travel" else -1}
+
+
+def test_as_many_categories_count_as_a_thread_may_have() -> None:
+    names = tuple(f"{n}" for n in range(categories.MOST))
+    state = State("demo", "demo/page", "", "spam", listed=False, categories=names)
+    found = counters.increments(counters.STATISTICS, None, state)
+    assert {key.scope.category for key in found} == set(names)
+
+
+def test_who_is_held_appears_nowhere() -> None:
+    held = State("demo", "demo/page", "g:ann", "pending", listed=False, day="2026-01-31")
+    assert counters.increments(counters.STATISTICS, None, held) == {
+        Key(counters.day_scope("demo", "2026-01-31"), "pending"): 1
+    }
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=8))

@@ -13,6 +13,7 @@ import pytest
 from comments import app as apps
 from comments import (
     config,
+    counters,
     counts,
     datastore,
     delivery,
@@ -103,6 +104,43 @@ def test_sites_and_authors_are_counted_from_events(
     recounts.check_all()
     assert counts.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
     assert counts.of_site("never seen") == {}
+
+
+def test_categories_and_days_are_counted_from_events(
+    store: datastore.Store, site: records.Site
+) -> None:
+    site = trees.filing(site, "news", "sport")
+    ann, bob = _author("ann"), _author("bob")
+    late = trees.START + timedelta(days=1)
+    rows = [
+        trees.post(site, "1", author=ann, categories=("news", "sport")),
+        trees.post(site, "2", author=ann, now=late),
+        trees.post(site, "3", author=bob),
+        trees.post(site, "4", author=bob, thread="other", categories=("news",)),
+        trees.post(site, "5", author=bob, thread="plain"),
+    ]
+    _deliver()
+    recounts.check_all()
+    day, next_day = "2026-01-02", "2026-01-03"
+    assert _numbers(counters.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
+    assert _numbers(counters.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
+    assert _numbers(counters.day_scope("demo", day)) == {"approved": 4, "participants": 2}
+    assert _numbers(counters.day_scope("demo", next_day)) == {"approved": 1, "participants": 1}
+    assert _numbers(counters.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
+    for row in rows[:2]:
+        _retract(row)
+    _deliver()
+    recounts.check_all()
+    numbers = {"approved": 1, "participants": 1, "retracted": 2}
+    assert _numbers(counters.category_scope("demo", "sport")) == numbers
+    assert _numbers(counters.day_scope("demo", next_day)) == {"retracted": 1}
+    assert (
+        datastore.get(models.statistics_key(counters.day_scope("demo", day, "", "g:ann"))) is None
+    )
+
+
+def _numbers(scope: counters.Scope) -> counts.Numbers:
+    return counts.numbers_of(datastore.get(models.statistics_key(scope)))
 
 
 def test_every_verb_tells_of_itself_once(store: datastore.Store, site: records.Site) -> None:
@@ -470,7 +508,9 @@ def test_a_delivered_retraction_leaves_the_author_nowhere(
         _retract(row)
     _deliver()
     recounts.check_all()
-    for kind in ("Comment", "Counter", "Participation", "Standing", "Event"):
+    for kind in (
+        "Comment", "Counter", "Participation", "Standing", "Category", "Day", "Appearance", "Event"
+    ):  # fmt: skip
         assert "g:ann" not in str(list(datastore.fetch(datastore.Query(kind))))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import datastore, floor, models, records
+from comments import counters, datastore, floor, models, records
 from tests import trees
 
 
@@ -70,8 +70,35 @@ def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
         "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
         "score", "up", "down", "fingerprint", "source", "shelved", "rewrites",
-        "moved",
+        "moved", "categories",
     }  # fmt: skip
     properties = models.Comment._properties
     assert {name for name, kept in properties.items() if kept._indexed} == indexed
     assert {name for name, kept in properties.items() if not kept._indexed} == stored
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind", "name"),
+    [
+        (counters.category_scope("demo", "how to"), "Category", "demo/how to"),
+        (counters.day_scope("demo", "2026-01-31"), "Day", "demo//2026-01-31"),
+        (counters.day_scope("demo", "2026-01-31", "news"), "Day", "demo/news/2026-01-31"),
+        (counters.category_scope("demo", "news", "g:a/b"), "Appearance", "demo/news//g:a/b"),
+        (
+            counters.day_scope("demo", "2026-01-31", "", "g:a/b"),
+            "Appearance",
+            "demo//2026-01-31/g:a/b",
+        ),
+    ],
+)
+def test_the_keys_of_statistics_are_for_ever(
+    store: datastore.Store, scope: counters.Scope, kind: str, name: str
+) -> None:
+    key = models.statistics_key(scope)
+    assert key.pairs() == ((kind, name),)
+    assert models.statistics_scope(kind, name) == scope
+
+
+def test_the_entry_of_a_day_is_for_ever() -> None:
+    scope = counters.day_scope("demo", "2026-01-31", "news")
+    assert models.day_entry(scope) == "demo/2026-01-31/news"

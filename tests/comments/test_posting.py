@@ -81,6 +81,8 @@ def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records
         ("email", {"author": records.Author("A", email="nobody")}),
         ("title", {"title": "x" * 501}),
         ("title", {"title": "\x1b[31m"}),
+        ("categories", {"categories": ("=1",)}),
+        ("categories", {"categories": tuple(f"c{n}" for n in range(6))}),
     ],
 )
 def test_bad_input_names_its_field_and_costs_no_number(
@@ -138,6 +140,18 @@ def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
     with pytest.raises((errors.NotFound, errors.Forbidden)):
         _edit(row, "back again")
     assert floor.thread(trees.name_of(site)) == ()
+
+
+def test_a_thread_keeps_those_categories_of_its_first_comment_that_the_site_knows(
+    site: records.Site,
+) -> None:
+    site = trees.filing(site, "news", "sport")
+    trees.post(site, "one", categories=("Sport", "Mine", " NEWS "))
+    trees.post(site, "two", categories=("news",))
+    thread = models.thread_record(datastore.get(models.thread_key(trees.name_of(site))))
+    assert thread.categories == ("news", "sport")
+    rows = list(datastore.fetch(datastore.Query("Comment")))
+    assert [models.state_from_message(row).categories for row in rows] == [("news", "sport")] * 2
 
 
 def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Site) -> None:

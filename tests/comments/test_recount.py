@@ -25,6 +25,7 @@ NAME = records.ThreadName("demo", "page")
 HERE = counters.thread_scope("demo/page")
 SITE = counters.site_scope("demo")
 NOW = trees.START + timedelta(days=1)
+DAY = "2026-01-02"
 
 
 class Between:
@@ -64,9 +65,10 @@ def open_store(engine: inprocess.Engine, between: Between) -> datastore.Store:
 
 @pytest.fixture
 def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A site with two threads, everything delivered."""
-    grown = trees.grow(site, trees.TREE)
-    trees.grow(site, trees.TREE, thread="other")
+    """A site with two threads in two categories, everything delivered."""
+    site = trees.filing(site, "news", "sport")
+    grown = trees.grow(site, trees.TREE, categories=("sport", "news"))
+    trees.grow(site, trees.TREE, thread="other", categories=("news",))
     posting.retract(
         grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=trees.START
     )
@@ -93,6 +95,22 @@ def _plant(row: Any, **numbers: int) -> None:
 
 def _delete(key: Any) -> None:
     datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", delete=(key,))))
+
+
+def _one_more(scope: counters.Scope, comments: int, people: int) -> list[Difference]:
+    return [
+        Difference(scope, "approved", comments, comments + 1),
+        Difference(scope, "participants", people, people + 1),
+    ]
+
+
+def _places_of(author: str) -> list[counters.Scope]:
+    """Where somebody who wrote in "page" is counted from events."""
+    return [
+        counters.author_scope("demo", author),
+        *(counters.category_scope("demo", each, author) for each in ("news", "sport")),
+        *(counters.day_scope("demo", DAY, each, author) for each in ("", "news", "sport")),
+    ]
 
 
 def _thread_row() -> Any:
@@ -131,6 +149,64 @@ def test_sites_authors_and_their_rows_in_threads_are_mended_too(
         Difference(SITE, "pending", 2, 0),
         Difference(counters.author_scope("demo", author), "approved", 0, 2),
     ]
+    assert _recount() == []
+    recounts.check_all()
+
+
+STATISTICS = [
+    counters.category_scope("demo", "news"),
+    counters.category_scope("demo", "news", "g:2"),
+    counters.day_scope("demo", DAY),
+    counters.day_scope("demo", DAY, "sport"),
+    counters.day_scope("demo", DAY, "", "g:2"),
+    counters.day_scope("demo", DAY, "sport", "g:2"),
+]
+
+
+@pytest.mark.parametrize("scope", STATISTICS)
+@pytest.mark.parametrize("more", [1, -1])
+def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment], scope: counters.Scope, more: int
+) -> None:
+    row = datastore.get(tallies.scope_key(scope))
+    had = counts.numbers_of(row)
+    _plant(row, approved=more, **({} if scope.author else {"participants": 3 * more}))
+    now = counts.numbers_of(row)
+    found = [
+        Difference(scope, name, now.get(name, 0), had[name])
+        for name in ("approved", *(() if scope.author else ("participants",)))
+    ]
+    assert _recount(fixes=False) == found
+    assert _recount() == found
+    assert _recount() == []
+    recounts.check_all()
+
+
+@pytest.mark.parametrize("scope", STATISTICS)
+def test_rows_of_statistics_that_are_gone_come_back(
+    grown: dict[str, records.Comment], scope: counters.Scope
+) -> None:
+    numbers = counts.numbers_of(datastore.get(tallies.scope_key(scope)))
+    _delete(tallies.scope_key(scope))
+    assert _recount() == [Difference(scope, name, 0, numbers[name]) for name in sorted(numbers)]
+    assert _recount() == []
+    recounts.check_all()
+
+
+@pytest.mark.parametrize("day", ["", "2020-02-20"])
+@pytest.mark.parametrize("category", ["news", "nothing"])
+def test_rows_of_statistics_that_count_nothing_go(
+    grown: dict[str, records.Comment], category: str, day: str
+) -> None:
+    place = counters.category_scope("demo", category)._replace(kind="day" if day else "category")
+    place = place._replace(day=day)
+    scope = place._replace(author="g:nobody/else")
+    datastore.transaction(
+        lambda: datastore.apply(
+            datastore.Writes("tallies", put=(tallies._statistics(scope, {"approved": 2}),))
+        )
+    )
+    assert _recount() == [Difference(scope, "approved", 2, 0)]
     assert _recount() == []
     recounts.check_all()
 
@@ -176,7 +252,7 @@ def test_a_shard_that_is_gone_is_counted_again(
 def test_threads_stored_before_there_were_counters_get_theirs(
     grown: dict[str, records.Comment], site: records.Site
 ) -> None:
-    for kind in ("Counter", "Participation", "Standing"):
+    for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
         for message in list(datastore.fetch(datastore.Query(kind))):
             path = [part for step in message.key.path for part in (step.kind, step.name)]
             _delete(models.ndb.Key(*path))
@@ -207,11 +283,14 @@ def test_an_event_that_was_lost_is_found_as_drift(
     row = trees.post(site, "lost")
     key = models.event_key(f"{row.id}.1")
     datastore.transaction(lambda: datastore.apply(datastore.Writes("outbox", delete=(key,))))
-    author = counters.author_scope("demo", row.author.id)
     assert _recount() == [
-        Difference(SITE, "approved", 15, 16),
-        Difference(SITE, "participants", 8, 9),
-        Difference(author, "approved", 0, 1),
+        *_one_more(SITE, 15, 8),
+        *_one_more(counters.category_scope("demo", "news"), 15, 8),
+        *_one_more(counters.category_scope("demo", "sport"), 7, 7),
+        *_one_more(counters.day_scope("demo", DAY), 15, 8),
+        *_one_more(counters.day_scope("demo", DAY, "news"), 15, 8),
+        *_one_more(counters.day_scope("demo", DAY, "sport"), 7, 7),
+        *(Difference(each, "approved", 0, 1) for each in _places_of(row.author.id)),
     ]
     assert _recount() == []
     recounts.check_all()
@@ -268,7 +347,7 @@ def test_two_recounts_at_once_mend_once(
     recounts.check_all()
 
 
-@pytest.mark.parametrize("query", range(9))
+@pytest.mark.parametrize("query", range(13))
 def test_a_comparison_is_of_one_moment(
     grown: dict[str, records.Comment],
     site: records.Site,

@@ -114,6 +114,7 @@ def test_an_edit_reads_and_writes_no_counter(
     recounts.check()
 
 
+@pytest.mark.parametrize("filed", [(), tuple("abcde")])
 @pytest.mark.parametrize("below", ["a comment", "the thread"])
 def test_a_post_takes_five_reads_five_writes_and_three_calls(
     store: datastore.Store,
@@ -121,8 +122,10 @@ def test_a_post_takes_five_reads_five_writes_and_three_calls(
     engine: inprocess.Engine,
     calls: Calls,
     below: str,
+    filed: tuple[str, ...],
 ) -> None:
-    trees.grow(site, {f"{n}": {} for n in range(30)})
+    site = trees.filing(site, *filed)
+    trees.grow(site, {f"{n}": {} for n in range(30)}, categories=filed)
     parent = trees.post(site, "parent").id if below == "a comment" else None
     calls.names.clear()
     with testing.meter(engine) as cost:
@@ -131,6 +134,7 @@ def test_a_post_takes_five_reads_five_writes_and_three_calls(
     assert cost.reads <= 5
     assert cost.writes <= 5
     assert cost.deletes == 0
+    assert not {"Category", "Day", "Appearance"} & set(_kinds(cost.keys_read | cost.keys_written))
 
 
 def test_an_answer_on_the_deepest_level_reads_its_parent_besides(

@@ -1,0 +1,71 @@
+"""Claims about names of categories: what reads alike is one, and every form is its own form."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import categories, errors
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("News", "news"),
+        ("  How  to ", "how to"),
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("Cafe\u0301", "caf\u00e9"),
+        ("\uff33\uff50\uff4f\uff52\uff54", "sport"),  # full width
+        ("R&D, e.g. C++: '26_a-b", "r&d, e.g. c++: '26_a-b"),
+        ("\u6280\u8853", "\u6280\u8853"),
+        ("x\u00a0y", "x y"),
+    ],
+)
+def test_the_canonical_form_is_for_ever(raw: str, expected: str) -> None:
+    """A change of it splits the counts of what is stored."""
+    assert categories.canonical(raw) == expected
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "", "  ", "a/b", "a\nb", "a\x00", "=1+1", "-x", "+1", "@x", "#1", "<b>", "a\u202eb",
+        "\ud800", "\u3164", "a\u115f", "x" * 51, "x" * 10_000, "\ufdfa" * 5, "a;b", '"',
+    ],
+)  # fmt: skip
+def test_what_is_no_name_is_refused_by_the_field(raw: str) -> None:
+    with pytest.raises(errors.BadInput) as refused:
+        categories.canonical(raw)
+    assert refused.value.field == "categories"
+
+
+@given(st.text(max_size=20))
+def test_a_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
+    try:
+        form = categories.canonical(raw)
+    except errors.BadInput:
+        return
+    assert categories.canonical(form) == form
+    assert "/" not in form
+    assert 0 < len(form) <= categories.LONGEST
+
+
+def test_every_character_alone_is_refused_or_has_a_form_of_its_own() -> None:
+    for number in range(0x110000):
+        try:
+            form = categories.canonical(chr(number))
+        except errors.BadInput:
+            continue
+        assert categories.canonical(form) == form
+        assert unicodedata.category(form[0])[0] in "LN"
+
+
+def test_a_set_holds_each_once_in_order_and_no_more_than_fit() -> None:
+    assert categories.canonical_set(["Sport", "news", "NEWS"]) == ("news", "sport")
+    names = [f"c{n}" for n in range(categories.MOST)]
+    assert categories.canonical_set([*names, *names]) == tuple(names)
+    with pytest.raises(errors.BadInput, match="more than 5") as refused:
+        categories.canonical_set([*names, "another"])
+    assert refused.value.field == "categories"
