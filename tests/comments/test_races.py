@@ -37,7 +37,9 @@ def write(n):
     with store.context():
         barrier.wait(60)
         row = trees.post(site, f"{label}-{n}", parent)
-        print(json.dumps([row.id, row.sort_hash, row.number]), flush=True)
+        # In one piece: the line and its end, printed apart, are mixed with those of others.
+        sys.stdout.write(json.dumps([row.id, row.sort_hash, row.number]) + "\\n")
+        sys.stdout.flush()
 
 print("ready", flush=True)
 sys.stdin.readline()

@@ -37,11 +37,13 @@ def main() -> None:
     say(f"commit {commit.stdout.strip()}, first seed {options.seed}")
     began = time.monotonic()
     seed = options.seed
-    while time.monotonic() - began < options.minutes * 60:
+    minutes = 0.0
+    while seed == options.seed or minutes < options.minutes:
         is_remote = seed % REMOTE_EVERY == 0
         run(doors.Remote if is_remote else machine.Machine, seed, options.examples)
         told = ", ".join(f"{number} {what}" for what, number in machine.Machine.tally.items())
-        say(f"seed {seed}, {(time.monotonic() - began) / 60:.1f} minutes: {told}")
+        minutes = (time.monotonic() - began) / 60
+        say(f"seed {seed}, {minutes:.1f} minutes: {told}")
         seed += 1
     say(f"no difference with seeds {options.seed} to {seed - 1}")
 
