@@ -31,6 +31,7 @@ NAMES = frozenset(
         "GUEST_TERM",
         "MAIL_FROM",
         "MAX_BODY",
+        "PROXIES",
         "RPC_TIMEOUT",
         "SECRET",
         "SMTP_AUTHORITY",
@@ -39,6 +40,7 @@ NAMES = frozenset(
         "SORT_HASH_LEVELS",
         "SORT_HASH_WIDTH",
         "TASKS_SECRET",
+        "VOTERS_PER_NETWORK",
     }
 )
 _SECRET_BYTES = 16
@@ -85,6 +87,8 @@ class Settings:
     max_body: int = 64 * 1024
     edit_window: int = 15 * 60
     guest_term: int = 24 * 60 * 60
+    proxies: int = 0
+    voters_per_network: int = 5
     on_app_engine: bool = False
     tasks_secret: str = ""
     smtp: Smtp | None = None
@@ -126,6 +130,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         max_body=_number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
         edit_window=_number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
         guest_term=_number(values, "GUEST_TERM", 24 * 3600, 60, 24 * 3600),
+        proxies=_number(values, "PROXIES", 0, 0, 10),
+        voters_per_network=_number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
         # Of the environment alone: a file may not claim what App Engine says.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=_long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),

@@ -46,6 +46,8 @@ T = TypeVar("T")
 OWNERS = {
     "Comment": "tree",
     "Vote": "votes",
+    "VotesDue": "votes",
+    "VoterNetwork": "votes",
     "Bucket": "folding",
     "BucketDirectory": "folding",
     "Ranking": "folding",

@@ -76,7 +76,7 @@ class Done:
 
 Handler = Exact | Sending
 COUNTERS = "counters"
-HANDLERS: tuple[Handler, ...] = (Exact(COUNTERS, tallies.from_events),)
+HANDLERS: tuple[Handler, ...] = (Exact(COUNTERS, tallies.from_events, outbox.COUNTED),)
 
 
 def deliver(

@@ -12,6 +12,7 @@
     |  |- KeyReused           an idempotency key that was used with other content
     |  `- RevisionMismatch    If-Match named a revision that is no longer current
     |- TooLarge               a body above the limit
+    |- TooMany                a limit that more time than a retry's has to pass for
     |- Overloaded             the store did not answer in time; worth a retry
     |- Unreachable            a peer of ours did not answer; worth a retry
     |- UnownedWrite           a write around a kind's owner: a bug here, never a caller's
@@ -132,6 +133,16 @@ class TooLarge(FlatthreadError):
         super().__init__(f"{field}: longer than {limit} bytes")
         self.field = field
         self.limit = limit
+
+
+class TooMany(FlatthreadError):
+    """A limit is reached. `retry_after` is the seconds until there is room again."""
+
+    code = "too-many"
+
+    def __init__(self, message: str, *, retry_after: int, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.retry_after = retry_after
 
 
 class Overloaded(FlatthreadError):

@@ -21,6 +21,9 @@ Only what a query filters or orders by is indexed, because each indexed property
               key: "{site id}/{category, or nothing}/{date, or nothing}/{author's id}"
     Event     key: "{comment id}.{revision}"
     Message   key: "{event id}/{channel}/{recipient}"
+    Vote, VoterNetwork
+              keys below the comment's: the voter's id; a keyed hash
+    VotesDue  key: comment id
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -28,14 +31,13 @@ Only what a query filters or orders by is indexed, because each indexed property
               would make NDB's retry a second comment
 """
 
-import base64
 import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.cloud import ndb
 
-from comments import counters, records
+from comments import counters, digests, records
 
 # Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
 # its comments, so long ids become a digest well before that.
@@ -80,6 +82,9 @@ class Comment(ndb.Model):
     """One comment. `thread` is its Thread's key name. Written by `tree` only.
 
     `categories` are those it is counted in: its thread's, but while a change of them goes on.
+    `text_revision` is the revision its text came with, where votes have raised it since; else it
+    is not there. Of the votes `up` and `down`, `cast_up` and `cast_down` are Vote entities; the
+    others were imported.
     """
 
     site = ndb.StringProperty(required=True)
@@ -109,10 +114,13 @@ class Comment(ndb.Model):
     created = ndb.DateTimeProperty(required=True, tzinfo=UTC)
     edited = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     changed = ndb.DateTimeProperty(tzinfo=UTC)
+    text_revision = ndb.IntegerProperty(indexed=False)
     score = ndb.IntegerProperty(default=0, indexed=False)
     up = ndb.IntegerProperty(default=0, indexed=False)
     down = ndb.IntegerProperty(default=0, indexed=False)
     categories = ndb.TextProperty(repeated=True)
+    cast_up = ndb.IntegerProperty(default=0, indexed=False)
+    cast_down = ndb.IntegerProperty(default=0, indexed=False)
     fingerprint = ndb.BlobProperty(indexed=False)
     source = ndb.TextProperty()
 
@@ -297,6 +305,49 @@ class Job(ndb.Model):
     position = ndb.TextProperty(required=True)
 
 
+class Vote(ndb.Model):
+    """One voter's vote on one comment. Written by `votes` only, and drawn there."""
+
+    value = ndb.IntegerProperty(indexed=False, required=True)
+    side = ndb.StringProperty(required=True)
+    own = ndb.StringProperty(required=True)
+    thread = ndb.StringProperty(required=True)
+
+
+class VotesDue(ndb.Model):
+    """Says that a comment has votes its row does not count. Written by `votes` only."""
+
+    thread = ndb.StringProperty(required=True)
+    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+
+
+class VoterNetwork(ndb.Model):
+    """The voters of one network on one comment. Written by `votes` only, and drawn there."""
+
+    voters = ndb.TextProperty(repeated=True)
+    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+
+
+def vote_key(comment_id: str, voter: str) -> ndb.Key:
+    """The key of a voter's vote on a comment."""
+    return ndb.Key(Vote, voter, parent=comment_key(comment_id))
+
+
+def key_of(message: Any) -> ndb.Key:
+    """The key of an entity that was read as a message, at the end of its path."""
+    return ndb.Key(*(part for each in message.key.path for part in (each.kind, each.name)))
+
+
+def votes_due_key(comment_id: str) -> ndb.Key:
+    """The key of what says that votes on a comment are to be counted."""
+    return ndb.Key(VotesDue, comment_id)
+
+
+def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
+    """The key of the voters of a network, which `digest` stands for, on a comment."""
+    return ndb.Key(VoterNetwork, digest, parent=comment_key(comment_id))
+
+
 def job_key(name: str) -> ndb.Key:
     """The key of a work that goes on when it was interrupted."""
     return ndb.Key(Job, name)
@@ -416,7 +467,7 @@ def comment_key(comment_id: str) -> ndb.Key:
 
 def comment_id(digest: bytes) -> str:
     """Write the first 128 bits of a digest, or of randomness, as a comment id (26 characters)."""
-    return base64.b32encode(digest[:16]).decode().rstrip("=").lower()
+    return digests.text(digest)
 
 
 def comment_state(row: Comment) -> counters.State:
@@ -519,6 +570,7 @@ def comment_record(row: Comment) -> records.Comment:
         score=row.score,
         up=row.up,
         down=row.down,
+        text_revision=row.text_revision or row.revision,
     )
 
 
@@ -554,6 +606,7 @@ def comment_from_message(entity: Any) -> records.Comment:
         score=values["score"].integer_value,
         up=values["up"].integer_value,
         down=values["down"].integer_value,
+        text_revision=values["text_revision"].integer_value or values["revision"].integer_value,
     )
 
 

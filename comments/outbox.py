@@ -52,11 +52,14 @@ class Kind(enum.StrEnum):
     EDITED = "edited"
     RETRACTED = "retracted"
     IMPORTED = "imported"
+    VOTED = "voted"
     MAIL = "mail"  # follows from another event: some of the mail about it
 
 
 # What happens to comments. Handlers are told of these unless they say otherwise.
 OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.IMPORTED})
+# ... and whatever changes what is counted of them.
+COUNTED = OF_COMMENTS | {Kind.VOTED}
 
 
 class Event(NamedTuple):

@@ -21,6 +21,7 @@ from comments import (
     categories,
     config,
     datastore,
+    digests,
     errors,
     records,
     rendering,
@@ -29,6 +30,7 @@ from comments import (
     tasks,
     threadids,
     tree,
+    votes,
 )
 from comments.models import comment_id
 
@@ -161,10 +163,16 @@ def retract(
 
     def verb() -> tree.Change:
         change = tree.retract(comment_id, now=now, check=check)
-        datastore.apply(*change.writes)
+        writes = change.writes
+        if change.event:
+            name = records.ThreadName(change.comment.site, change.comment.thread)
+            writes = (*writes, votes.ended(comment_id, name, now=now))
+        datastore.apply(*writes)
         return change
 
-    return _erased(datastore.transaction(verb, line=comment_id))
+    comment = _erased(datastore.transaction(verb, line=comment_id))
+    tasks.voted(records.VotedComment(comment_id))
+    return comment
 
 
 def _erased(change: tree.Change) -> records.Comment:
@@ -189,7 +197,8 @@ def _check_owner(comment: records.Comment, author_id: str) -> None:
 
 
 def _check_revision(comment: records.Comment, revision: int | None) -> None:
-    if revision is not None and revision != comment.revision:
+    # Votes raise the revision too, and take nothing away from what the caller saw of the text.
+    if revision is not None and not comment.text_revision <= revision <= comment.revision:
         raise errors.RevisionMismatch(revision, comment.revision)
 
 
@@ -248,26 +257,17 @@ def _digest(
     # A guest without a capability is told apart by what he says of himself. Two of the same name
     # and mail who also send the same key and the same text cannot be told from one who repeats.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
-    return _keyed(settings, "comment", name.site, name.id, speaker, key)
+    return digests.keyed(settings.secret, "comment", name.site, name.id, speaker, key)
 
 
 def _with_id(author: records.Author, settings: config.Settings, digest: bytes) -> records.Author:
     """Give a newcomer an id that a repeat of his first post finds again."""
     if author.id:
         return author
-    made = "g:" + comment_id(_keyed(settings, "guest", digest.hex()))
+    made = "g:" + comment_id(digests.keyed(settings.secret, "guest", digest.hex()))
     return records.Author(author.name, author.website, author.email, made)
-
-
-def _keyed(settings: config.Settings, *parts: str) -> bytes:
-    return hmac.digest(settings.secret.encode(), _joined(parts), "sha256")
 
 
 def _fingerprint(author: records.Author, draft: Draft, text: tree.Text) -> bytes:
     parts = (author.name, author.website, author.email, draft.parent or "", text.body)
-    return hashlib.sha256(_joined(parts)).digest()
-
-
-def _joined(parts: tuple[str, ...]) -> bytes:
-    """Length-prefixed, so that no two different tuples give the same bytes."""
-    return b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
+    return hashlib.sha256(digests.joined(parts)).digest()

@@ -59,6 +59,12 @@ class ListName(msgspec.Struct, frozen=True):
     text: str
 
 
+class VotedComment(msgspec.Struct, frozen=True):
+    """Which comment has votes that are to be counted."""
+
+    id: str
+
+
 class Thread(msgspec.Struct, frozen=True):
     """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty."""
 
@@ -86,7 +92,8 @@ class Comment(msgspec.Struct, frozen=True):
     """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers.
 
     `changed` is when readers last got to see another state of it: when it was posted, edited or
-    retracted; None if they never saw it.
+    retracted; None if they never saw it. `text_revision` is the revision that its text came with:
+    what came after it were votes.
     """
 
     id: str
@@ -111,6 +118,7 @@ class Comment(msgspec.Struct, frozen=True):
     up: int = 0
     down: int = 0
     changed: datetime | None = None
+    text_revision: int = 1
 
     @property
     def is_tombstone(self) -> bool:

@@ -1,8 +1,8 @@
-"""What changed in this process: threads and lists to be folded, events to be delivered.
+"""What changed in this process: threads and lists to fold, votes to count, events to deliver.
 
 Owns when a thread is due: `ERASE_AFTER` an edit or a retraction, else when `FOLD_ROWS` changes wait
-or the oldest is `FOLD_AFTER` seconds old. A list is due when a mark of it asks. Each waits once,
-however often it changed.
+or the oldest is `FOLD_AFTER` seconds old. A list is due when a mark of it asks, a comment
+`COUNT_AFTER` its first vote that is not counted. Each waits once, however often it changed.
 
 What must stay true: nothing depends on this. What is not folded stands in the store, in the commit
 that changed it; what is lost here with a process is found again by a query (`upkeep`).
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from comments import datastore, records
 
-Name = records.ThreadName | records.ListName
+Name = records.ThreadName | records.ListName | records.VotedComment
 HOLDINGS = "tasks"  # under which `datastore.kept` keeps the backlog
 TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
 TOLD_AT_ONCE = 200  # events
@@ -28,6 +28,7 @@ FOLD_AFTER = 300.0  # seconds
 # Seconds: at once, but a burst of edits is one folding. With the grace, and the minute that cron
 # may take, an erased text leaves every stored form within minutes; the promise is an hour.
 ERASE_AFTER = 1.0
+COUNT_AFTER = 10.0  # seconds: votes on a comment change its row this often, at most
 
 
 @dataclasses.dataclass(slots=True)
@@ -135,6 +136,11 @@ def changed(name: records.ThreadName, *, changes: int = 1) -> None:
 def erased(name: records.ThreadName) -> None:
     """Say that a thread lost a text that its buckets may hold. Call it after the commit."""
     datastore.kept(HOLDINGS, Backlog).add(name, within=ERASE_AFTER)
+
+
+def voted(name: records.VotedComment) -> None:
+    """Say that votes on a comment wait to be counted. Call it after the commit."""
+    datastore.kept(HOLDINGS, Backlog).add(name, changes=0, within=COUNT_AFTER)
 
 
 def asked(name: records.ListName) -> None:

@@ -274,6 +274,35 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
     return _changed_rows(outbox.Kind.RETRACTED, [(before, row), *settled], now=now)
 
 
+def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Change:
+    """Write how many votes for and against a comment are cast, beside those that were imported.
+
+    Readers see it like every change; nothing is taken away, so no bucket has to go for it. A
+    retracted comment has no votes any more.
+
+    Raises:
+        errors.NotFound: there is no such comment.
+    """
+    row = _existing(comment_id)
+    votes = _with_imported(row, cast)
+    known = (row.up, row.down, row.score, row.cast_up or 0, row.cast_down or 0)
+    if row.status == Status.RETRACTED or known == votes:
+        return Change(models.comment_record(row))
+    before = models.comment_state(row)
+    row.up, row.down, row.score, row.cast_up, row.cast_down = votes
+    text_revision = row.text_revision or row.revision
+    row.revision += 1
+    row.text_revision = text_revision
+    row.unfolded = row.unfolded or row.listed or row.shelved
+    return _changed_rows(outbox.Kind.VOTED, [(before, row)], now=now)
+
+
+def _with_imported(row: models.Comment, cast: tuple[int, int]) -> tuple[int, int, int, int, int]:
+    up = row.up - (row.cast_up or 0) + cast[0]
+    down = row.down - (row.cast_down or 0) + cast[1]
+    return up, down, up - down, *cast
+
+
 def _changed_rows(
     kind: outbox.Kind,
     changed: Sequence[tuple[counters.State, models.Comment]],
@@ -304,6 +333,7 @@ def _existing(comment_id: str) -> models.Comment:
 def _touch(row: models.Comment, *, was_listed: bool) -> None:
     """Mark a change readers can see. `was_listed`: they saw the row before it."""
     row.revision += 1
+    row.text_revision = None  # this one
     # What readers neither saw nor see is nothing to fold: ten thousand held comments cost nobody.
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may hold what this change took away.
@@ -322,6 +352,7 @@ def _erase(row: models.Comment) -> None:
     row.status = Status.RETRACTED.value
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""
+    row.up = row.down = row.score = row.cast_up = row.cast_down = 0
 
 
 def _settled_tombstones(

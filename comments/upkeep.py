@@ -3,8 +3,8 @@
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
 it and delete what it replaced, with the orphans found beside it. Large lists (`followers`) are
-folded here too, and need no second step. Events of this process are delivered a moment after their
-commit, those of processes that are gone by a sweep (`delivery`).
+folded here too, and votes counted (`voting`), without a second step. Events of this process are
+delivered a moment after their commit, those of processes that are gone by a sweep (`delivery`).
 
 On one machine a `Worker` does this, one thread of each serving process, started after it was
 forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` for a `visit`:
@@ -39,6 +39,7 @@ from comments import (
     sorthash,
     tallies,
     tasks,
+    voting,
 )
 
 HOLDINGS = "upkeep"
@@ -113,9 +114,14 @@ class Upkeep:
         return delivery.sweep(now=self._now(), handlers=self._handlers)
 
     def round(self, names: Iterable[tasks.Name]) -> Done:
-        """Fold these, and clear what was switched long enough ago. One at a time."""
+        """Fold these, votes counted first, and clear what was switched long enough ago.
+
+        One at a time.
+        """
         with self._turn:
-            folded = sum(self._try(name) for name in names)
+            for voted in filter(_is_voted, due := list(names)):
+                self._try(voted)
+            folded = sum(self._try(name) for name in due if not _is_voted(name))
             return Done(folded, self._clear(), len(self._switched))
 
     def visit(self, names: Iterable[tasks.Name], wait: Callable[[float], None]) -> Done:
@@ -135,11 +141,12 @@ class Upkeep:
         return Done(done.folded, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
-        """Delete rankings whose cursors have expired."""
+        """Delete rankings whose cursors have expired, and networks that voted long ago."""
         try:
             folding.expire(self._now())
+            voting.expire(self._now())
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
-            _report("deleting old rankings", error)
+            _report("deleting what has expired", error)
 
     def fold(self, name: records.ThreadName) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
@@ -165,6 +172,9 @@ class Upkeep:
     def _fold(self, name: tasks.Name) -> bool:
         if isinstance(name, records.ListName):
             return compaction.compact(name)
+        if isinstance(name, records.VotedComment):
+            voting.count(name.id, now=self._now())
+            return True
         return self.fold(name)
 
     def _clear(self) -> int:
@@ -193,8 +203,8 @@ def of_process(
 
 
 def look() -> list[tasks.Name]:
-    """What is to be folded, whoever changed it: threads with flagged rows, lists that ask."""
-    return [*_flagged(), *followers.asking()]
+    """What is to be done, whoever left it: votes to count, threads with flagged rows, lists."""
+    return [*voting.waiting(datetime.now(UTC)), *_flagged(), *followers.asking()]
 
 
 def _flagged() -> list[records.ThreadName]:
@@ -311,6 +321,10 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - the next look is near
             _report("looking for what to fold", error)
         self._upkeep.expire()
+
+
+def _is_voted(name: tasks.Name) -> bool:
+    return isinstance(name, records.VotedComment)
 
 
 def _report(what: str, error: Exception) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OWNERS = {
-    "Comment": "tree", "Vote": "votes",
+    "Comment": "tree", "Vote": "votes", "VotesDue": "votes", "VoterNetwork": "votes",
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",

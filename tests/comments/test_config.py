@@ -128,6 +128,7 @@ CHANGES = {
     "GUEST_TERM": ("300", "guest_term"),
     "MAIL_FROM": ("other@service.example", "mail_from"),
     "MAX_BODY": ("2048", "max_body"),
+    "PROXIES": ("1", "proxies"),
     "RPC_TIMEOUT": ("3", "rpc_timeout"),
     "SECRET": ("another sixteen or more", "secret"),
     "SMTP_AUTHORITY": ("/srv/authority.pem", "smtp_authority"),
@@ -136,6 +137,7 @@ CHANGES = {
     "SORT_HASH_LEVELS": ("3", "scheme"),
     "SORT_HASH_WIDTH": ("3", "scheme"),
     "TASKS_SECRET": ("yet another sixteen", "tasks_secret"),
+    "VOTERS_PER_NETWORK": ("3", "voters_per_network"),
 }
 
 

@@ -69,8 +69,8 @@ def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
     stored = {
         "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
-        "score", "up", "down", "fingerprint", "source", "shelved", "rewrites",
-        "moved", "categories",
+        "score", "up", "down", "cast_up", "cast_down", "text_revision",
+        "fingerprint", "source", "shelved", "rewrites", "moved", "categories",
     }  # fmt: skip
     properties = models.Comment._properties
     assert {name for name, kept in properties.items() if kept._indexed} == indexed

@@ -1,0 +1,289 @@
+"""Votes on comments: one of each voter on each comment, +1, -1 or none.
+
+Owns what a vote is, who may cast one, and three kinds:
+
+    Vote          key: comment / voter. `value` is +1 or -1; who takes a vote back leaves nothing.
+                  `side`, "{comment}{sign}", is what counting counts; `own`,
+                  "{sign}{voter}/{thread's key name}", what a voter asks for
+    VotesDue      key: comment. There while the comment's row may not count a vote; `due` is when
+                  it is to be counted
+    VoterNetwork  key: comment / keyed hash of a network and the comment. `voters`, as keyed hashes
+                  too, are those of that network who vote on the comment; gone when `due`
+
+A vote writes no row that votes of others write, but for the first after a count, which says that
+there is something to count. Counting is one transaction: it counts the Vote entities, has the
+comment's row say so (`tree.count_votes`) and deletes the VotesDue. What must stay true:
+
+- **a vote that the row does not count has a VotesDue beside it**: the transaction of a vote reads
+  it, and writes it where there is none, so whichever way the store orders it and a count, the vote
+  is either in that count or in the next. So a burst of votes is one change of the row;
+- a count starts from nothing but the votes, so one that runs twice, or after a crash, adds nothing
+  twice, and what is stored can be compared with it at any time (`recount`);
+- a voter counts once, because the key says so, and a network as `limit` voters at most, because the
+  transaction of a first vote reads and writes who else is there. A voter's id is whatever the
+  caller knows him by, without a "/"; it leaves the server in no answer.
+
+A network is remembered for `KEPT` from its first vote on a comment, no longer, and not longer than
+the comment is there.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from google.cloud import ndb
+
+from comments import datastore, errors, models, records
+from comments.records import Status
+
+COUNT_AFTER = timedelta(seconds=10)  # a comment's row changes this often by votes, at most
+KEPT = timedelta(days=30)
+AT_ONCE = 200  # votes or networks deleted in one transaction
+UP, DOWN, NONE = 1, -1, 0
+_SIGNS = {UP: "+", DOWN: "-"}
+_OWNER = "votes"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ballot:
+    """A vote as it is cast. `value` is UP, DOWN, or NONE to take it back.
+
+    `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
+    """
+
+    comment: str
+    site: str
+    voter: str
+    value: int
+    network: str
+    seat: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cast:
+    """What a ballot puts. `is_first` since the last count: somebody has to see to the next."""
+
+    writes: datastore.Writes
+    is_first: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Own:
+    """A voter's votes on comments of a thread, by comment; `last` is where to go on, if at all."""
+
+    votes: dict[str, int]
+    last: tuple[str, str] | None
+
+
+def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
+    """What a ballot makes of what is stored; nothing, if that is how the voter votes already.
+
+    `limit` is how many voters of one network may vote on one comment.
+
+    Raises:
+        errors.NotFound: there is no such comment, or not for readers of this site.
+        errors.Conflict: it was retracted.
+        errors.Forbidden: it is the voter's own.
+        errors.TooMany: as many others of this network vote on it.
+    """
+    row, vote, waiting, network = datastore.get_multi(
+        [
+            models.comment_key(ballot.comment),
+            models.vote_key(ballot.comment, ballot.voter),
+            models.votes_due_key(ballot.comment),
+            models.voter_network_key(ballot.comment, ballot.network),
+        ]
+    )
+    _check(row, ballot)
+    before = NONE if vote is None else vote.value
+    if before == ballot.value:
+        return Cast(datastore.Writes(_OWNER))
+    put: list[ndb.Model] = []
+    gone: list[ndb.Key] = []
+    if ballot.value == NONE:
+        gone.append(vote.key)
+    else:
+        put.append(_vote(ballot, row.thread))
+    if NONE in {before, ballot.value}:
+        seats = _seats(network, ballot, limit=limit, now=now)
+        if not seats.voters and network is not None:
+            gone.append(seats.key)
+        elif seats.voters and (network is None or seats.voters != network.voters):
+            put.append(seats)
+    if waiting is None:
+        put.append(_due(ballot.comment, row.thread, now + COUNT_AFTER))
+    return Cast(datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
+
+
+def _check(row: models.Comment | None, ballot: Ballot) -> None:
+    is_known = row is not None and row.site == ballot.site
+    if row is None or not is_known or (row.status == Status.RETRACTED and not row.listed):
+        raise errors.NotFound("comment", ballot.comment)
+    if row.status == Status.RETRACTED:
+        raise errors.Conflict("the comment was retracted", code="comment-retracted")
+    if row.status != Status.APPROVED:
+        # To a reader a comment that is held or rejected is not there.
+        raise errors.NotFound("comment", ballot.comment)
+    if row.author_id == ballot.voter:
+        raise errors.Forbidden("nobody votes on his own comment", code="own-comment")
+
+
+def _vote(ballot: Ballot, thread: str) -> models.Vote:
+    return models.Vote(
+        key=models.vote_key(ballot.comment, ballot.voter),
+        value=ballot.value,
+        side=_side(ballot.comment, ballot.value),
+        own=_own(ballot.voter, thread, ballot.value),
+        thread=thread,
+    )
+
+
+def _seats(
+    row: models.VoterNetwork | None, ballot: Ballot, *, limit: int, now: datetime
+) -> models.VoterNetwork:
+    """Who votes from the ballot's network when it is cast."""
+    is_new = row is None or row.due <= now
+    voters = [] if row is None or is_new else [each for each in row.voters if each != ballot.seat]
+    due = now + KEPT if row is None or is_new else row.due
+    if ballot.value != NONE:
+        if len(voters) >= limit:
+            raise errors.TooMany(
+                "too many votes on this comment came from your network",
+                code="too-many-votes",
+                retry_after=max(1, int((due - now).total_seconds())),
+            )
+        voters.append(ballot.seat)
+    key = models.voter_network_key(ballot.comment, ballot.network)
+    return models.VoterNetwork(key=key, voters=voters, due=due)
+
+
+def count(comment_id: str) -> tuple[int, int]:
+    """How many vote for a comment and how many against it, at the moment of the transaction."""
+    up, down = (
+        datastore.count(datastore.Query("Vote", where=(("side", "=", _side(comment_id, value)),)))
+        for value in (UP, DOWN)
+    )
+    return up, down
+
+
+def waits(comment_id: str) -> bool:
+    """Whether votes on a comment may wait to be counted."""
+    return datastore.get(models.votes_due_key(comment_id)) is not None
+
+
+def counted(comment_id: str) -> datastore.Writes:
+    """Note that every vote on a comment is counted, in the transaction that counts them."""
+    return datastore.Writes(_OWNER, delete=(models.votes_due_key(comment_id),))
+
+
+def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> datastore.Writes:
+    """Have the votes on a comment deleted, in the transaction that retracts it.
+
+    They may be many, so it is done by whoever counts them next.
+    """
+    return datastore.Writes(_OWNER, put=(_due(comment_id, models.thread_key_name(name), now),))
+
+
+def forgotten(comment_id: str) -> datastore.Writes:
+    """Delete votes on a comment and who cast them, as many as one transaction takes."""
+    gone = [
+        models.key_of(message)
+        for kind in ("Vote", "VoterNetwork")
+        for message in datastore.fetch(
+            datastore.Query(
+                kind, ancestor=models.comment_key(comment_id), limit=AT_ONCE, keys_only=True
+            )
+        )
+    ]
+    return datastore.Writes(_OWNER, delete=tuple(gone))
+
+
+def due(now: datetime, limit: int) -> list[str]:
+    """The ids of comments whose votes are to be counted by now, those that wait longest first."""
+    query = datastore.Query(
+        "VotesDue", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
+    )
+    return [message.key.path[-1].name for message in datastore.fetch(query)]
+
+
+def expired(now: datetime) -> list[ndb.Key]:
+    """Networks that are not to be remembered any more, as many as one transaction takes."""
+    query = datastore.Query(
+        "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
+    )
+    return [models.key_of(message) for message in datastore.fetch(query)]
+
+
+def without(networks: list[ndb.Key], *, now: datetime) -> datastore.Writes:
+    """Forget those of the networks that are still not to be remembered."""
+    rows = datastore.get_multi(networks)
+    gone = tuple(row.key for row in rows if row is not None and row.due <= now)
+    return datastore.Writes(_OWNER, delete=gone)
+
+
+def own(name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int) -> Own:
+    """A voter's votes on comments of a thread: two queries at most, of keys alone.
+
+    `after` is where an earlier call ended: a sign and a comment.
+    """
+    found: list[tuple[str, str]] = []
+    for value, sign in _SIGNS.items():
+        if after is not None and sign < after[0]:
+            continue
+        start = after[1] if after is not None and sign == after[0] else ""
+        left = limit + 1 - len(found)
+        if left:
+            found += ((sign, each) for each in _on(name, voter, value, start, left))
+    more = len(found) > limit
+    values = {sign: value for value, sign in _SIGNS.items()}
+    return Own(
+        {comment: values[sign] for sign, comment in found[:limit]},
+        found[limit - 1] if more else None,
+    )
+
+
+def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int) -> Iterator[str]:
+    where: list[tuple[str, str, object]] = [
+        ("own", "=", _own(voter, models.thread_key_name(name), value))
+    ]
+    if after:
+        where.append(("__key__", ">", models.vote_key(after, voter)))
+    query = datastore.Query("Vote", where=where, order=("__key__",), limit=limit, keys_only=True)
+    for message in datastore.fetch(query):
+        yield message.key.path[0].name
+
+
+def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
+    """How many vote for and against each comment of a thread: one query, for a recount."""
+    query = datastore.Query(
+        "Vote",
+        where=(("thread", "=", models.thread_key_name(name)),),
+        order=("side",),
+        projection=("side",),
+    )
+    found: dict[str, tuple[int, int]] = {}
+    for message in datastore.fetch(query):
+        side = message.properties["side"].string_value
+        up, down = found.get(side[:-1], (0, 0))
+        found[side[:-1]] = (up + 1, down) if side[-1] == _SIGNS[UP] else (up, down + 1)
+    return found
+
+
+def waiting(name: records.ThreadName) -> set[str]:
+    """The comments of a thread that may have votes their rows do not count."""
+    query = datastore.Query(
+        "VotesDue", where=(("thread", "=", models.thread_key_name(name)),), keys_only=True
+    )
+    return {message.key.path[-1].name for message in datastore.fetch(query)}
+
+
+def _due(comment_id: str, thread: str, moment: datetime) -> models.VotesDue:
+    return models.VotesDue(key=models.votes_due_key(comment_id), thread=thread, due=moment)
+
+
+def _side(comment_id: str, value: int) -> str:
+    return f"{comment_id}{_SIGNS[value]}"
+
+
+def _own(voter: str, thread: str, value: int) -> str:
+    return f"{_SIGNS[value]}{voter}/{thread}"

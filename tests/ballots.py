@@ -1,0 +1,61 @@
+"""Votes for tests: cast in one line each, and the oracle of what they come to."""
+
+from datetime import datetime, timedelta
+
+from comments import config, datastore, delivery, models, records, voting
+from tests import recounts, trees
+
+LATER = trees.START + timedelta(days=1)
+
+
+def vote(
+    comment: records.Comment,
+    voter: str,
+    value: int = 1,
+    *,
+    network: str = "",
+    now: datetime = trees.START,
+    settings: config.Settings = trees.SETTINGS,
+) -> None:
+    """Vote; unless one is given, from a network of the voter's own."""
+    who = voting.Voter(f"g:{voter}", network or f"network of {voter}")
+    voting.vote(comment.id, comment.site, who, value, settings=settings, now=now)
+
+
+def count_all(now: datetime = LATER) -> None:
+    """Count every vote that waits, and deliver what happened."""
+    while waiting := voting.waiting(now):
+        for name in waiting:
+            voting.count(name.id, now=now)
+    delivery.deliver(recounts.events(), now=now)
+
+
+def cast() -> dict[str, dict[str, int]]:
+    """The votes that are stored, by comment and voter."""
+    found: dict[str, dict[str, int]] = {}
+    for message in datastore.fetch(datastore.Query("Vote")):
+        comment, voter = (each.name for each in message.key.path)
+        found.setdefault(comment, {})[voter] = message.properties["value"].integer_value
+    return found
+
+
+def stored(comment_id: str) -> tuple[int, int, int]:
+    """The votes for and against a comment, and its score, as its row says."""
+    row = datastore.get(models.comment_key(comment_id))
+    return row.up, row.down, row.score
+
+
+def check() -> None:
+    """Every row says what its votes come to, none waits to be counted, every counter agrees."""
+    assert list(datastore.fetch(datastore.Query("VotesDue"))) == []
+    votes = cast()
+    for message in datastore.fetch(datastore.Query("Comment")):
+        row = message.properties
+        values = list(votes.get(message.key.path[-1].name, {}).values())
+        assert (row["cast_up"].integer_value, row["cast_down"].integer_value) == (
+            values.count(1),
+            values.count(-1),
+        )
+        difference = row["up"].integer_value - row["down"].integer_value
+        assert row["score"].integer_value == difference
+    recounts.check_all()
