@@ -34,6 +34,7 @@ _SYSTEMS = ("disqus", "wordpress")
 def register(app: flask.Flask) -> None:
     """Add the commands to an application made by `app.create_app`."""
     app.cli.add_command(_site)
+    app.cli.add_command(_threads)
     app.cli.add_command(_import)
     app.cli.add_command(_repair)
     app.cli.add_command(_fold)
@@ -115,6 +116,29 @@ def _set_site(
         filed=filed or None,
     )
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")
+
+
+_threads = AppGroup("thread", help="Change threads.")
+
+
+@_threads.command("set")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread", metavar="THREAD")
+@click.option("--category", "names", multiple=True, help="Replace the categories by these.")
+@click.option("--no-category", is_flag=True, help="Take the categories away.")
+@_reported
+def _set_thread(site_id: str, thread: str, names: tuple[str, ...], *, no_category: bool) -> None:
+    """Change what a thread is filed under, and where all its comments are counted.
+
+    People may go on writing. What is interrupted goes on by itself, or when it is run again.
+    """
+    from comments import filing
+
+    if bool(names) == no_category:
+        raise click.ClickException("give --category, once for each, or --no-category")
+    name = records.ThreadName(sites.get(site_id).id, thread)
+    moved = filing.change(name, names, now=datetime.now(UTC))
+    click.echo(f"{moved} comments moved.")
 
 
 @click.command("import")

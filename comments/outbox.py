@@ -53,13 +53,14 @@ class Kind(enum.StrEnum):
     RETRACTED = "retracted"
     IMPORTED = "imported"
     VOTED = "voted"
+    FILED = "filed"  # under other categories of their thread: nothing that readers see
     MAIL = "mail"  # follows from another event: some of the mail about it
 
 
 # What happens to comments. Handlers are told of these unless they say otherwise.
 OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.IMPORTED})
 # ... and whatever changes what is counted of them.
-COUNTED = OF_COMMENTS | {Kind.VOTED}
+COUNTED = OF_COMMENTS | {Kind.VOTED, Kind.FILED}
 
 
 class Event(NamedTuple):
@@ -81,6 +82,14 @@ class Event(NamedTuple):
 def event_id(comment_id: str, revision: int) -> str:
     """The id of the event that tells of a comment's change to a revision."""
     return f"{comment_id}.{revision}"
+
+
+def filing_id(comment_id: str, times: int) -> str:
+    """The id of the event that tells of comments under other categories, of which this is first.
+
+    `times` is how often the categories of their thread were changed. No revision looks like it.
+    """
+    return f"{comment_id}.c{times}"
 
 
 def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) -> datastore.Writes:

@@ -80,6 +80,15 @@ class Imported:
     event: str = ""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refiled:
+    """What counts comments under other categories, and how many of them."""
+
+    writes: tuple[datastore.Writes, ...]
+    changed: int
+    event: str = ""
+
+
 def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FIRST) -> Change:
     """Place a new comment, or recognise that it was placed already.
 
@@ -586,6 +595,34 @@ def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[datastore
         mended.append(row)
         counted.append(Counted(before, models.comment_state(row)))
     return (datastore.Writes(_OWNER, put=tuple(mended)), tallies.entered(name, counted))
+
+
+def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Refiled:
+    """Count comments under the categories that their thread has now, for `filing`.
+
+    Readers see nothing of it: no revision, and nothing to fold.
+    """
+    thread, *rows = datastore.get_multi(
+        [models.thread_key(name), *(models.comment_key(comment_id) for comment_id in ids)]
+    )
+    changed: list[models.Comment] = []
+    counted: list[Counted] = []
+    for row in rows:
+        is_here = row is not None and row.thread == thread.key.id()
+        if not is_here or row.categories == thread.categories:
+            continue
+        before = models.comment_state(row)
+        row.categories = list(thread.categories)
+        changed.append(row)
+        counted.append(Counted(before, models.comment_state(row)))
+    if not changed:
+        return Refiled((), 0)
+    event = outbox.filing_id(changed[0].key.id(), thread.filed)
+    writes = (
+        datastore.Writes(_OWNER, put=tuple(changed)),
+        outbox.tell(outbox.Kind.FILED, event, counted, now=now),
+    )
+    return Refiled(writes, len(changed), event)
 
 
 def mend_thread(name: records.ThreadName, child_count: int) -> datastore.Writes:

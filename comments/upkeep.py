@@ -32,6 +32,7 @@ from comments import (
     datastore,
     delivery,
     errors,
+    filing,
     folding,
     followers,
     models,
@@ -220,8 +221,12 @@ def _flagged() -> list[records.ThreadName]:
     return [models.thread_record(row).name for row in rows if row is not None]
 
 
-def settle() -> int:
-    """Gather the counters of threads that were busy and are quiet again; how many."""
+def settle(now: datetime) -> int:
+    """Gather the counters of threads that were busy and are quiet again; how many.
+
+    Finish what others began and did not finish, a bounded part of it.
+    """
+    filing.finish(now=now)
     tallies.notice_spread()
     return tallies.gather_quiet()
 
@@ -317,7 +322,7 @@ class Worker:
         try:
             for name in look():
                 self._backlog.add(name, changes=0, within=0.0)
-            settle()
+            settle(datetime.now(UTC))
         except Exception as error:  # noqa: BLE001 - the next look is near
             _report("looking for what to fold", error)
         self._upkeep.expire()

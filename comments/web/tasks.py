@@ -10,6 +10,7 @@ nothing there and `TASKS_SECRET` has to be presented.
 
 import hmac
 import time
+from datetime import UTC, datetime
 
 import flask
 
@@ -41,7 +42,7 @@ def _is_cron(settings: config.Settings, request: flask.Request) -> bool:
 def fold() -> flask.Response:
     """Fold what is not folded, and clear it after the grace."""
     done = upkeep.of_process(context.settings().scheme).visit(upkeep.look(), time.sleep)
-    upkeep.settle()
+    upkeep.settle(datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -62,9 +62,26 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
     assert sites.get("blog").cdn_seconds == 5
 
 
+def test_a_thread_is_given_other_categories(
+    run: Runner, store: datastore.Store, site: records.Site
+) -> None:
+    trees.grow(site, trees.TREE)
+    name = trees.name_of(site)
+    changed = run("thread", "set", "demo", "page", "--category", "Sport", "--category", "news")
+    assert (changed.exit_code, changed.output) == (0, "8 comments moved.\n")
+    assert datastore.get(models.thread_key(name)).categories == ["news", "sport"]
+    assert run("thread", "set", "demo", "page", "--no-category").output == "8 comments moved.\n"
+    assert datastore.get(models.thread_key(name)).categories == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["thread", "set", "demo", "page", "--category", "a/b"], "categories: a name holds"),
+        (["thread", "set", "demo", "page", "--category", "a"], "no such thread: page"),
+        (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),
+        (["thread", "set", "demo", "page"], "give --category"),
+        (["thread", "set", "demo", "page", "--category", "a", "--no-category"], "give --category"),
         (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),
         (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
         (["site", "add", "demo", "--origin", "https://x.example"], "site demo exists"),

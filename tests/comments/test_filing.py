@@ -1,0 +1,330 @@
+"""Claims about a thread's change of categories: exact wherever it is interrupted, whoever writes.
+
+A walk over six comments in steps of two takes five commits: the beginning, three steps, and one
+that finds nothing left.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from comments import (
+    counters,
+    counts,
+    datastore,
+    delivery,
+    errors,
+    filing,
+    folding,
+    models,
+    outbox,
+    posting,
+    records,
+    recount,
+    tree,
+    upkeep,
+)
+from emulator import errors as engine_errors
+from emulator import inprocess
+from tests import recounts, trees
+
+NAME = records.ThreadName("demo", "page")
+OTHER = records.ThreadName("demo", "other")
+NOW = trees.START + timedelta(days=1)
+COMMITS = 5
+
+
+class Killed(BaseException):
+    """The process died here."""
+
+
+class Hook:
+    """Does something once: before or after the n-th commit from now."""
+
+    def __init__(self) -> None:
+        self._plan: tuple[int, str, Callable[[], None]] | None = None
+
+    def plan(self, number: int, when: str, act: Callable[[], None]) -> None:
+        self._plan = (number, when, act)
+
+    @property
+    def is_over(self) -> bool:
+        return self._plan is None
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        act, when = None, ""
+        if method == "Commit" and self._plan is not None:
+            number, when, act = self._plan
+            self._plan = (number - 1, when, act) if number else None
+            act = None if number else act
+        if act and when == "before":
+            act()
+        answer = proceed()
+        if act and when == "after":
+            act()
+        return answer
+
+
+@pytest.fixture
+def hook() -> Hook:
+    return Hook()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, hook: Hook) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine, interceptor=hook), project="test")
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filing, "AT_ONCE", 2)
+
+
+@pytest.fixture
+def filed(store: datastore.Store, site: records.Site) -> records.Site:
+    """Six comments of three authors on two days in news and sport, and another thread in news."""
+    site = trees.filing(site, "news", "sport", "travel")
+    for n in range(6):
+        trees.post(
+            site, f"{n}", author=_author(n % 3), now=trees.START + timedelta(days=n % 2),
+            categories=("news", "sport"),
+        )  # fmt: skip
+    trees.post(site, "other", author=_author(0), thread="other", categories=("news",))
+    _deliver()
+    return site
+
+
+def _author(number: int) -> records.Author:
+    return records.Author("somebody", id=f"g:{number}")
+
+
+def _deliver() -> None:
+    delivery.deliver(recounts.events(), now=NOW)
+
+
+def _change(*names: str) -> int:
+    return filing.change(NAME, names, now=NOW)
+
+
+def _check() -> None:
+    """No walk goes on, every counter is exact, and the recount agrees before and after delivery."""
+    assert list(datastore.fetch(datastore.Query("Job"))) == []
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    _deliver()
+    recounts.check_all()
+    assert recount.site("demo", tell=print, fixes=False) == 0
+
+
+def _numbers(category: str) -> counts.Numbers:
+    key = models.statistics_key(counters.category_scope("demo", category))
+    return counts.numbers_of(datastore.get(key))
+
+
+def _elsewhere(store: datastore.Store, act: Callable[[], object]) -> Callable[[], None]:
+    """Do it in a thread of its own and wait for it."""
+
+    def work() -> None:
+        with store.context():
+            act()
+
+    def run() -> None:
+        helper = threading.Thread(target=work)
+        helper.start()
+        helper.join()
+
+    return run
+
+
+def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> None:
+    assert _change("Travel", "sport") == 6
+    _check()
+    assert _numbers("news") == {"approved": 1, "participants": 1}
+    assert _numbers("sport") == {"approved": 6, "participants": 3}
+    assert _numbers("travel") == {"approved": 6, "participants": 3}
+    assert _change() == 6
+    _check()
+    assert _numbers("sport") == _numbers("travel") == {}
+    assert _change() == 0
+    _check()
+
+
+def test_readers_see_nothing_of_it(filed: records.Site) -> None:
+    folded = folding.fold(trees.SETTINGS.scheme, NAME)
+    assert folded is not None
+    folding.clear(folded)
+    rows = _rows()
+    assert upkeep.look() == [OTHER]
+    _change("travel")
+    assert upkeep.look() == [OTHER]
+    assert _rows() == rows  # at the same revisions
+
+
+def _rows() -> list[records.Comment]:
+    return [
+        models.comment_from_message(each) for each in datastore.fetch(datastore.Query("Comment"))
+    ]
+
+
+def test_what_is_no_thread_or_no_category_is_refused_and_changes_nothing(
+    filed: records.Site,
+) -> None:
+    with pytest.raises(errors.NotFound):
+        filing.change(records.ThreadName("demo", "nothing"), ["news"], now=NOW)
+    with pytest.raises(errors.BadInput):
+        _change("a/b")
+    _check()
+
+
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_a_change_that_was_killed_after_any_commit_is_finished_by_whoever_comes_next(
+    filed: records.Site, hook: Hook, commit: int
+) -> None:
+    def die() -> None:
+        raise Killed
+
+    hook.plan(commit, "after", die)
+    with pytest.raises(Killed):
+        _change("travel")
+    assert hook.is_over
+    trees.post(filed, "meanwhile", author=_author(4))
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    upkeep.settle(NOW)
+    _check()
+    assert _numbers("travel") == {"approved": 7, "participants": 4}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_a_commit_whose_answer_is_lost_counts_once(
+    filed: records.Site, hook: Hook, commit: int, when: str
+) -> None:
+    def fail() -> None:
+        error = engine_errors.DatastoreError("planned")
+        error.status = grpc.StatusCode.UNAVAILABLE.name
+        raise error
+
+    hook.plan(commit, when, fail)
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("travel") == {"approved": 6, "participants": 3}
+
+
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_two_runners_share_one_walk(
+    filed: records.Site, open_store: datastore.Store, hook: Hook, commit: int
+) -> None:
+    other = _elsewhere(open_store, lambda: filing.finish(now=NOW, steps=2))
+    hook.plan(commit, "after", other)
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("travel") == {"approved": 6, "participants": 3}
+
+
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_a_change_upon_a_change_wins(
+    filed: records.Site, open_store: datastore.Store, hook: Hook, commit: int
+) -> None:
+    hook.plan(
+        commit, "after", _elsewhere(open_store, lambda: filing.change(NAME, ["sport"], now=NOW))
+    )
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("sport") == {"approved": 6, "participants": 3}
+    assert _numbers("travel") == {}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
+    filed: records.Site, open_store: datastore.Store, hook: Hook, commit: int, when: str
+) -> None:
+    first, *_, last = (row for row in _rows() if row.thread == NAME.id)
+
+    def write() -> None:
+        trees.post(filed, "reply", first.id, author=_author(5))
+        posting.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
+        _deliver()
+
+    # Before a commit the transaction holds locks on what it read, so people write around them.
+    act = write if when == "after" else lambda: trees.post(filed, "text", thread="other")
+    hook.plan(commit, when, _elsewhere(open_store, act))
+    _change("travel")
+    assert hook.is_over
+    _check()
+
+
+def test_writers_and_changes_at_once_leave_every_counter_exact(
+    filed: records.Site, open_store: datastore.Store
+) -> None:
+    def write(label: int) -> None:
+        with open_store.context():
+            for n in range(12):
+                row = trees.post(filed, f"{label}.{n}", author=_author(n % 4))
+                if n % 3 == 0:
+                    posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+
+    def file(names: list[str]) -> None:
+        with open_store.context():
+            for turn in range(3):
+                filing.change(NAME, names[turn:], now=NOW)
+
+    with ThreadPoolExecutor(5) as pool:
+        work = [pool.submit(write, label) for label in range(3)]
+        work += [pool.submit(file, names) for names in (["news", "a", "b"], ["c", "sport"])]
+        for each in work:
+            each.result()
+    filing.finish(now=NOW)
+    _check()
+
+
+def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> None:
+    for _ in range(2):
+        _change("travel")
+        _change("news")
+    events = recounts.events()
+    assert len(events) == len(set(events)) == 4 * 3
+    rows = outbox.read(events)
+    assert {row.kind for row in rows} == {"filed"}
+    assert outbox.Kind.FILED not in outbox.OF_COMMENTS  # nobody is told of it but the counters
+    _check()
+
+
+def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
+    filed: records.Site,
+) -> None:
+    row = datastore.get(models.comment_key(_rows()[0].id))
+    row.categories = ["lost"]
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+    recount.site("demo", tell=print, fixes=True)
+    assert _numbers("lost") == {"approved": 1, "participants": 1}
+    moved = _change(*datastore.get(models.thread_key(NAME)).categories)
+    moved += filing.change(OTHER, ["news"], now=NOW)
+    assert moved == 1
+    _check()
+
+
+def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> None:
+    filing.begin(NAME, ("travel",))
+    (other,) = [row.id for row in _rows() if row.thread == "other"]
+    refiled = datastore.transaction(lambda: tree.refile(NAME, [other, "a" * 26], now=NOW))
+    assert (refiled.writes, refiled.changed) == ((), 0)
+    filing.finish(now=NOW)
+    _check()
+
+
+def test_one_call_takes_a_bounded_number_of_steps(filed: records.Site) -> None:
+    filing.begin(NAME, ("travel",))
+    filing.begin(OTHER, ("travel",))
+    assert filing.finish(now=NOW, steps=2) < 7
+    assert filing.finish(now=NOW, steps=0) == 0
+    filing.finish(now=NOW)
+    _check()
+    assert _numbers("travel") == {"approved": 7, "participants": 3}
