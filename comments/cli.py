@@ -1,4 +1,4 @@
-"""The commands of `flask --app main ...`: sites, imports, repair, folding.
+"""The commands of `flask --app main ...`: sites, imports, repair, folding, counters.
 
 Owns what an operator types and reads. Every command enters the store, reports what it did, and
 exits with 0 only if all of it was done: 1 for input that was refused, 2 for wrong usage.
@@ -8,25 +8,21 @@ imported by that command.
 """
 
 import contextlib
-import functools
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
 import flask
 from flask.cli import AppGroup
 
-from comments import config, datastore, errors, records, sites, sorthash
+from comments import console, datastore, errors, hookcli, records, sites, sorthash
 
 if TYPE_CHECKING:
     from comments import recount
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _SYSTEMS = ("disqus", "wordpress")
 
@@ -39,32 +35,8 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_repair)
     app.cli.add_command(_fold)
     app.cli.add_command(_recount)
-
-
-def _settings() -> config.Settings:
-    settings: config.Settings = flask.current_app.extensions["flatthread"].settings
-    return settings
-
-
-@contextlib.contextmanager
-def _store() -> Iterator[None]:
-    store: datastore.Store = flask.current_app.extensions["flatthread"].store
-    with store.context():
-        yield
-
-
-def _reported(command: Callable[P, T]) -> Callable[P, T]:
-    """Enter the store, and turn refusals into one clear line and exit code 1."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            with _store():
-                return command(*args, **kwargs)
-        except errors.FlatthreadError as error:
-            raise click.ClickException(error.message) from error
-
-    return run
+    app.cli.add_command(hookcli.hook)
+    app.cli.add_command(hookcli.delivery)
 
 
 _site = AppGroup("site", help="Add, list and change websites.")
@@ -73,15 +45,15 @@ _site = AppGroup("site", help="Add, list and change websites.")
 @_site.command("add")
 @click.argument("site_id", metavar="ID")
 @click.option("--origin", "origins", multiple=True, required=True, help="https://example.com")
-@_reported
+@console.reported
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
     """Register a website and the origins its pages come from."""
-    site = sites.add(site_id, origins, scheme=_settings().scheme, now=datetime.now(UTC))
+    site = sites.add(site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC))
     click.echo(f"Added {site.id} ({', '.join(site.origins)}).")
 
 
 @_site.command("list")
-@_reported
+@console.reported
 def _list_sites() -> None:
     """Show every website, one a line: its id and origins."""
     for site in sites.every():
@@ -95,7 +67,7 @@ def _list_sites() -> None:
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
 @click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
 @click.option("--category", "filed", multiple=True, help="One that pages may file threads under.")
-@_reported
+@console.reported
 def _set_site(
     site_id: str,
     origins: tuple[str, ...],
@@ -126,7 +98,7 @@ _threads = AppGroup("thread", help="Change threads.")
 @click.argument("thread", metavar="THREAD")
 @click.option("--category", "names", multiple=True, help="Replace the categories by these.")
 @click.option("--no-category", is_flag=True, help="Take the categories away.")
-@_reported
+@console.reported
 def _set_thread(site_id: str, thread: str, names: tuple[str, ...], *, no_category: bool) -> None:
     """Change what a thread is filed under, and where all its comments are counted.
 
@@ -147,7 +119,7 @@ def _set_thread(site_id: str, thread: str, names: tuple[str, ...], *, no_categor
 @click.option("--site", "site_id", required=True, help="The site the comments go to.")
 @click.option("--dry-run", is_flag=True, help="Check the file and report; store nothing.")
 @flask.cli.with_appcontext
-@_reported
+@console.reported
 def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     """Take over the comments of another system's export.
 
@@ -157,7 +129,7 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     from comments.transfer import disqus, importing, wordpress
 
     reader = {"disqus": disqus.read, "wordpress": wordpress.read}[system]
-    site, scheme = sites.get(site_id), _settings().scheme
+    site, scheme = sites.get(site_id), console.settings().scheme
     with importing.plan(reader, file, site=site, scheme=scheme) as plan:
         for line in plan.report.lines():
             click.echo(line)
@@ -192,12 +164,12 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
 @click.option("--site", "site_id", help="Only this site.")
 @click.option("--fix", is_flag=True, help="Mend what is found.")
 @flask.cli.with_appcontext
-@_reported
+@console.reported
 def _repair(site_id: str | None, *, fix: bool) -> None:
     """Check every tree against its parent links and numbers; exit 1 if something is wrong."""
     from comments import repair
 
-    scheme = _settings().scheme
+    scheme = console.settings().scheme
     chosen = [sites.get(site_id)] if site_id else sites.every()
     found = 0
     for site in chosen:
@@ -228,7 +200,7 @@ def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bo
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--wait/--no-wait", default=True, help="Wait for the grace, then clear and delete.")
 @flask.cli.with_appcontext
-@_reported
+@console.reported
 def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     """Take changed comments into the buckets that readers get, now.
 
@@ -244,7 +216,7 @@ def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
             raise errors.NotFound("thread", thread)
     if wait and names:
         click.echo(f"This takes {folding.GRACE:.0f} s longer than the work itself.", err=True)
-    done = upkeep.fold_whole(_settings().scheme, names, wait=time.sleep if wait else None)
+    done = upkeep.fold_whole(console.settings().scheme, names, wait=time.sleep if wait else None)
     click.echo(f"{done.folded} threads folded, {done.waiting} left to be cleared.")
 
 
@@ -253,7 +225,7 @@ def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--fix/--no-fix", default=True, help="Mend what is found, or only show it.")
 @flask.cli.with_appcontext
-@_reported
+@console.reported
 def _recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
     """Compare every counter with what it counts, show what differs and mend it.
 

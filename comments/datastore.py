@@ -40,6 +40,7 @@ from comments import errors, lines, ndbclient, queries
 if TYPE_CHECKING:
     from google.cloud.ndb.context import Context
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 # Which module may write a kind. Every kind that is not here is written by whoever owns its module.
@@ -62,6 +63,7 @@ OWNERS = {
     "Appearance": "tallies",
     "Event": "outbox",
     "Message": "messages",
+    "SiteHooks": "hooks",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.
@@ -356,6 +358,17 @@ def count(query: Query) -> int:
 def kept(name: str, factory: Callable[[], T]) -> T:
     """What a module keeps in this process about the current store, made on first use."""
     return _current().kept(name, factory)
+
+
+def carried(step: Callable[[P], T]) -> Callable[[P], T]:
+    """The step, for other threads to take in the current store."""
+    store = _current()
+
+    def run(argument: P) -> T:
+        with store.context():
+            return step(argument)
+
+    return run
 
 
 def _current() -> Store:

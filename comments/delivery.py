@@ -34,7 +34,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from comments import datastore, errors, models, outbox, tallies, tasks
+from comments import datastore, errors, hooks, models, outbox, tallies, tasks
 
 _log = logging.getLogger("flatthread")
 
@@ -76,7 +76,11 @@ class Done:
 
 Handler = Exact | Sending
 COUNTERS = "counters"
-HANDLERS: tuple[Handler, ...] = (Exact(COUNTERS, tallies.from_events, outbox.COUNTED),)
+WEBHOOKS = "webhooks"
+HANDLERS: tuple[Handler, ...] = (
+    Exact(COUNTERS, tallies.from_events, outbox.COUNTED),
+    Exact(WEBHOOKS, hooks.from_events),
+)
 
 
 def deliver(

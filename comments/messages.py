@@ -44,8 +44,8 @@ def queue(channel: str, recipient: str) -> str:
     return f"{channel}/{recipient}"
 
 
-def write(
-    event: str, queues: Iterable[str], content: str, *, at: datetime, now: datetime
+def made(
+    event: str, queues: Iterable[str], content: str, *, at: datetime
 ) -> tuple[models.Message, ...]:
     """The rows of an event's messages, one for each queue; `writes` stores them."""
     return tuple(
@@ -54,7 +54,7 @@ def write(
             queue=name,
             content=content,
             at=at,
-            due=now,
+            due=at,
             since=at,
         )
         for name in queues
@@ -66,11 +66,11 @@ def writes(rows: Iterable[models.Message]) -> datastore.Writes:
     return datastore.Writes(_OWNER, put=tuple(rows))
 
 
-def queues(limit: int) -> list[str]:
-    """The queues in which a message waits, a bounded number of them."""
+def queues(limit: int, *, after: str = "") -> list[str]:
+    """The queues in which a message waits, by name, a bounded number of them."""
     query = datastore.Query(
         "Message",
-        where=(("waits", "=", True),),
+        where=(("waits", "=", True), ("queue", ">", after)),
         order=("queue",),
         projection=("queue",),
         distinct_on=("queue",),

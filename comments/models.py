@@ -24,6 +24,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     Vote, VoterNetwork
               keys below the comment's: the voter's id; a keyed hash
     VotesDue  key: comment id
+    SiteHooks key: site id
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -356,6 +357,17 @@ def job_key(name: str) -> ndb.Key:
 def event_key(event: str) -> ndb.Key:
     """The key of an event: the comment's id and the revision it came to."""
     return ndb.Key(Event, event)
+
+
+class SiteHooks(ndb.Model):
+    """Where a site's owner wants to be told. Written by `hooks` only, and drawn there."""
+
+    hooks = ndb.TextProperty(required=True)
+
+
+def site_hooks_key(site: str) -> ndb.Key:
+    """The key of a site's hooks."""
+    return ndb.Key(SiteHooks, site)
 
 
 def message_key(message: str) -> ndb.Key:

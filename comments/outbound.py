@@ -175,6 +175,17 @@ class Client:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return Target(parts.scheme == "https", _host(host), port, path)
 
+    def vet(self, url: str) -> Target:
+        """Read an address and see where its name leads just now, without going there.
+
+        Raises:
+            errors.UnsafeAddress: see `check`; or the name leads elsewhere than to the Internet.
+            errors.Unreachable: the name has no address.
+        """
+        target = self.check(url)
+        self._addresses(target)
+        return target
+
     def send(
         self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:

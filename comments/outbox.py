@@ -71,7 +71,7 @@ class Event(NamedTuple):
     changes: tuple[Change, ...]
     attempts: int = 0
     detail: str = ""
-    at: datetime | None = None
+    at: datetime = NEVER
 
     @property
     def comment(self) -> str:
@@ -154,7 +154,7 @@ def record(row: models.Event) -> Event:
         msgspec.json.decode(row.changes, type=tuple[Change, ...]),
         row.attempts,
         row.detail or "",
-        models.plain_or_none(row.at),
+        models.plain_or_none(row.at) or models.plain(row.due),
     )
 
 

@@ -6,6 +6,8 @@ it and delete what it replaced, with the orphans found beside it. Large lists (`
 folded here too, and votes counted (`voting`), without a second step. Events of this process are
 delivered a moment after their commit, those of processes that are gone by a sweep (`delivery`).
 
+What is told outside is sent by a thread of its own (`sending`), because recipients may be slow.
+
 On one machine a `Worker` does this, one thread of each serving process, started after it was
 forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` for a `visit`:
 the instance may live for that call alone and no clock but its own may measure the grace, so the
@@ -36,7 +38,9 @@ from comments import (
     folding,
     followers,
     models,
+    postroom,
     records,
+    sending,
     sorthash,
     tallies,
     tasks,
@@ -46,6 +50,7 @@ from comments import (
 HOLDINGS = "upkeep"
 SWEEP_EVERY = 30.0  # seconds between two sweeps for events whose process is gone
 LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
+OLD = 600  # seconds that something waits before the log says so
 _RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
 _TRIES = 5  # of a command for one thread
 
@@ -90,7 +95,7 @@ class Upkeep:
     ) -> None:
         self._scheme = scheme
         self._clock = clock
-        self._now = now
+        self.now = now
         self._handlers = handlers
         self._switched: list[Switched] = []
         self._turn = threading.Lock()
@@ -108,11 +113,19 @@ class Upkeep:
 
     def deliver(self, events: Sequence[str]) -> delivery.Done:
         """Deliver these events."""
-        return delivery.deliver(events, now=self._now(), handlers=self._handlers)
+        return delivery.deliver(events, now=self.now(), handlers=self._handlers)
 
     def sweep(self) -> delivery.Done:
         """Deliver events of processes that did not; a bounded number of them."""
-        return delivery.sweep(now=self._now(), handlers=self._handlers)
+        return delivery.sweep(now=self.now(), handlers=self._handlers)
+
+    def send(self, within: float) -> sending.Done:
+        """Tell what waits to be told outside, beginning nothing after so many seconds."""
+        return sending.serve(self.now, within=within)
+
+    def waiting_letters(self) -> postroom.Waiting:
+        """How much waits to be delivered or told, and for how long."""
+        return postroom.waiting(self.now())
 
     def round(self, names: Iterable[tasks.Name]) -> Done:
         """Fold these, votes counted first, and clear what was switched long enough ago.
@@ -144,14 +157,14 @@ class Upkeep:
     def expire(self) -> None:
         """Delete rankings whose cursors have expired, and networks that voted long ago."""
         try:
-            folding.expire(self._now())
-            voting.expire(self._now())
+            folding.expire(self.now())
+            voting.expire(self.now())
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
             _report("deleting what has expired", error)
 
     def fold(self, name: records.ThreadName) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
-        folded = folding.fold(self._scheme, name, now=self._now())
+        folded = folding.fold(self._scheme, name, now=self.now())
         if folded is None:
             return False
         due = self._clock() + folding.GRACE
@@ -174,7 +187,7 @@ class Upkeep:
         if isinstance(name, records.ListName):
             return compaction.compact(name)
         if isinstance(name, records.VotedComment):
-            voting.count(name.id, now=self._now())
+            voting.count(name.id, now=self.now())
             return True
         return self.fold(name)
 
@@ -277,6 +290,7 @@ class Worker:
         self._upkeep = store.kept(
             HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock, handlers=handlers)
         )
+        self._messenger = sending.Messenger(store, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock()
 
@@ -284,12 +298,15 @@ class Worker:
         """Begin, in the process that is to do the work: a thread does not survive a fork."""
         self._backlog.open()
         self._thread.start()
+        self._messenger.start()
 
     def stop(self, seconds: float) -> bool:
         """End after the step in hand; whether that was within the seconds."""
         self._backlog.close()
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        end = time.monotonic() + seconds
+        has_ended = self._messenger.stop(seconds)
+        self._thread.join(max(0.0, end - time.monotonic()))
+        return has_ended and not self._thread.is_alive()
 
     def _run(self) -> None:
         with self._store.context():
@@ -309,10 +326,14 @@ class Worker:
 
     def _deliver(self) -> None:
         try:
-            self._upkeep.deliver(self._backlog.take_events())
+            if self._upkeep.deliver(self._backlog.take_events()).delivered:
+                self._messenger.nudge()
             if self._next_sweep <= self._backlog.clock():
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY
-                if self._upkeep.sweep().delivered == delivery.SWEPT:
+                swept = self._upkeep.sweep().delivered
+                if swept:
+                    self._messenger.nudge()
+                if swept == delivery.SWEPT:
                     self._next_sweep = self._backlog.clock()  # there are more
         except Exception as error:  # noqa: BLE001 - the next sweep is near
             _report("delivering events", error)
@@ -326,6 +347,20 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - the next look is near
             _report("looking for what to fold", error)
         self._upkeep.expire()
+        self._warn()
+
+    def _warn(self) -> None:
+        try:
+            letters = self._upkeep.waiting_letters()
+        except errors.Overloaded as error:
+            _report("counting what waits", error)
+            return
+        if letters.oldest >= OLD:
+            _log.warning(
+                "%d events and %d messages wait, the oldest for %d s; %d were given up",
+                *letters[:3],
+                letters.dead,
+            )
 
 
 def _is_voted(name: tasks.Name) -> bool:

@@ -88,6 +88,11 @@ def body(
     return msgspec.json.encode(_Message(type_, at, told))
 
 
+def test_body(site: str, at: datetime) -> bytes:
+    """The JSON of a message that an owner asks for, to see whether it arrives."""
+    return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
+
+
 def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[str, str]:
     """What goes with a message: its id, its moment, and a signature by each secret."""
     # A full stop parts the signed text; in the id there may be none.

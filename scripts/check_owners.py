@@ -24,7 +24,7 @@ OWNERS = {
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
-    "Event": "outbox", "Message": "messages",
+    "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",
 }  # fmt: skip
 DOOR = "datastore"
 WRITES = {

@@ -19,6 +19,7 @@ from comments.web import context
 
 # Of 200 events each: two minutes at the slowest, of the ten that App Engine gives a call.
 _MOST_SWEEPS = 20
+_MOST_SECONDS = 240.0  # after which nothing is begun
 
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 
@@ -50,14 +51,25 @@ def fold() -> flask.Response:
 
 @blueprint.get("/deliver")
 def deliver() -> flask.Response:
-    """Deliver the events that wait, as many as fit one call."""
+    """Deliver the events that wait and tell those outside, as many as fit one call."""
+    end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
     process = upkeep.of_process(context.settings().scheme)
     for _ in range(_MOST_SWEEPS):
         done = process.sweep()
         delivered, failed = delivered + done.delivered, failed + done.failed
-        if not done.delivered:
+        if not done.delivered or time.monotonic() >= end:
             break
-    response = flask.jsonify(delivered=delivered, failed=failed)
+    sent = process.send(end - time.monotonic())
+    letters = process.waiting_letters()
+    response = flask.jsonify(
+        delivered=delivered,
+        failed=failed,
+        sent=sent.told,
+        unsent=sent.failed,
+        waiting=letters.events + letters.messages,
+        oldest=letters.oldest,
+        dead=letters.dead,
+    )
     response.headers["Cache-Control"] = "no-store"
     return response

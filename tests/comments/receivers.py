@@ -29,13 +29,27 @@ class Heard:
 
 @dataclasses.dataclass
 class Receiver:
-    """A server that answers each request with `status`, and remembers it."""
+    """A server that answers each request with `status`, and remembers it.
+
+    `then` is called with what was heard, before the answer.
+    """
 
     port: int
     status: int = 200
     answer: bytes = b"ok"
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
     heard: list[Heard] = dataclasses.field(default_factory=list)
+    then: Callable[[Heard], None] = lambda _: None
+
+    @property
+    def url(self) -> str:
+        """Its address under a name, for a client that may reach it."""
+        return f"http://{NAME}:{self.port}/in"
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the messages that came."""
+        return [each.headers["webhook-id"] for each in self.heard]
 
 
 @contextlib.contextmanager
@@ -48,6 +62,7 @@ def receiver(
         def _handle(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             told.heard.append(Heard(self.command, self.path, dict(self.headers), body))
+            told.then(told.heard[-1])
             self.send_response(told.status)
             for name, value in {"Content-Length": str(len(told.answer)), **told.headers}.items():
                 self.send_header(name, value)
@@ -107,9 +122,9 @@ def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int
                 thread.join()
 
 
-def client(port: int, *, limits: outbound.Limits | None = None, **more: object) -> outbound.Client:
-    """A client that may reach a receiver on this port, under whatever name."""
+def client(*ports: int, limits: outbound.Limits | None = None, **more: object) -> outbound.Client:
+    """A client that may reach receivers on these ports, under whatever name."""
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     options = {"resolver": lambda _host: [LOOPBACK], "context": context} | more
-    return outbound.Client(limits, loopback_ports=frozenset({port}), **options)  # type: ignore[arg-type]
+    return outbound.Client(limits, loopback_ports=frozenset(ports), **options)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ ANN, BOB = (messages.queue("mail", name) for name in ("ann", "bob"))
 
 
 def _write(*queues: str, event: str = EVENT) -> list[str]:
-    rows = messages.write(event, queues, "{}", at=NOW - timedelta(minutes=1), now=NOW)
+    rows = messages.made(event, queues, "{}", at=NOW - timedelta(minutes=1))
     datastore.transaction(lambda: datastore.apply(messages.writes(rows)))
     return [row.key.id() for row in rows]
 

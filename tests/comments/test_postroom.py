@@ -13,7 +13,7 @@ NOW = trees.START + timedelta(minutes=30)
 
 def _messages(count: int, *, event: str = "a" * 26 + ".1", dead: bool = False) -> list[str]:
     queues = [messages.queue("mail", f"{number:03}") for number in range(count)]
-    rows = messages.write(event, queues, "{}", at=trees.START, now=NOW)
+    rows = messages.made(event, queues, "{}", at=trees.START)
     datastore.transaction(lambda: datastore.apply(messages.writes(rows)))
     ids = [row.key.id() for row in rows]
     for each in ids if dead else ():
