@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import flask
 
-from comments import cli, config, datastore, upkeep
+from comments import cli, config, datastore, handlers, upkeep
 from comments.web import (
     api,
     context,
@@ -21,6 +21,7 @@ from comments.web import (
     pages,
     paths,
     replays,
+    subscriptions,
     tasks,
 )
 
@@ -40,6 +41,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(embed.blueprint)
     app.register_blueprint(feeds.blueprint)
+    app.register_blueprint(subscriptions.blueprint)
     app.register_blueprint(tasks.blueprint)
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)
@@ -52,7 +54,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
 def start_worker(app: flask.Flask) -> upkeep.Worker:
     """Start what this process does beside answering. Call it after the last fork."""
     kept = context.of(app)
-    worker = upkeep.Worker(kept.store, kept.settings.scheme)
+    worker = upkeep.Worker(kept.store, kept.settings.scheme, handlers.of(kept.settings))
     worker.start()
     return worker
 

@@ -34,6 +34,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_import)
     app.cli.add_command(_repair)
     app.cli.add_command(_fold)
+    app.cli.add_command(_forget)
     app.cli.add_command(_recount)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
@@ -67,17 +68,22 @@ def _list_sites() -> None:
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
 @click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
 @click.option("--category", "filed", multiple=True, help="One that pages may file threads under.")
+@click.option(
+    "--moderator", "moderators", multiple=True, help="Who is mailed what waits; '' for none."
+)
 @console.reported
-def _set_site(
+def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
     site_id: str,
     origins: tuple[str, ...],
     query_keys: tuple[str, ...],
     keep_trailing_slash: bool | None,  # noqa: FBT001 - same
     cdn_seconds: int | None,
     filed: tuple[str, ...],
+    moderators: tuple[str, ...],
 ) -> None:
     """Change what is given; leave the rest."""
-    if not (origins or query_keys or filed) and keep_trailing_slash is None and cdn_seconds is None:
+    given = (*origins, *query_keys, *filed, *moderators)
+    if not given and keep_trailing_slash is None and cdn_seconds is None:
         raise click.ClickException(f"nothing to change of {site_id}: give an option of --help")
     sites.change(
         site_id,
@@ -86,6 +92,7 @@ def _set_site(
         keep_trailing_slash=keep_trailing_slash,
         cdn_seconds=cdn_seconds,
         filed=filed or None,
+        moderators=[each for each in moderators if each] if moderators else None,
     )
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")
 
@@ -218,6 +225,21 @@ def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         click.echo(f"This takes {folding.GRACE:.0f} s longer than the work itself.", err=True)
     done = upkeep.fold_whole(console.settings().scheme, names, wait=time.sleep if wait else None)
     click.echo(f"{done.folded} threads folded, {done.waiting} left to be cleared.")
+
+
+@click.command("forget")
+@click.argument("address")
+@flask.cli.with_appcontext
+@console.reported
+def _forget(address: str) -> None:
+    """Erase a mail address: what it is told of, and its id from every list of followers.
+
+    What comments hold of their authors is not touched; it is erased when they are retracted.
+    """
+    from comments import consent
+
+    ended = consent.forget(address, console.settings().secret)
+    click.echo(f"{ended} subscriptions ended. Nothing is stored of the address.")
 
 
 @click.command("recount")

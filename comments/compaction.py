@@ -26,13 +26,14 @@ import itertools
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
-from comments import datastore, followers, idsets, models, records
+from comments import datastore, errors, followers, idsets, models, records
 
 SEGMENT_BYTES = 256 * 1024  # of ids before compression, about 10,000; Datastore takes 1 MiB
 DIRECTORY_BYTES = 16 * 1024  # of lines in the list's entity, which everyone who joins reads
 LINES = 400  # of a segment of lines
 LOADED = 50_000  # ids that are loaded at once
 _AT_ONCE = 500  # keys of one commit
+_TRIES = 10
 _OWNER = "compaction"
 
 
@@ -52,6 +53,19 @@ def compact(name: records.ListName) -> bool:
         clean(name)
         return True
     return _fold(name, ())
+
+
+def erase(name: records.ListName, follower: str) -> None:
+    """Fold a list until no row of it names an id that left.
+
+    Raises:
+        errors.Overloaded: others fold it faster than here, or the store is busy.
+    """
+    for _ in range(_TRIES):
+        # At first also where nothing is marked: an interrupted folding may have left segments.
+        if compact(name) and not followers.is_marked(name, follower):
+            return
+    raise errors.Overloaded(f"{name.text} is folded by others just now")
 
 
 def load(name: records.ListName, ids: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import enum
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,9 +30,11 @@ NAMES = frozenset(
         "EDIT_WINDOW",
         "GOOGLE_CLOUD_PROJECT",
         "GUEST_TERM",
+        "MAILS_PER_DAY",
         "MAIL_FROM",
         "MAX_BODY",
         "PROXIES",
+        "PUBLIC_URL",
         "RPC_TIMEOUT",
         "SECRET",
         "SMTP_AUTHORITY",
@@ -45,6 +48,7 @@ NAMES = frozenset(
 )
 _SECRET_BYTES = 16
 _LONGEST_NUMBER = 20
+_PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 
 
 class Security(enum.StrEnum):
@@ -94,6 +98,13 @@ class Settings:
     smtp: Smtp | None = None
     smtp_authority: str = ""
     mail_from: str = ""
+    mails_per_day: int = 50
+    public_url: str = ""
+
+    @property
+    def sends_mail(self) -> bool:
+        """Whether mail can be sent."""
+        return self.smtp is not None
 
     @property
     def where(self) -> str:
@@ -138,6 +149,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         smtp=_smtp(values),
         smtp_authority=values.get("SMTP_AUTHORITY", ""),
         mail_from=_mail_from(values),
+        mails_per_day=_number(values, "MAILS_PER_DAY", 50, 1, 10_000),
+        public_url=_public_url(values),
     )
 
 
@@ -249,6 +262,16 @@ def _mail_from(values: Mapping[str, str]) -> str:
         raise errors.Misconfigured("MAIL_FROM is one plain address")
     if values.get("SMTP_URL") and not given:
         raise errors.Misconfigured("MAIL_FROM is not set: SMTP_URL needs a sender")
+    return given
+
+
+def _public_url(values: Mapping[str, str]) -> str:
+    given = values.get("PUBLIC_URL", "").rstrip("/")
+    if values.get("SMTP_URL") and not given:
+        # What a request says of our name may be anybody's: links in mail come from here alone.
+        raise errors.Misconfigured("PUBLIC_URL is not set: SMTP_URL needs it for links in mail")
+    if given and not _PUBLIC_URL.fullmatch(given):
+        raise errors.Misconfigured("PUBLIC_URL is like https://comments.example")
     return given
 
 

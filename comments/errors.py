@@ -4,6 +4,7 @@
     |- BadInput               a value a caller sent; names the field
     |  |- BadCursor           a page cursor that is damaged, forged or of another listing
     |  |  `- CursorExpired    a page cursor of a ranking that is not kept any more
+    |  |- BadLink             a link of a mail that is damaged, forged or too old
     |  |- BadImport           a line of an import file
     |  `- UnsafeAddress       an address that we must not be sent to
     |- NotFound               a site, thread or comment that is not there (for this caller)
@@ -61,6 +62,15 @@ class CursorExpired(BadCursor):
 
     def __init__(self) -> None:
         super().__init__("is of a ranking that is not kept any more; start from the first page")
+
+
+class BadLink(BadInput):
+    """A link of a mail is damaged, forged, made for something else, or too old."""
+
+    code = "bad-link"
+
+    def __init__(self, message: str = "is no link of ours", *, code: str | None = None) -> None:
+        super().__init__("token", message, code=code)
 
 
 class BadImport(FlatthreadError):

@@ -22,6 +22,7 @@ reads (list, marks of two generations, segment, and a segment of lines above abo
 """
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -64,6 +65,14 @@ class Gone(Exception):
     """A segment was replaced while it was needed, by somebody who folded faster."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marked:
+    """What a mark puts, nothing where it stands already; whether the list asks to be folded."""
+
+    writes: datastore.Writes
+    asks: bool
+
+
 def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
     """Let an id join a list, or leave it. Whether the list asks to be folded.
 
@@ -74,18 +83,25 @@ def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
     check(follower)
 
     def body() -> bool:
-        at = pointer(name)
-        key = models.follower_mark_key(name, at.generation, follower)
-        entry = models.follower_mark_entry(name, at.generation, follows=follows)
-        # Read although it may be overwritten: a commit that arrives after its caller gave up then
-        # loses against what was decided since.
-        found = datastore.get(key)
-        if found is None or found.entry != entry:
-            found = models.FollowerMark(key=key, entry=entry, asks=_asks(key.id(), name, at))
-            datastore.apply(datastore.Writes(_OWNER, put=(found,)))
-        return bool(found.asks)
+        marked = marking(name, follower, follows=follows)
+        datastore.apply(marked.writes)
+        return marked.asks
 
     return datastore.transaction(body)
+
+
+def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
+    """Let an id that `check` took join a list, or leave it, in the current transaction."""
+    at = pointer(name)
+    key = models.follower_mark_key(name, at.generation, follower)
+    entry = models.follower_mark_entry(name, at.generation, follows=follows)
+    # Read although it may be overwritten: a commit that arrives after its caller gave up then
+    # loses against what was decided since.
+    found = datastore.get(key)
+    if found is not None and found.entry == entry:
+        return Marked(datastore.Writes(_OWNER), bool(found.asks))
+    row = models.FollowerMark(key=key, entry=entry, asks=_asks(key.id(), name, at))
+    return Marked(datastore.Writes(_OWNER, put=(row,)), bool(row.asks))
 
 
 def contains(name: records.ListName, follower: str) -> bool:
@@ -286,6 +302,24 @@ def asking() -> list[records.ListName]:
     return [records.ListName(text) for text in dict.fromkeys(found)]
 
 
+def naming(follower: str) -> Iterator[records.ListName]:
+    """The lists whose rows name an id, also such as it left. Looks at every list there is."""
+    marked = (each.key for each in datastore.fetch(datastore.Query("FollowerMark", keys_only=True)))
+    found = {
+        key.path[0].name for key in marked if models.follower_of(key.path[-1].name) == follower
+    }
+    lists = datastore.fetch(datastore.Query("FollowerList", keys_only=True))
+    for name in map(
+        records.ListName, sorted({*found, *(each.key.path[-1].name for each in lists)})
+    ):
+        if name.text in found or datastore.snapshot(functools.partial(_is_stored, name, follower)):
+            yield name
+
+
+def _is_stored(name: records.ListName, follower: str) -> bool:
+    return follower in _segment_of(name, pointer(name).directory, follower)
+
+
 def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
     """Names of marks that are in the segments, up to `_AT_ONCE`: those that ask, or the others."""
     first, behind = (models.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
@@ -297,6 +331,16 @@ def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str
         keys_only=True,
     )
     return [each.key.path[-1].name for each in datastore.fetch(query)]
+
+
+def is_marked(name: records.ListName, follower: str) -> bool:
+    """Whether a mark of an id is stored, in a generation that is not forgotten yet."""
+    at = pointer(name)
+    keys = [
+        models.follower_mark_key(name, generation, follower)
+        for generation in range(max(1, at.folded), at.generation + 1)
+    ]
+    return any(row is not None for row in datastore.get_multi(keys))
 
 
 def removal(name: records.ListName, found: Sequence[str]) -> datastore.Writes:

@@ -13,16 +13,18 @@ Owns the form of messages. What must stay true:
 
 import contextlib
 import dataclasses
+import enum
 import hashlib
 import html
 import re
 import smtplib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import datetime
 from email import policy
 from email.headerregistry import Address
 from email.message import EmailMessage
+from typing import Self
 
 from comments import config, errors, outcomes
 
@@ -31,6 +33,7 @@ MAX_ADDRESS = 254
 MAX_TEXT = 2_000  # characters of a comment that a message shows
 _MAX_LINE = 200
 _POLICY = policy.SMTP.clone(cte_type="7bit")
+_GOODBYE = 421  # the server ends the session, whatever it was asked
 _PERMANENT = 500  # the first of the codes that another attempt does not change
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 # A word that mail programs make a link of: a scheme, a host name, an IPv4 address.
@@ -41,12 +44,21 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 
+class About(enum.StrEnum):
+    """What a notice is about, as its subject says it."""
+
+    COMMENT = "commented"
+    REPLY = "replied to you"
+    HELD = "wrote what waits for approval"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Notice:
     """Word of a comment, for one address.
 
     `name`, `title` and `text` are people's words. `place` leads to the comment; `unsubscribe` takes
-    a POST without further questions (RFC 8058), and shows a button to who follows it.
+    a POST without further questions (RFC 8058), and shows a button to who follows it. There is none
+    for a site's moderators, whom only an operator takes off. `about` is why this address is told.
     """
 
     event: str
@@ -56,7 +68,22 @@ class Notice:
     title: str
     text: str
     place: str
-    unsubscribe: str
+    unsubscribe: str | None
+    about: About = About.COMMENT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """Whether the owner of an address wants mail. `link` shows a page where he may say so.
+
+    `things` are what he would be told of, in our own words: nothing that a stranger chose is said.
+    """
+
+    event: str
+    recipient: str
+    site: str
+    things: Sequence[str]
+    link: str
 
 
 def message(notice: Notice, sender: str, *, now: datetime) -> EmailMessage:
@@ -65,45 +92,125 @@ def message(notice: Notice, sender: str, *, now: datetime) -> EmailMessage:
     Raises:
         errors.BadInput: the recipient is not one plain address, or a link is no web address.
     """
-    recipient = check_address(notice.recipient)
-    for field, url in (("place", notice.place), ("unsubscribe", notice.unsubscribe)):
-        if not _URL.fullmatch(url):
-            raise errors.BadInput(field, "is not a web address")
+    _check_link("place", notice.place)
+    made = _envelope(notice, sender, _subject(notice), now=now)
+    if notice.unsubscribe is not None:
+        _check_link("unsubscribe", notice.unsubscribe)
+        made["List-Unsubscribe"] = f"<{notice.unsubscribe}>"
+        made["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    return _filled(made, _plain(notice), _html(notice))
+
+
+def question(asked: Question, sender: str, *, now: datetime) -> EmailMessage:
+    """The mail that asks the owner of an address.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or the link is no web address.
+    """
+    _check_link("link", asked.link)
+    subject = f"Do you want mail about comments on {asked.site}?"
+    made = _envelope(asked, sender, subject, now=now)
+    opening = f"Somebody, perhaps you, asked {asked.site} to tell this address of:"
+    closing = "The page asks you once more. If it was not you, do nothing: nothing will be sent."
+    plain = "".join(f"- {thing}\n" for thing in asked.things)
+    items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
+    link = html.escape(asked.link)
+    return _filled(
+        made,
+        f"{opening}\n\n{plain}\nIf you want that, open this page within two days:\n"
+        f"{asked.link}\n\n{closing}\n",
+        f"<!doctype html>\n<p>{html.escape(opening)}</p>\n<ul>{items}</ul>\n"
+        f'<p><a href="{link}">I want that</a> (the link works for two days)</p>\n'
+        f"<p>{closing}</p>\n",
+    )
+
+
+def _check_link(field: str, url: str) -> None:
+    if not is_link(url):
+        raise errors.BadInput(field, "is not a web address")
+
+
+def _envelope(
+    about: Notice | Question, sender: str, subject: str, *, now: datetime
+) -> EmailMessage:
+    recipient = check_address(about.recipient)
     made = EmailMessage(policy=_POLICY)
-    digest = hashlib.sha256(f"{notice.event} {recipient}".encode()).hexdigest()[:32]
-    made["From"] = Address(display_name=notice.site, addr_spec=sender)
+    digest = hashlib.sha256(f"{about.event} {recipient}".encode()).hexdigest()[:32]
+    made["From"] = Address(display_name=about.site, addr_spec=sender)
     made["To"] = Address(addr_spec=recipient)
-    made["Subject"] = _subject(notice)
+    made["Subject"] = subject
     made["Date"] = now
     made["Message-ID"] = f"<{digest}@{sender.rpartition('@')[2]}>"
     made["Auto-Submitted"] = "auto-generated"
     made["X-Auto-Response-Suppress"] = "All"
-    made["List-Unsubscribe"] = f"<{notice.unsubscribe}>"
-    made["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    made.set_content(_plain(notice))
-    made.add_alternative(_html(notice), subtype="html")
-    made.set_boundary(f"=-{digest}")
+    return made
+
+
+def _filled(made: EmailMessage, plain: str, rich: str) -> EmailMessage:
+    made.set_content(plain)
+    made.add_alternative(rich, subtype="html")
+    made.set_boundary(f"=-{made['Message-ID'][1:33]}")
     return made
 
 
 def send(server: config.Smtp, made: EmailMessage) -> outcomes.Outcome:
-    """Hand a message to the server once.
+    """Hand one message to the server once; see `Courier.send`."""
+    with Courier(server) as courier:
+        return courier.send(made)
 
-    A refusal for good (5xx) of the recipient or the message ends it. Whatever is not about this
-    message, a wrong password among it, is worth another attempt.
-    """
-    try:
-        with _session(server) as session:
-            session.sendmail(made["From"].addresses[0].addr_spec, _recipient(made), made.as_bytes())
-    except smtplib.SMTPRecipientsRefused as error:
-        return _refused(next(iter(error.recipients.values()))[0])
-    except smtplib.SMTPAuthenticationError as error:
-        return outcomes.Outcome(outcomes.End.RETRY, f"did not let us in: {error.smtp_code}")
-    except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
-        return _refused(error.smtp_code)
-    except (smtplib.SMTPException, OSError) as error:
-        return outcomes.Outcome(outcomes.End.RETRY, type(error).__name__)
-    return outcomes.Outcome(outcomes.End.DELIVERED, "sent")
+
+class Courier:
+    """Hands messages to a server, in one session as long as that lasts. Ends with its `with`."""
+
+    def __init__(self, server: config.Smtp) -> None:
+        self._server = server
+        self._session: smtplib.SMTP | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The messages were taken; how the server parts does not matter any more.
+        if self._session is not None:
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                self._session.quit()
+        self._drop()
+
+    def send(self, made: EmailMessage) -> outcomes.Outcome:
+        """Hand a message to the server once.
+
+        A refusal for good (5xx) of the recipient or the message ends it. Whatever is not about
+        this message, a wrong password among it, is worth another attempt.
+        """
+        is_used = self._session is not None
+        outcome = self._tried(made)
+        if outcome.is_general:
+            self._drop()
+            if is_used:
+                # Servers end a session after a while, or after so many messages.
+                outcome = self._tried(made)
+        return outcome
+
+    def _tried(self, made: EmailMessage) -> outcomes.Outcome:
+        sender = made["From"].addresses[0].addr_spec
+        try:
+            if self._session is None:
+                self._session = _connected(self._server)
+            self._session.sendmail(sender, _recipient(made), made.as_bytes())
+        except smtplib.SMTPRecipientsRefused as error:
+            return _refused(next(iter(error.recipients.values()))[0])
+        except smtplib.SMTPAuthenticationError as error:
+            return _unsent(f"did not let us in: {error.smtp_code}")
+        except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
+            return _refused(error.smtp_code)
+        except (smtplib.SMTPException, OSError) as error:
+            return _unsent(type(error).__name__)
+        return outcomes.Outcome(outcomes.End.DELIVERED, "sent")
+
+    def _drop(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
 
 def check_address(text: str) -> str:
@@ -119,6 +226,11 @@ def check_address(text: str) -> str:
     return text
 
 
+def is_link(url: str) -> bool:
+    """Whether a message may lead there."""
+    return _URL.fullmatch(url) is not None
+
+
 def words(text: str) -> str:
     """People's words without what shows nothing, and with nothing that becomes a link."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -128,8 +240,7 @@ def words(text: str) -> str:
     return _WORD.sub(lambda word: "[link]" if _LINK.search(word[0]) else word[0], shown)
 
 
-@contextlib.contextmanager
-def _session(server: config.Smtp) -> Iterator[smtplib.SMTP]:
+def _connected(server: config.Smtp) -> smtplib.SMTP:
     context = ssl.create_default_context(cafile=server.authority or None)
     if server.security is config.Security.TLS:
         session: smtplib.SMTP = smtplib.SMTP_SSL(
@@ -142,12 +253,10 @@ def _session(server: config.Smtp) -> Iterator[smtplib.SMTP]:
             session.starttls(context=context)
         if server.user:
             session.login(server.user, server.password)
-        yield session
-        # The message was taken; how the server parts does not matter any more.
-        with contextlib.suppress(smtplib.SMTPException, OSError):
-            session.quit()
-    finally:
+    except BaseException:
         session.close()
+        raise
+    return session
 
 
 def _recipient(made: EmailMessage) -> str:
@@ -156,8 +265,14 @@ def _recipient(made: EmailMessage) -> str:
 
 
 def _refused(code: int) -> outcomes.Outcome:
+    if code == _GOODBYE:
+        return _unsent(f"refused: {code}")
     end = outcomes.End.GIVE_UP if code >= _PERMANENT else outcomes.End.RETRY
     return outcomes.Outcome(end, f"refused: {code}")
+
+
+def _unsent(reason: str) -> outcomes.Outcome:
+    return outcomes.Outcome(outcomes.End.RETRY, reason, is_general=True)
 
 
 def _line(text: str) -> str:
@@ -166,7 +281,7 @@ def _line(text: str) -> str:
 
 def _subject(notice: Notice) -> str:
     about = _line(notice.title)
-    return f"{_line(notice.name)} commented" + (f" on {about}" if about else "")
+    return f"{_line(notice.name)} {notice.about}" + (f" on {about}" if about else "")
 
 
 def _shown(notice: Notice) -> str:
@@ -176,18 +291,17 @@ def _shown(notice: Notice) -> str:
 
 def _plain(notice: Notice) -> str:
     quoted = "\n".join(f"> {line}" for line in _shown(notice).split("\n"))
-    return (
-        f"{_subject(notice)}:\n\n{quoted}\n\n"
-        f"Read it: {notice.place}\n\nNo more of these: {notice.unsubscribe}\n"
+    return f"{_subject(notice)}:\n\n{quoted}\n\nRead it: {notice.place}\n" + (
+        f"\nNo more of these: {notice.unsubscribe}\n" if notice.unsubscribe else ""
     )
 
 
 def _html(notice: Notice) -> str:
     text = html.escape(_shown(notice)).replace("\n", "<br>\n")
-    place, unsubscribe = html.escape(notice.place), html.escape(notice.unsubscribe)
+    place, unsubscribe = html.escape(notice.place), html.escape(notice.unsubscribe or "")
+    ending = f'<p><a href="{unsubscribe}">No more of these</a></p>\n' if unsubscribe else ""
     return (
         f"<!doctype html>\n<p>{html.escape(_subject(notice))}:</p>\n"
         f"<blockquote>{text}</blockquote>\n"
-        f'<p><a href="{place}">Read it</a></p>\n'
-        f'<p><a href="{unsubscribe}">No more of these</a></p>\n'
+        f'<p><a href="{place}">Read it</a></p>\n{ending}'
     )

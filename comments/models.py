@@ -13,6 +13,10 @@ Only what a query filters or orders by is indexed, because each indexed property
     FollowerMark, FollowerSegment
               keys below the list's: generation and id; generation, attempt and number.
               A generation is ten digits, so that the order of names is that of numbers
+    Subscriber, Subscription
+              keys: digest of an address; kind and digest of what it is about, below it
+    RateBucket
+              key: purpose and slot
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
     Standing  key: "{site id}/{author's id}"
     Category  key: "{site id}/{category}"
@@ -57,6 +61,7 @@ class Site(ndb.Model):
     keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
     cdn_seconds = ndb.IntegerProperty(indexed=False, default=0)
     categories = ndb.TextProperty(repeated=True)
+    moderators = ndb.TextProperty(repeated=True)
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
@@ -211,6 +216,31 @@ def follower_of(key: str) -> str:
     return key[_GENERATION:]
 
 
+class Subscriber(ndb.Model):
+    """A confirmed mail address, sealed. Written by `subscriptions` only, and drawn there."""
+
+    address = ndb.TextProperty(required=True)
+    since = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    day = ndb.TextProperty(default="")
+    sent = ndb.IntegerProperty(indexed=False, default=0)
+
+
+class Subscription(ndb.Model):
+    """One thing that a subscriber is told of. Written by `subscriptions` only, and drawn there."""
+
+    site = ndb.TextProperty(required=True)
+    owner = ndb.StringProperty()
+    list = ndb.TextProperty(default="")
+    since = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+
+
+class RateBucket(ndb.Model):
+    """How often something happened lately. Written by `limits` only, and drawn there."""
+
+    began = ndb.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
+    count = ndb.IntegerProperty(indexed=False, default=0)
+
+
 class Counter(ndb.Model):
     """One shard of the numbers of a scope. Written by `tallies` only.
 
@@ -347,6 +377,21 @@ def votes_due_key(comment_id: str) -> ndb.Key:
 def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
     """The key of the voters of a network, which `digest` stands for, on a comment."""
     return ndb.Key(VoterNetwork, digest, parent=comment_key(comment_id))
+
+
+def subscriber_key(subscriber: str) -> ndb.Key:
+    """The key of a subscriber."""
+    return ndb.Key(Subscriber, subscriber)
+
+
+def subscription_key(subscriber: str, name: str) -> ndb.Key:
+    """The key of what a subscriber is told of."""
+    return ndb.Key(Subscription, name, parent=subscriber_key(subscriber))
+
+
+def rate_bucket_key(name: str) -> ndb.Key:
+    """The key of a bucket: its purpose and slot."""
+    return ndb.Key(RateBucket, name)
 
 
 def job_key(name: str) -> ndb.Key:
@@ -540,6 +585,7 @@ def site_record(row: Site) -> records.Site:
         keep_trailing_slash=bool(row.keep_trailing_slash),
         cdn_seconds=row.cdn_seconds or 0,
         categories=tuple(row.categories),
+        moderators=tuple(row.moderators),
     )
 
 

@@ -19,9 +19,11 @@ class End(enum.StrEnum):
 class Outcome:
     """An attempt's end, and why, for operators: nothing a peer said, which may be anything.
 
-    `retry_after` is how many seconds the peer asked for; None if it did not.
+    `retry_after` is how many seconds the peer asked for; None if it did not. `is_general` says that
+    it is about the peer, not about this message: the next one would end like it.
     """
 
     end: End
     reason: str
     retry_after: int | None = None
+    is_general: bool = False

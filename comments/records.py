@@ -34,6 +34,7 @@ class Site(msgspec.Struct, frozen=True):
 
     `cdn_seconds` is how long a cache in front of us may answer readers for us; 0 for never.
     `categories` are those that pages may file their threads under.
+    `moderators` are mail addresses that are told of comments that wait for approval.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Site(msgspec.Struct, frozen=True):
     keep_trailing_slash: bool = False
     cdn_seconds: int = 0
     categories: tuple[str, ...] = ()
+    moderators: tuple[str, ...] = ()
 
 
 class ThreadName(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from comments import categories, datastore, errors, models, records, sorthash
+from comments import categories, datastore, errors, mail, models, records, sorthash
 
 _TERM = 60.0
 # Seconds. More would show a retracted text longer than anybody expects.
@@ -103,7 +103,7 @@ def add(
     return datastore.transaction(body)
 
 
-def change(
+def change(  # noqa: PLR0913 - each may be changed alone
     site_id: str,
     *,
     origins: Sequence[str] | None = None,
@@ -111,14 +111,16 @@ def change(
     keep_trailing_slash: bool | None = None,
     cdn_seconds: int | None = None,
     filed: Sequence[str] | None = None,
+    moderators: Sequence[str] | None = None,
 ) -> records.Site:
     """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: an origin or a category is malformed, or `cdn_seconds` is not 0 to
-            `LONGEST_CDN`.
+        errors.BadInput: an origin, a category or an address is malformed, or `cdn_seconds` is not
+            0 to `LONGEST_CDN`.
     """
+    addresses = None if moderators is None else [mail.check_address(each) for each in moderators]
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
         raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
@@ -134,6 +136,7 @@ def change(
             row.keep_trailing_slash = keep_trailing_slash
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
         row.categories = row.categories if names is None else list(names)
+        row.moderators = row.moderators if addresses is None else addresses
         datastore.apply(datastore.Writes("sites", put=(row,)))
         return models.site_record(row)
 

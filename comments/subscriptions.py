@@ -1,24 +1,210 @@
-"""Subscriptions: who follows a thread.
+"""Subscriptions: who follows a thread, and who is told of replies to his comments.
 
-Owns the name of a thread's list and what following means: a follower id joins the list or leaves
-it, as often as it likes, and once is as good as twice. How such a list is stored is `followers`.
+Owns the kinds Subscriber and Subscription, and the name of a thread's list. A subscriber is a
+confirmed mail address under a keyed digest of it; a subscription is one thing he is told of:
 
-There is no call over HTTP for it: whoever follows has to be a person whose address was confirmed.
-Whether site and thread exist, and whether this follower may, is for the caller to say. The id of
-who left may stand in a segment until the list is folded next; to erase it now, compact the list.
+    Subscriber    key: the digest (`consent`); `address`, sealed; `sent` on which `day`
+    Subscription  key below the subscriber's: "thread:{digest of the thread}" or
+                  "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
+
+Who follows a thread is in its list too (`followers`), which a delivery goes through in pages. Row
+and mark are one commit, so the row says what the list says. `owner` is the author, on the site, who
+asked: nobody is told of his own comments, and replies are looked up by him.
+
+What must stay true: an address is stored in one place, sealed, and only while its owner subscribes
+to something; nothing is stored of an address that nobody confirmed (`consent`). The id of who left
+may stand in a segment until the list is folded next; to erase it now, see `compaction.erase`.
 """
 
-from comments import followers, models, records, tasks
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from google.cloud import ndb
+
+from comments import datastore, followers, models, records, tasks
+from comments.models import comment_id
+
+_OWNER = "subscriptions"
+_THREAD, _REPLIES = "thread", "replies"
+_AT_ONCE = 100  # subscriptions in one transaction
 
 
-def follow(thread: records.ThreadName, follower: str) -> None:
+class Wanted(NamedTuple):
+    """What somebody wants to be told of: a thread by its key name, replies to an author, or both.
+
+    `author` is who asks, and may be empty.
+    """
+
+    site: str
+    thread: str = ""
+    author: str = ""
+    replies: bool = False
+
+    @property
+    def owner(self) -> str:
+        """Who asks, among the authors of all sites; empty for nobody."""
+        return models.author_name(self.site, self.author) if self.author else ""
+
+
+class Found(NamedTuple):
+    """A stored subscription; `list` is the thread's list, empty for replies."""
+
+    name: str
+    list: str
+
+
+def subscribe(subscriber: str, address: str, wanted: Wanted, *, now: datetime) -> None:
+    """Store what a subscriber, whose sealed address this is, wants and has confirmed.
+
+    Twice is as good as once.
+
+    Raises:
+        errors.Overloaded: the store did not answer in time.
+    """
+
+    def body() -> bool:
+        key = models.subscriber_key(subscriber)
+        changes: list[datastore.Writes] = []
+        if datastore.get(key) is None:
+            row = models.Subscriber(key=key, since=now, address=address)
+            changes.append(datastore.Writes(_OWNER, put=(row,)))
+        asks = False
+        if wanted.replies:
+            changes.append(_put(subscriber, _REPLIES, wanted.owner, wanted, now=now))
+        if wanted.thread:
+            writes, asks = _joining(subscriber, wanted, now=now)
+            changes += writes
+        datastore.apply(*changes)
+        return asks
+
+    if datastore.transaction(body):
+        tasks.asked(_list(wanted.thread))
+
+
+def unsubscribe(subscriber: str, names: Sequence[str]) -> None:
+    """End subscriptions, also those that are not there. With the last one the address is erased.
+
+    Raises:
+        errors.Overloaded: the store did not answer in time.
+    """
+    _end(subscriber, names, lists=())
+
+
+def _end(subscriber: str, names: Sequence[str], *, lists: Sequence[records.ListName]) -> None:
+    """End subscriptions, and leave these lists whether there is a subscription or not."""
+
+    def body() -> list[records.ListName]:
+        stored = _stored(subscriber)
+        ended = [row for row in stored if row.key.id() in names]
+        gone = [row.key for row in ended]
+        if len(ended) == len(stored):
+            gone.append(models.subscriber_key(subscriber))
+        left = dict.fromkeys([*lists, *(records.ListName(row.list) for row in ended if row.list)])
+        marked = {each: followers.marking(each, subscriber, follows=False) for each in left}
+        writes = (each.writes for each in marked.values())
+        datastore.apply(datastore.Writes(_OWNER, delete=tuple(gone)), *writes)
+        return [name for name, each in marked.items() if each.asks]
+
+    for name in datastore.transaction(body):
+        tasks.asked(name)
+
+
+def of_subscriber(subscriber: str) -> list[Found]:
+    """What a subscriber is told of."""
+    return [Found(row.key.id(), row.list or "") for row in _stored(subscriber)]
+
+
+def forget(subscriber: str) -> None:
+    """End everything of a subscriber and erase his address. Lists may name him until compacted."""
+    while found := of_subscriber(subscriber)[:_AT_ONCE]:
+        unsubscribe(subscriber, [each.name for each in found])
+
+
+def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
+    """The subscribers that are an author, and those of them who want replies told: one query."""
+    if not author:
+        return [], []
+    owner = models.author_name(site, author)
+    query = datastore.Query("Subscription", where=(("owner", "=", owner),), keys_only=True)
+    paths = [message.key.path for message in datastore.fetch(query)]
+    replies = _name(_REPLIES, owner)
+    everybody = dict.fromkeys(path[0].name for path in paths)
+    return list(everybody), [path[0].name for path in paths if path[1].name == replies]
+
+
+def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
+    """Those of some subscribers who are told of replies to an author."""
+    name = _name(_REPLIES, models.author_name(site, author))
+    rows = datastore.get_multi([models.subscription_key(each, name) for each in subscribers])
+    return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
+
+
+def name_of_replies(site: str, author: str) -> str:
+    """The name of subscriptions to the replies to an author."""
+    return _name(_REPLIES, models.author_name(site, author))
+
+
+def name_of_thread(thread: records.ThreadName) -> str:
+    """The name of subscriptions to a thread."""
+    return _name(_THREAD, models.thread_key_name(thread))
+
+
+def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
+    """Note that subscribers are sent one message each today; the sealed addresses to send to.
+
+    Left out is who unsubscribed meanwhile, and who was sent `most` messages today.
+    """
+
+    def body() -> dict[str, str]:
+        found: dict[str, str] = {}
+        put: list[ndb.Model] = []
+        for row in datastore.get_multi([models.subscriber_key(each) for each in subscribers]):
+            if row is None:
+                continue
+            if row.day != day:
+                row.day, row.sent = day, 0
+            if row.sent < most:
+                row.sent += 1
+                put.append(row)
+                found[row.key.id()] = row.address
+        datastore.apply(datastore.Writes(_OWNER, put=tuple(put)))
+        return found
+
+    return datastore.transaction(body)
+
+
+def give_back(subscribers: Sequence[str], *, day: str) -> None:
+    """Note that subscribers were not sent what `take` noted."""
+
+    def body() -> None:
+        rows = datastore.get_multi([models.subscriber_key(each) for each in subscribers])
+        put = [row for row in rows if row is not None and row.day == day and row.sent > 0]
+        for row in put:
+            row.sent -= 1
+        datastore.apply(datastore.Writes(_OWNER, put=tuple(put)))
+
+    datastore.transaction(body)
+
+
+def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
     """Let a follower follow a thread, also one who does.
 
     Raises:
         errors.BadInput: the id cannot be one (`followers.check`).
         errors.Overloaded: the store did not answer in time.
     """
-    _mark(thread, follower, follows=True)
+    followers.check(follower)
+    wanted = Wanted(thread.site, models.thread_key_name(thread))
+
+    def body() -> bool:
+        writes, asks = _joining(follower, wanted, now=now)
+        datastore.apply(*writes)
+        return asks
+
+    if datastore.transaction(body):
+        tasks.asked(list_of(thread))
 
 
 def unfollow(thread: records.ThreadName, follower: str) -> None:
@@ -27,7 +213,8 @@ def unfollow(thread: records.ThreadName, follower: str) -> None:
     Raises:
         errors.BadInput, errors.Overloaded: see `follow`.
     """
-    _mark(thread, follower, follows=False)
+    followers.check(follower)
+    _end(follower, [name_of_thread(thread)], lists=[list_of(thread)])
 
 
 def is_following(thread: records.ThreadName, follower: str) -> bool:
@@ -47,10 +234,41 @@ def count(thread: records.ThreadName) -> int:
 
 def list_of(thread: records.ThreadName) -> records.ListName:
     """The name of a thread's list. Stored: changing it loses all followers."""
-    return records.ListName(f"thread:{models.thread_key_name(thread)}")
+    return _list(models.thread_key_name(thread))
 
 
-def _mark(thread: records.ThreadName, follower: str, *, follows: bool) -> None:
-    name = list_of(thread)
-    if followers.mark(name, follower, follows=follows):
-        tasks.asked(name)
+def _list(thread: str) -> records.ListName:
+    return records.ListName(f"{_THREAD}:{thread}")
+
+
+def _name(kind: str, text: str) -> str:
+    return f"{kind}:{comment_id(hashlib.sha256(text.encode()).digest())}"
+
+
+def _joining(
+    subscriber: str, wanted: Wanted, *, now: datetime
+) -> tuple[list[datastore.Writes], bool]:
+    marked = followers.marking(_list(wanted.thread), subscriber, follows=True)
+    return [_put(subscriber, _THREAD, wanted.thread, wanted, now=now), marked.writes], marked.asks
+
+
+def _put(
+    subscriber: str, kind: str, about: str, wanted: Wanted, *, now: datetime
+) -> datastore.Writes:
+    row = models.Subscription(
+        key=models.subscription_key(subscriber, _name(kind, about)),
+        site=wanted.site,
+        owner=wanted.owner or None,
+        list=_list(about).text if kind == _THREAD else "",
+        since=now,
+    )
+    return datastore.Writes(_OWNER, put=(row,))
+
+
+def _stored(subscriber: str) -> list[models.Subscription]:
+    query = datastore.Query(
+        "Subscription", ancestor=models.subscriber_key(subscriber), keys_only=True
+    )
+    names = [message.key.path[-1].name for message in datastore.fetch(query)]
+    rows = datastore.get_multi([models.subscription_key(subscriber, name) for name in names])
+    return [row for row in rows if row is not None]

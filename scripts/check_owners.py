@@ -22,6 +22,7 @@ OWNERS = {
     "Comment": "tree", "Vote": "votes", "VotesDue": "votes", "VoterNetwork": "votes",
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
+    "Subscriber": "subscriptions", "Subscription": "subscriptions", "RateBucket": "limits",
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",

@@ -11,6 +11,7 @@ import flask
 import msgspec
 
 from comments import (
+    consent,
     counts,
     errors,
     floor,
@@ -28,6 +29,7 @@ from comments.web import (
     bodies,
     context,
     cors,
+    networks,
     openapi,
     preconditions,
     queries,
@@ -147,6 +149,32 @@ def list_replies(comment_id: str) -> flask.Response:
     asked = reading.Asked(query.limit, query.cursor or None, secret)
     listing = reading.listing_below(comment_id, asked)
     return answers.page(listing, sites.get(listing.name.site))
+
+
+@blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
+def subscribe(site_id: str) -> flask.Response:
+    """Ask an address whether it wants mail of new comments of a thread, or of replies."""
+    site, settings = sites.get(site_id), context.settings()
+    thread, _ = queries.read_thread(shapes.NoQuery, site)
+    guest = _guest_on(site)
+    sent = bodies.read(shapes.NewSubscription)
+    if not (sent.thread or sent.replies):
+        raise errors.BadInput("thread", "is false, and so is replies: there is nothing to tell of")
+    if sent.replies and guest is None:
+        raise web_errors.Unauthenticated(
+            "replies takes the token that posting gave", code="no-token"
+        )
+    consent.ask(
+        sent.email,
+        site,
+        thread=records.ThreadName(site.id, thread) if sent.thread else None,
+        author=guest.id if guest else "",
+        replies=sent.replies,
+        network=networks.of_request(settings, flask.request),
+        settings=settings,
+        now=datetime.now(UTC),
+    )
+    return answers.fresh(shapes.Asked(), 202)
 
 
 @blueprint.post("/sites/<site:site_id>/preview")

@@ -11,7 +11,7 @@ import flask
 from comments import errors, records
 
 _READS = {"GET", "HEAD"}
-_METHODS = "GET, HEAD, POST, PATCH, DELETE"
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
 _EXPOSED = "ETag, Idempotent-Replayed, Location, Retry-After"
 # Seconds. Long enough for a visit, short enough that a withdrawn origin is out soon.

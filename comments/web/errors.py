@@ -44,6 +44,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.RevisionMismatch: 412,
     errors.TooLarge: 413,
     UnsupportedMedia: 415,
+    errors.TooMany: 429,
     errors.Unreachable: 502,
     errors.Overloaded: 503,
     api.GoogleAPIError: 503,
@@ -56,6 +57,7 @@ _FLASK_CODES = {
     413: errors.TooLarge.code,
 }
 _SERVER_FAULT = 500
+_WAITING = {http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.SERVICE_UNAVAILABLE}
 _RETRY_AFTER = 2
 
 
@@ -69,7 +71,7 @@ def answer(error: Exception) -> flask.Response:
     response = _problem(_document(error, status))
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flatthread", error="invalid_token"'
-    if status == http.HTTPStatus.SERVICE_UNAVAILABLE:
+    if status in _WAITING:
         response.headers["Retry-After"] = str(getattr(error, "retry_after", _RETRY_AFTER))
     return response
 

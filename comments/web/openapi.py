@@ -100,6 +100,12 @@ OPERATIONS = (
         shapes.CommentPage, (400, 404, 503), query=shapes.RepliesQuery,
     ),
     Operation(
+        "put", "/sites/{site}/subscription", "subscribe",
+        "Ask an address whether it wants mail of new comments of a thread, or of replies",
+        shapes.Asked, (*_WRITE, 401, 409, 429), body=shapes.NewSubscription, extra=_THREAD,
+        status=202, security=_TOKEN_TAKEN,
+    ),
+    Operation(
         "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
         shapes.Preview, _WRITE, body=shapes.NewBody,
     ),

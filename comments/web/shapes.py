@@ -72,6 +72,20 @@ class NoQuery(_Request, frozen=True):
     """No query, apart from `thread` and `page` where a call takes them."""
 
 
+class LinkQuery(_Request, frozen=True):
+    """The query of a page that a link in mail leads to."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
+
+
+class NewSubscription(_Request, frozen=True):
+    """What somebody wants to be told of by mail: new comments of the thread, replies to his own."""
+
+    email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
+    thread: bool = False
+    replies: bool = False
+
+
 class NewComment(_Request, frozen=True):
     """A comment to be posted. `parent` is the comment it answers; absent for a root.
 
@@ -136,6 +150,15 @@ class ChangedComment(msgspec.Struct, frozen=True):
     """A comment after a change."""
 
     comment: public.Comment
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """That a mail was sent which asks for confirmation, unless the address had too many of them.
+
+    The same for every address: whether it is known here is nobody's business.
+    """
+
+    status: Literal["asked"] = "asked"
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import config, errors, upkeep
+from comments import config, errors, handlers, upkeep
 from comments.web import context
 
 # Of 200 events each: two minutes at the slowest, of the ten that App Engine gives a call.
@@ -42,7 +42,7 @@ def _is_cron(settings: config.Settings, request: flask.Request) -> bool:
 @blueprint.get("/fold")
 def fold() -> flask.Response:
     """Fold what is not folded, and clear it after the grace."""
-    done = upkeep.of_process(context.settings().scheme).visit(upkeep.look(), time.sleep)
+    done = _process().visit(upkeep.look(), time.sleep)
     upkeep.settle(datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
@@ -54,7 +54,7 @@ def deliver() -> flask.Response:
     """Deliver the events that wait and tell those outside, as many as fit one call."""
     end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
-    process = upkeep.of_process(context.settings().scheme)
+    process = _process()
     for _ in range(_MOST_SWEEPS):
         done = process.sweep()
         delivered, failed = delivered + done.delivered, failed + done.failed
@@ -73,3 +73,8 @@ def deliver() -> flask.Response:
     )
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _process() -> upkeep.Upkeep:
+    settings = context.settings()
+    return upkeep.of_process(settings.scheme, handlers.of(settings))

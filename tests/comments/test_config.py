@@ -11,7 +11,11 @@ from comments import config, errors, sorthash
 
 ROOT = Path(__file__).parents[2]
 SECRET = "0123456789abcdef"
-GIVEN = {"SECRET": SECRET, "MAIL_FROM": "comments@service.example"}
+GIVEN = {
+    "SECRET": SECRET,
+    "MAIL_FROM": "comments@service.example",
+    "PUBLIC_URL": "https://service.example",
+}
 
 # name, field, default, lowest, highest
 NUMBERS = [
@@ -126,9 +130,11 @@ CHANGES = {
     "EDIT_WINDOW": ("3", "edit_window"),
     "GOOGLE_CLOUD_PROJECT": ("cloud", "project"),
     "GUEST_TERM": ("300", "guest_term"),
+    "MAILS_PER_DAY": ("3", "mails_per_day"),
     "MAIL_FROM": ("other@service.example", "mail_from"),
     "MAX_BODY": ("2048", "max_body"),
     "PROXIES": ("1", "proxies"),
+    "PUBLIC_URL": ("https://other.example/comments", "public_url"),
     "RPC_TIMEOUT": ("3", "rpc_timeout"),
     "SECRET": ("another sixteen or more", "secret"),
     "SMTP_AUTHORITY": ("/srv/authority.pem", "smtp_authority"),

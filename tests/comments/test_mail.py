@@ -263,6 +263,7 @@ def reach(where, security, login=""):
         "SMTP_URL": f"{security.value}://{login}localhost:{port}",
         "SMTP_AUTHORITY": authority,
         "MAIL_FROM": SENDER,
+        "PUBLIC_URL": "https://service.example",
     }
     return config.load(values).smtp
 
@@ -354,6 +355,7 @@ def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch):
 )
 def test_a_wrong_setting_is_named_and_not_shown(url, sender, named):
     values = {"SECRET": "0123456789abcdef", "SMTP_URL": url, "MAIL_FROM": sender}
+    values["PUBLIC_URL"] = "https://service.example"
     with pytest.raises(errors.Misconfigured, match=named) as caught:
         config.load(values)
     assert "pass-word" not in str(caught.value)

@@ -48,8 +48,8 @@ def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
     store: datastore.Store,
 ) -> None:
     for _ in range(2):
-        subscriptions.follow(THREAD, "ann")
-        subscriptions.follow(THREAD, "bob")
+        subscriptions.follow(THREAD, "ann", now=trees.START)
+        subscriptions.follow(THREAD, "bob", now=trees.START)
     assert subscriptions.count(THREAD) == 2
     assert subscriptions.page(THREAD, limit=9) == followers.Page(("ann", "bob"), None)
     for _ in range(2):
@@ -60,7 +60,7 @@ def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
 
 
 def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: datastore.Store) -> None:
-    subscriptions.follow(THREAD, "ann")
+    subscriptions.follow(THREAD, "ann", now=trees.START)
     assert not subscriptions.is_following(OTHER, "ann")
     assert subscriptions.count(OTHER) == 0
 
@@ -68,14 +68,15 @@ def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: datast
 def test_the_longest_names_fit_into_the_keys(store: datastore.Store) -> None:
     long = records.ThreadName("s" * 63, "t" * 500)
     assert len(subscriptions.list_of(long).text) <= 700
-    subscriptions.follow(long, "x" * followers.LONGEST)
+    subscriptions.follow(long, "x" * followers.LONGEST, now=trees.START)
     assert subscriptions.is_following(long, "x" * followers.LONGEST)
 
 
 def test_what_cannot_be_a_follower_is_refused(store: datastore.Store) -> None:
-    for call in (subscriptions.follow, subscriptions.unfollow):
-        with pytest.raises(errors.BadInput, match="follower"):
-            call(THREAD, "")
+    with pytest.raises(errors.BadInput, match="follower"):
+        subscriptions.follow(THREAD, "", now=trees.START)
+    with pytest.raises(errors.BadInput, match="follower"):
+        subscriptions.unfollow(THREAD, "")
 
 
 def test_the_name_of_a_threads_list_is_for_ever() -> None:
@@ -86,8 +87,8 @@ def test_a_list_that_asks_is_folded_at_the_next_step(
     store: datastore.Store, worker: upkeep.Worker, asking: None
 ) -> None:
     worker.step()
-    subscriptions.follow(THREAD, "ann")
-    subscriptions.follow(THREAD, "bob")
+    subscriptions.follow(THREAD, "ann", now=trees.START)
+    subscriptions.follow(THREAD, "bob", now=trees.START)
     assert worker.step() == upkeep.Done(1, 0, 0)
     assert _marks() == 0
     assert subscriptions.page(THREAD, limit=9).ids == ("ann", "bob")
@@ -101,7 +102,7 @@ def test_a_list_that_does_not_ask_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(followers, "MARKS", 1_000_000_000)
-    subscriptions.follow(THREAD, "ann")
+    subscriptions.follow(THREAD, "ann", now=trees.START)
     clock.now += tasks.FOLD_AFTER
     assert worker.step() == upkeep.Done(0, 0, 0)
     assert _marks() == 1
@@ -110,7 +111,7 @@ def test_a_list_that_does_not_ask_waits(
 def test_a_process_that_starts_folds_lists_that_asked_another_one(
     store: datastore.Store, worker: upkeep.Worker, site: records.Site, asking: None
 ) -> None:
-    subscriptions.follow(THREAD, "ann")
+    subscriptions.follow(THREAD, "ann", now=trees.START)
     trees.post(site, "text")
     store.kept(tasks.HOLDINGS, tasks.Backlog).take()
     assert upkeep.look() == [THREAD, LIST]
@@ -126,7 +127,7 @@ def test_a_list_whose_folding_fails_is_tried_again(
     asking: None,
 ) -> None:
     store.deadline = 0.25
-    subscriptions.follow(THREAD, "ann")
+    subscriptions.follow(THREAD, "ann", now=trees.START)
     engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]}))
     assert worker.step() == upkeep.Done(0, 0, 0)
     engine.install_faults(None)
@@ -142,7 +143,7 @@ def test_cron_folds_lists_that_ask(
     settings = dataclasses.replace(trees.SETTINGS, tasks_secret="a secret of cron")
     client = apps.create_app(settings, open_store).test_client()
     with open_store.context():
-        subscriptions.follow(THREAD, "ann")
+        subscriptions.follow(THREAD, "ann", now=trees.START)
     headers = {"Authorization": "Bearer a secret of cron"}
     assert client.get("/tasks/fold", headers=headers).json == {
         "folded": 1,
@@ -157,7 +158,7 @@ def test_a_running_worker_folds_a_list_by_itself(open_store: datastore.Store, as
     worker = upkeep.Worker(open_store, SCHEME)
     worker.start()
     with open_store.context():
-        subscriptions.follow(THREAD, "ann")
+        subscriptions.follow(THREAD, "ann", now=trees.START)
         programs.wait_until(lambda: _marks() == 0)
         assert subscriptions.is_following(THREAD, "ann")
     assert worker.stop(programs.PATIENCE)

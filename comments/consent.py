@@ -1,0 +1,255 @@
+"""Consent: nobody gets mail that the owner of the address did not ask for and confirm.
+
+Owns the way from somebody's wish to a subscription, and back. What is asked for is sealed into a
+link and mailed to the address; nothing of it is stored but that mail until it is sent. Who follows
+the link is shown a page and presses a button: only that stores a subscription. Every mail about
+comments carries a link that ends it, by one POST (RFC 8058) or by a button.
+
+What must stay true:
+
+- An answer depends on what was asked, never on what is stored of an address: `ask` does the same
+  reads and writes whoever it is. Nobody learns who follows what.
+- An address is written to unasked at most `PER_ADDRESS` times a day, however many ask and
+  whatever is put behind a "+"; one network may ask `PER_NETWORK` times an hour.
+- Those unasked mails say nothing that a stranger chose: no name, no title, no text.
+- A link opens for one purpose. One to confirm is good for `TERM`; one to unsubscribe for ever,
+  because mail is kept.
+"""
+
+import secrets
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import itsdangerous
+import msgspec
+
+from comments import (
+    compaction,
+    config,
+    datastore,
+    digests,
+    errands,
+    errors,
+    followers,
+    limits,
+    mail,
+    models,
+    outbox,
+    records,
+    sealed,
+    subscriptions,
+    tasks,
+    threads,
+)
+
+TERM = timedelta(days=2)
+PER_ADDRESS = limits.Limit("confirmations", 3, timedelta(days=1))
+PER_NETWORK = limits.Limit("subscriptions", 10, timedelta(hours=1))
+_LINK = "flatthread unsubscribe 1"
+_LONGEST_LINK = 1_000
+_ADDRESS, _CONFIRM = "address", "confirm"
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """What somebody asked for, as it stands in a link. `thread` is a key name."""
+
+    email: str
+    site: str
+    thread: str
+    author: str
+    replies: bool
+
+    @property
+    def wanted(self) -> subscriptions.Wanted:
+        """What to subscribe to."""
+        return subscriptions.Wanted(self.site, self.thread, self.author, self.replies)
+
+
+class Ending(NamedTuple):
+    """What a link to unsubscribe is about."""
+
+    subscriber: str
+    names: tuple[str, ...]
+
+
+def ask(  # noqa: PLR0913 - who, what, and from where
+    email: str,
+    site: records.Site,
+    *,
+    thread: records.ThreadName | None,
+    author: str,
+    replies: bool,
+    network: str,
+    settings: config.Settings,
+    now: datetime,
+) -> None:
+    """Have an address asked whether its owner wants this.
+
+    Args:
+        email: where to.
+        site: the website whose comments it is about.
+        thread: to be told of its new comments; None for not.
+        author: who asks, empty for nobody we know. His own comments are not told him.
+        replies: to be told of replies to the author.
+        network: where the request comes from.
+        settings: of this process.
+        now: the time.
+
+    Raises:
+        errors.BadInput: the address is not one plain address.
+        errors.NotFound: nobody wrote in the thread yet.
+        errors.Conflict: this service sends no mail.
+        errors.TooMany: the network asked too often.
+        errors.Overloaded: the store did not answer in time.
+    """
+    if not settings.sends_mail:
+        raise errors.Conflict("this service sends no mail", code="no-mail")
+    email = mail.check_address(email)
+    if thread is not None and threads.get(thread) is None:
+        raise errors.NotFound("thread", thread.id)
+    name = "" if thread is None else models.thread_key_name(thread)
+    request = Request(email, site.id, name, author, replies)
+    link = sealed.seal(msgspec.json.encode(request).decode(), _CONFIRM, settings.secret, now=now)
+    detail = errands.encode(errands.Asked(link))
+    event = f"confirm-{secrets.token_hex(16)}"
+    mine = limits.Bucket(PER_NETWORK, network, settings.secret)
+    theirs = limits.Bucket(PER_ADDRESS, _mailbox(email), settings.secret)
+
+    def body() -> bool:
+        for bucket, row in zip(
+            (mine, theirs), datastore.get_multi([mine.key, theirs.key]), strict=True
+        ):
+            bucket.fill(row, now=now)
+        if mine.is_empty:
+            raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
+        writes = [mine.take()]
+        is_sent = not theirs.is_empty
+        if is_sent:
+            due = now + outbox.SWEPT_AFTER
+            row = outbox.follow(outbox.Kind.MAIL, event, detail, due=due)
+            writes += [theirs.take(), outbox.written([row])]
+        datastore.apply(*writes)
+        return is_sent
+
+    if datastore.transaction(body):
+        tasks.tell(event)
+
+
+def request_of(link: str, *, secret: str, now: datetime) -> Request:
+    """What a link asks to confirm.
+
+    Raises:
+        errors.BadLink: it is none of ours, or too old.
+    """
+    text = sealed.unseal(link, _CONFIRM, secret, now=now, term=TERM)
+    return msgspec.json.decode(text, type=Request)
+
+
+def things(request: Request) -> list[str]:
+    """What somebody would be told of, in our own words."""
+    found = []
+    if request.replies:
+        found.append("replies to your comments")
+    if request.thread:
+        found.append("new comments in a discussion")
+    return found
+
+
+def title_of(request: Request) -> str:
+    """The title of the thread that a request is about; empty if it is about none."""
+    row = datastore.get(models.thread_key_of(request.thread)) if request.thread else None
+    return "" if row is None else str(row.title or "")
+
+
+def confirm(link: str, *, secret: str, now: datetime) -> Request:
+    """Subscribe whom a link was sent to. Again, it changes nothing.
+
+    Raises:
+        errors.BadLink: it is none of ours, or too old.
+        errors.Overloaded: the store did not answer in time.
+    """
+    request = request_of(link, secret=secret, now=now)
+    subscriber = subscriber_of(request.email, secret)
+    address = sealed.seal(request.email, _ADDRESS, secret, now=now)
+    subscriptions.subscribe(subscriber, address, request.wanted, now=now)
+    return request
+
+
+def subscriber_of(email: str, secret: str) -> str:
+    """The id of an address. Upper and lower case are one, as every mail server has it."""
+    return digests.text(digests.keyed(secret, "subscriber", email.lower()))
+
+
+def address(stored: str, *, secret: str, now: datetime) -> str:
+    """A stored address, to send mail to it.
+
+    Raises:
+        errors.BadLink: it was stored under another secret.
+    """
+    return sealed.unseal(stored, _ADDRESS, secret, now=now)
+
+
+def ending_link(ending: Ending, secret: str) -> str:
+    """The text of a link that ends subscriptions."""
+    return str(_signer(secret).dumps([ending.subscriber, *ending.names]))
+
+
+def ending_of(link: str, secret: str) -> Ending:
+    """What a link ends.
+
+    Raises:
+        errors.BadLink: it is none of ours.
+    """
+    try:
+        if len(link) > _LONGEST_LINK:
+            raise errors.BadLink
+        subscriber, *names = msgspec.convert(_signer(secret).loads(link), list[str])
+    except (itsdangerous.BadData, msgspec.ValidationError, UnicodeError) as error:
+        raise errors.BadLink from error
+    return Ending(subscriber, tuple(names))
+
+
+def end(link: str, secret: str) -> None:
+    """End what a link is about. Again, and where nothing is left, it changes nothing.
+
+    Raises:
+        errors.BadLink: it is none of ours.
+        errors.Overloaded: the store did not answer in time.
+    """
+    ending = ending_of(link, secret)
+    subscriptions.unsubscribe(ending.subscriber, ending.names)
+
+
+def end_all(link: str, secret: str) -> None:
+    """End everything of whom a link was sent to, and erase his address.
+
+    Raises:
+        errors.BadLink, errors.Overloaded: see `end`.
+    """
+    subscriptions.forget(ending_of(link, secret).subscriber)
+
+
+def forget(email: str, secret: str) -> int:
+    """Erase everything that is stored of an address, also from lists; how many subscriptions.
+
+    Raises:
+        errors.BadInput: it is not one plain address.
+        errors.Overloaded: the store is busy; run it again.
+    """
+    subscriber = subscriber_of(mail.check_address(email), secret)
+    count = len(subscriptions.of_subscriber(subscriber))
+    subscriptions.forget(subscriber)
+    # Also in lists that he left long ago: what he is told of does not say which those are.
+    for name in followers.naming(subscriber):
+        compaction.erase(name, subscriber)
+    return count
+
+
+def _mailbox(email: str) -> str:
+    """An address without what many servers ignore: one victim has one limit."""
+    local, _, domain = email.lower().partition("@")
+    return f"{local.partition('+')[0]}@{domain}"
+
+
+def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
+    return itsdangerous.URLSafeSerializer(secret, salt=_LINK)

@@ -1,0 +1,85 @@
+"""A real mail server on loopback, what it took, and how it is made to refuse."""
+
+import contextlib
+import dataclasses
+import email
+import re
+import socket
+from collections.abc import Callable, Iterator
+from email import policy
+from email.message import EmailMessage
+from typing import Any
+
+from aiosmtpd.controller import Controller
+
+from comments import config
+
+SENDER = "comments@service.example"
+PUBLIC = "https://service.example"
+
+
+@dataclasses.dataclass
+class Box:
+    """What a server took. `refuse` answers a recipient, or None to take him."""
+
+    port: int = 0
+    taken: list[tuple[str, EmailMessage]] = dataclasses.field(default_factory=list)
+    refuse: Callable[[str], str | None] = lambda _: None
+    sessions: set[int] = dataclasses.field(default_factory=set)
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's names
+        self, _server: Any, session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
+        self.sessions.add(id(session))
+        answer = self.refuse(address)
+        if answer is None:
+            envelope.rcpt_tos.append(address)
+        return answer or "250 OK"
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
+        made = email.message_from_bytes(envelope.content, policy=policy.default)
+        (address,) = envelope.rcpt_tos
+        self.taken.append((address, made))
+        return "250 OK"
+
+    @property
+    def recipients(self) -> list[str]:
+        return [address for address, _ in self.taken]
+
+    def text(self, number: int = -1) -> str:
+        body = self.taken[number][1].get_body(("plain",))
+        assert body is not None
+        return str(body.get_content())
+
+    def link(self, number: int = -1, page: str = "") -> str:
+        """The path and query of the message's link to a page of ours."""
+        found = re.search(rf"{PUBLIC}(/subscriptions/{page}\S+)", self.text(number))
+        assert found is not None, self.text(number)
+        return found[1]
+
+    def settings(self, **more: Any) -> config.Settings:
+        smtp = config.Smtp(config.Security.NONE, "localhost", self.port)
+        given = {"secret": "a secret of the tests", "smtp": smtp, "mail_from": SENDER}
+        return config.Settings(**given | {"public_url": PUBLIC} | more)
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Box]:
+    """A server without encryption, for as long as the block."""
+    box = Box()
+    with socket.create_server(("localhost", 0)) as free:
+        box.port = free.getsockname()[1]
+    controller = Controller(box, hostname="localhost", port=box.port, ready_timeout=30.0)
+    controller.start()
+    try:
+        yield box
+    finally:
+        controller.stop()
+
+
+@contextlib.contextmanager
+def away() -> Iterator[Box]:
+    """A port where nobody answers."""
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    yield Box(port)

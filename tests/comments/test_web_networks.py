@@ -1,0 +1,53 @@
+"""Claims about the network of a request: a client cannot choose it."""
+
+import dataclasses
+
+import flask
+import pytest
+
+from comments import config
+from comments.web import networks
+
+SETTINGS = config.Settings(secret="a secret of the tests")
+
+
+def _network(peer: str, proxies: int = 0, *, on_app_engine: bool = False, **headers: str) -> str:
+    settings = dataclasses.replace(SETTINGS, proxies=proxies, on_app_engine=on_app_engine)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with flask.Flask("test").test_request_context(
+        "/", headers=named, environ_base={"REMOTE_ADDR": peer}
+    ):
+        return networks.of_request(settings, flask.request)
+
+
+@pytest.mark.parametrize(
+    "header", ["X_Forwarded_For", "X_Real_IP", "CF_Connecting_IP", "Forwarded"]
+)
+def test_what_a_client_says_of_itself_counts_for_nothing(header: str) -> None:
+    assert _network("192.0.2.1", **{header: "198.51.100.9"}) == "192.0.2.1"
+    assert _network("192.0.2.1", X_Appengine_User_IP="198.51.100.9") == "192.0.2.1"
+
+
+@pytest.mark.parametrize(
+    "chain", ["203.0.113.5", "1.1.1.1, 203.0.113.5", "x, , 1.1.1.1,203.0.113.5"]
+)
+def test_behind_a_proxy_of_ours_it_is_who_that_one_saw(chain: str) -> None:
+    assert _network("10.0.0.1", 1, X_Forwarded_For=chain) == "203.0.113.5"
+
+
+def test_behind_two_proxies_it_is_who_the_first_saw() -> None:
+    chain = "1.1.1.1, 203.0.113.5, 10.0.0.2"
+    assert _network("10.0.0.1", 2, X_Forwarded_For=chain) == "203.0.113.5"
+    assert _network("10.0.0.1", 2, X_Forwarded_For="203.0.113.5") == "203.0.113.5"
+    assert _network("10.0.0.1", 2) == "10.0.0.1"
+
+
+def test_on_app_engine_it_is_who_app_engine_names() -> None:
+    named = {"X_Appengine_User_IP": "203.0.113.5", "X_Forwarded_For": "1.1.1.1"}
+    assert _network("169.254.1.1", on_app_engine=True, **named) == "203.0.113.5"
+    assert _network("169.254.1.1", on_app_engine=True) == "unknown"
+
+
+def test_whose_address_is_not_known_is_of_one_network() -> None:
+    assert _network("") == _network("unix:") == "unknown"
+    assert _network("2001:db8:1:2:3::4") == "2001:db8:1:2::/64"
