@@ -19,7 +19,7 @@ import click
 import flask
 from flask.cli import AppGroup
 
-from comments import console, datastore, errors, hookcli, records, sites, sorthash
+from comments import console, datastore, errors, hookcli, records, sites, sorthash, statscli
 
 if TYPE_CHECKING:
     from comments import recount
@@ -38,6 +38,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_recount)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
+    app.cli.add_command(statscli.statistics)
 
 
 _site = AppGroup("site", help="Add, list and change websites.")

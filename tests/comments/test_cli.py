@@ -1,13 +1,14 @@
 """Claims about the commands: what they print, what they refuse, and with which exit code."""
 
+import json
 from pathlib import Path
 
 import click.testing
 import flask
 import pytest
 
-from comments import config, datastore, errors, models, records, repair, sites
-from tests import trees
+from comments import config, datastore, delivery, errors, models, records, repair, sites
+from tests import recounts, trees
 
 FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
 <disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
@@ -74,9 +75,31 @@ def test_a_thread_is_given_other_categories(
     assert datastore.get(models.thread_key(name)).categories == []
 
 
+def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records.Site) -> None:
+    trees.grow(trees.filing(site, "news"), trees.TREE, categories=("news",), title="=1+1")
+    delivery.deliver(recounts.events(), now=trees.START)
+    assert run("stats", "categories", "demo", "--format", "csv").output == (
+        "category,day,comments,commenters,pending,spam,rejected,retracted\nnews,,8,8,0,0,0,0\n"
+    )
+    assert run("stats", "site", "demo").output.splitlines()[1].split() == list("8800") + ["0"] * 2
+    (day,) = json.loads(run("stats", "days", "demo", "--format", "json").output)
+    assert (day["day"], day["comments"], day["commenters"]) == ("2026-01-02", 8, 8)
+    options = ["--all", "--since", "2026-01-02", "--until", "2026-01-02"]
+    assert run("stats", "days", "demo", *options).output.count("2026-01-02") == 2
+    assert run("stats", "days", "demo", "--category", "News").output.count("2026-01-02") == 1
+    assert run("stats", "days", "demo", "--since", "2026-01-03").output.count("\n") == 1
+    assert run("stats", "commenters", "demo", "page").output.count("g:") == 8
+    threads = run("stats", "threads", "demo", "g:2.1", "--format", "csv")
+    assert threads.output == "thread,title,comments\npage,'=1+1,1\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["stats", "site", "nobody"], "no such site: nobody"),
+        (["stats", "days", "demo", "--category", "a/b"], "categories: a name holds"),
+        (["stats", "days", "demo", "--category", "a", "--all"], "do not go together"),
+        (["stats", "days", "demo", "--since", "2026-02-01", "--until", "2026-01-01"], "since:"),
         (["thread", "set", "demo", "page", "--category", "a/b"], "categories: a name holds"),
         (["thread", "set", "demo", "page", "--category", "a"], "no such thread: page"),
         (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),

@@ -1,0 +1,114 @@
+"""The commands about numbers: `stats`.
+
+Owns what an operator types and reads of statistics. Ids of authors are shown to the operator only.
+"""
+
+import functools
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+import msgspec
+from flask.cli import AppGroup
+
+from comments import console, records, sites, tables
+
+if TYPE_CHECKING:
+    from comments import stats
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+statistics = AppGroup("stats", help="Show comments and distinct commenters.")
+_forms = click.Choice([form.value for form in tables.Form])
+_form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.value)
+_day = click.DateTime(["%Y-%m-%d"])
+
+
+def _print(kind: type[S], read: "Callable[[str], stats.Page[S]]", form: tables.Form) -> None:
+    from comments import stats
+
+    lines = list(stats.whole(read))
+    click.echo(tables.written(kind, lines, tables.Form(form)))
+
+
+@statistics.command("site")
+@click.argument("site_id", metavar="SITE")
+@_form
+@console.reported
+def _site(site_id: str, form: tables.Form) -> None:
+    """Show the numbers of a whole site."""
+    from comments import stats
+
+    line = stats.site(sites.get(site_id).id)
+    _print(stats.Line, lambda _: stats.Page((line,), None), form)
+
+
+@statistics.command("categories")
+@click.argument("site_id", metavar="SITE")
+@_form
+@console.reported
+def _by_category(site_id: str, form: tables.Form) -> None:
+    """Show the numbers of each category of a site."""
+    from comments import stats
+
+    site = sites.get(site_id).id
+    _print(stats.Line, lambda after: stats.by_category(site, after=after), form)
+
+
+@statistics.command("days")
+@click.argument("site_id", metavar="SITE")
+@click.option("--category", default="", help="Of this category, not of the whole site.")
+@click.option("--all", "is_whole", is_flag=True, help="Of the site and of each category.")
+@click.option("--since", type=_day, help="The first day, as 2026-01-31, in UTC.")
+@click.option("--until", type=_day, help="The last day.")
+@_form
+@console.reported
+def _by_day(
+    site_id: str,
+    category: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.Form,
+    *,
+    is_whole: bool,
+) -> None:
+    """Show the numbers of each day (UTC) with comments on it."""
+    from comments import stats
+
+    if is_whole and category:
+        raise click.ClickException("--category and --all do not go together")
+    first, last = (None if each is None else each.date() for each in (since, until))
+    site = sites.get(site_id).id
+    read = (
+        functools.partial(stats.by_day_and_category, site, since=first, until=last)
+        if is_whole
+        else functools.partial(stats.by_day, site, category, since=first, until=last)
+    )
+    _print(stats.Line, lambda after: read(after=after), form)
+
+
+@statistics.command("commenters")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread", metavar="THREAD")
+@_form
+@console.reported
+def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
+    """Show who wrote in a thread: the ids of authors."""
+    from comments import stats
+
+    name = records.ThreadName(sites.get(site_id).id, thread)
+    _print(stats.Person, lambda after: stats.commenters(name, after=after), form)
+
+
+@statistics.command("threads")
+@click.argument("site_id", metavar="SITE")
+@click.argument("author", metavar="AUTHOR")
+@_form
+@console.reported
+def _threads(site_id: str, author: str, form: tables.Form) -> None:
+    """Show in which threads an author wrote."""
+    from comments import stats
+
+    site = sites.get(site_id).id
+    _print(stats.Place, lambda after: stats.threads_of(site, author, after=after), form)

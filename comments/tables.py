@@ -1,0 +1,65 @@
+"""Tables: lines of a report for a terminal, as CSV or as JSON (pure).
+
+Owns how values are written in each. What people wrote must do nothing where it is shown: a terminal
+gets no control characters, and a cell of CSV that a spreadsheet would calculate begins with "'".
+"""
+
+import csv
+import enum
+import io
+from collections.abc import Sequence
+
+import msgspec
+
+_CALCULATED = ("=", "+", "-", "@")
+
+
+class Form(enum.StrEnum):
+    """How a table is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: Form) -> str:
+    """Lines of one kind, its fields as columns, without a line break at the end."""
+    if form is Form.JSON:
+        return msgspec.json.format(msgspec.json.encode(lines)).decode()
+    rows = [
+        [_shown(msgspec.to_builtins(getattr(line, name))) for name in kind.__struct_fields__]
+        for line in lines
+    ]
+    if form is Form.CSV:
+        return _csv(
+            [list(kind.__struct_fields__), *([_inert(cell) for cell in row] for row in rows)]
+        )
+    return _aligned([list(kind.__struct_fields__), *rows])
+
+
+def _shown(value: object) -> str:
+    text = "" if value is None else str(value)
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _inert(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_CALCULATED) and not _is_number(cell) else cell
+
+
+def _is_number(cell: str) -> bool:
+    return cell.removeprefix("-").isdecimal()
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue().rstrip("\n")
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,239 @@
+"""Claims about reports: they say what was written, and a page of any is one bounded read."""
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from comments import datastore, delivery, errors, filing, models, posting, records, stats
+from emulator import inprocess, testing
+from tests import recounts, trees
+
+NOW = trees.START + timedelta(days=9)
+FIRST = date(2026, 1, 2)
+THREAD = records.ThreadName("demo", "a")
+
+
+class Calls:
+    """Counts the calls that leave for the store."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        self.names.append(method)
+        return proceed()
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, calls: Calls) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine, interceptor=calls), project="test")
+
+
+def _author(name: str) -> records.Author:
+    return records.Author(name, id=f"g:{name}")
+
+
+@pytest.fixture
+def told(store: datastore.Store, site: records.Site) -> records.Site:
+    """Three days of comments in three threads, and another site with a name that begins alike."""
+    site = trees.filing(site, "news", "newsletter", "sport")
+    beside = trees.filing(records.Site("demo-2", (), "", 2), "news")
+    for day, who, thread, names in [
+        (0, "ann", "a", ("news", "sport")),
+        (0, "bob", "a", ()),
+        (0, "ann", "b", ("newsletter",)),
+        (1, "ann", "a", ()),
+        (1, "ann", "a", ()),
+        (2, "cid", "plain", ()),
+    ]:
+        trees.post(
+            site, f"{day} {who}", author=_author(who), thread=thread, categories=names,
+            now=trees.START + timedelta(days=day),
+        )  # fmt: skip
+    trees.post(beside, "elsewhere", author=_author("ann"), categories=("news",))
+    _deliver()
+    return site
+
+
+def _deliver() -> None:
+    delivery.deliver(recounts.events(), now=NOW)
+
+
+def _short(lines: Any) -> list[tuple[str, int, int, int]]:
+    return [
+        (line.category, (line.day - FIRST).days if line.day else -1, line.comments, line.commenters)
+        for line in lines
+    ]
+
+
+def test_a_site_has_its_numbers(told: records.Site) -> None:
+    assert _short([stats.site("demo")]) == [("", -1, 6, 3)]
+    assert _short([stats.site("nobody")]) == [("", -1, 0, 0)]
+
+
+def test_categories_have_theirs(told: records.Site) -> None:
+    expected = [("news", -1, 4, 2), ("newsletter", -1, 1, 1), ("sport", -1, 4, 2)]
+    assert _short(stats.by_category("demo").lines) == expected
+    assert stats.by_category("nobody") == stats.Page((), None)
+
+
+def test_days_of_a_site_of_a_category_and_of_all(told: records.Site) -> None:
+    assert _short(stats.by_day("demo").lines) == [("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 1, 1)]
+    assert _short(stats.by_day("demo", " News ").lines) == [("news", 0, 2, 2), ("news", 1, 2, 1)]
+    assert _short(stats.by_day_and_category("demo").lines) == [
+        ("", 0, 3, 2), ("news", 0, 2, 2), ("newsletter", 0, 1, 1), ("sport", 0, 2, 2),
+        ("", 1, 2, 1), ("news", 1, 2, 1), ("sport", 1, 2, 1),
+        ("", 2, 1, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("since", [None, *range(-1, 4)])
+@pytest.mark.parametrize("until", [None, *range(-1, 4)])
+def test_a_range_holds_its_first_and_its_last_day(
+    told: records.Site, since: int | None, until: int | None
+) -> None:
+    first, last = (None if n is None else FIRST + timedelta(days=n) for n in (since, until))
+    if since is not None and until is not None and since > until:
+        with pytest.raises(errors.BadInput) as refused:
+            stats.by_day("demo", since=first, until=last)
+        assert refused.value.field == "since"
+        return
+    reads: list[Callable[..., stats.Page[stats.Line]]] = [
+        stats.by_day, stats.by_day_and_category, lambda *a, **o: stats.by_day(*a, "news", **o)
+    ]  # fmt: skip
+    for read in reads:
+        inside = [
+            line
+            for line in read("demo").lines
+            if line.day and (first or line.day) <= line.day <= (last or line.day)
+        ]
+        assert list(read("demo", since=first, until=last).lines) == inside
+
+
+REPORTS: list[Callable[[str, int], stats.Page[Any]]] = [
+    lambda after, limit: stats.by_category("demo", after=after, limit=limit),
+    lambda after, limit: stats.by_day("demo", since=FIRST, after=after, limit=limit),
+    lambda after, limit: stats.by_day("demo", "news", after=after, limit=limit),
+    lambda after, limit: stats.by_day_and_category("demo", after=after, limit=limit),
+    lambda after, limit: stats.commenters(THREAD, after=after, limit=limit),
+    lambda after, limit: stats.commenters_of_category("demo", "news", after=after, limit=limit),
+    lambda after, limit: stats.threads_of("demo", "g:ann", after=after, limit=limit),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("report", range(len(REPORTS)))
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_of_any_length_hold_each_line_once(
+    told: records.Site, report: int, limit: int
+) -> None:
+    read = REPORTS[report]
+    pages = list(stats.whole(lambda after: read(after, limit)))
+    assert pages == list(read("", stats.MOST).lines)
+    assert pages
+
+
+@pytest.mark.parametrize("report", range(len(REPORTS)))
+def test_a_page_is_one_bounded_read_and_writes_nothing(
+    told: records.Site, engine: inprocess.Engine, calls: Calls, report: int
+) -> None:
+    """The threads of an author are looked up besides."""
+    is_of_threads = report == len(REPORTS) - 1
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        REPORTS[report]("", 2)
+    assert calls.names == ["RunQuery", *(["Lookup"] if is_of_threads else [])]
+    assert cost.reads <= 2 * (2 if is_of_threads else 1) + 1
+    assert (cost.writes, cost.deletes) == (0, 0)
+
+
+def test_lines_that_come_and_go_between_pages_move_no_other(told: records.Site) -> None:
+    page = stats.by_day("demo", limit=2)
+    for row in _rows("plain"):
+        posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+    early = trees.START - timedelta(days=1)
+    trees.post(told, "early", author=_author("ann"), thread="plain", now=early)
+    trees.post(told, "late", author=_author("ann"), thread="plain", now=NOW)
+    _deliver()
+    rest = stats.by_day("demo", limit=2, after=page.after or "")
+    assert _short([*page.lines, *rest.lines]) == [
+        ("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 0, 0), ("", 9, 1, 1)
+    ]  # fmt: skip
+    assert stats.by_day("demo").lines[3].retracted == 1
+
+
+def _rows(thread: str) -> list[records.Comment]:
+    rows = (models.comment_from_message(row) for row in datastore.fetch(datastore.Query("Comment")))
+    return [row for row in rows if row.thread == thread]
+
+
+def test_who_wrote_in_a_thread_and_in_which_threads_somebody_wrote(told: records.Site) -> None:
+    people = stats.commenters(THREAD).lines
+    assert people == (stats.Person("g:ann", 3), stats.Person("g:bob", 1))
+    assert stats.threads_of("demo", "g:ann").lines == (
+        stats.Place("a", "", 3), stats.Place("b", "", 1)
+    )  # fmt: skip
+    assert stats.threads_of("demo-2", "g:ann").lines == (stats.Place("page", "", 1),)
+    assert stats.threads_of("demo", "g:nobody").lines == ()
+
+
+def test_a_thread_with_a_long_id_is_found_by_who_wrote_there(told: records.Site) -> None:
+    name = "x" * 600
+    trees.post(told, "text", author=_author("dan"), thread=name, title="Long")
+    trees.post(told, "text", author=_author("dan"), thread="short")
+    pages = list(stats.whole(lambda after: stats.threads_of("demo", "g:dan", after=after, limit=1)))
+    assert sorted(place.thread for place in pages) == ["short", name]
+
+
+def test_who_wrote_in_a_category_and_in_which_somebody_wrote(told: records.Site) -> None:
+    people = stats.commenters_of_category("demo", "News").lines
+    assert people == (stats.Person("g:ann", 3), stats.Person("g:bob", 1))
+    assert stats.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
+    assert stats.categories_of("demo", "g:cid") == []
+    filing.change(THREAD, ["travel"], now=NOW)
+    _deliver()
+    assert stats.categories_of("demo", "g:ann") == ["newsletter", "travel"]
+    assert stats.commenters_of_category("demo", "news").lines == ()
+
+
+def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
+    (row,) = (row for row in _rows("a") if row.author.id == "g:bob")
+    posting.retract(row.id, author_id="g:bob", revision=None, now=NOW)
+    _deliver()
+    assert stats.commenters(THREAD).lines == (stats.Person("g:ann", 3),)
+    assert stats.commenters_of_category("demo", "sport").lines == (stats.Person("g:ann", 3),)
+    assert stats.threads_of("demo", "g:bob").lines == ()
+
+
+def test_who_is_held_wrote_nowhere_yet(store: datastore.Store, site: records.Site) -> None:
+    node = records.ImportedComment(
+        id="a" * 26, reply_to=None, author=_author("eve"), body="", html="", renderer="",
+        status=records.Status.PENDING, created=trees.START, source="test",
+    )  # fmt: skip
+    trees.store_imported(records.ThreadName("demo", "page"), node)
+    _deliver()
+    assert stats.commenters(records.ThreadName("demo", "page"), limit=1).lines == ()
+    assert stats.threads_of("demo", "g:eve").lines == ()
+    (day,) = stats.by_day("demo").lines
+    assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("limit", [0, -1, stats.MOST + 1])
+def test_a_page_that_is_no_page_is_refused(store: datastore.Store, limit: int) -> None:
+    for report in REPORTS:
+        with pytest.raises(errors.BadInput) as refused:
+            report("", limit)
+        assert refused.value.field == "limit"
+
+
+def test_a_category_that_is_none_is_refused(store: datastore.Store) -> None:
+    for read in (stats.by_day, stats.commenters_of_category):
+        with pytest.raises(errors.BadInput) as refused:
+            read("demo", "a/b")
+        assert refused.value.field == "categories"

@@ -1,0 +1,54 @@
+"""Claims about tables: what people wrote does nothing where it is shown."""
+
+import csv
+import io
+import json
+
+import msgspec
+import pytest
+
+from comments import tables
+from comments.tables import Form
+
+
+class Row(msgspec.Struct):
+    """A line of a report."""
+
+    name: str
+    number: int | None
+
+
+ROWS = [Row("news", 12), Row("how to", None)]
+
+
+def test_a_table_is_aligned_under_its_names() -> None:
+    assert tables.written(Row, ROWS, Form.TABLE) == "name    number\nnews    12\nhow to"
+    assert tables.written(Row, [], Form.TABLE) == "name  number"
+
+
+def test_csv_names_its_columns() -> None:
+    assert tables.written(Row, [*ROWS, Row('a,"b', -1)], Form.CSV) == (
+        'name,number\nnews,12\nhow to,\n"a,""b",-1'
+    )
+    assert tables.written(Row, [], Form.CSV) == "name,number"
+
+
+def test_json_is_a_list_of_objects() -> None:
+    assert json.loads(tables.written(Row, ROWS, Form.JSON)) == [
+        {"name": "news", "number": 12},
+        {"name": "how to", "number": None},
+    ]
+    assert tables.written(Row, [], Form.JSON) == "[]"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@sum", "-x", "+1 5", "-", "\t=1", "\r=1"])
+def test_a_cell_is_no_formula(text: str) -> None:
+    written = tables.written(Row, [Row(text, 1)], Form.CSV)
+    (_, (cell, _)) = csv.reader(io.StringIO(written))
+    assert cell[0] not in "=+-@\t\r"
+
+
+@pytest.mark.parametrize("form", [Form.TABLE, Form.CSV, Form.JSON])
+def test_a_terminal_gets_no_control_characters(form: Form) -> None:
+    written = tables.written(Row, [Row("a\x1b[31m\x07\u202eb\nc", 1)], form)
+    assert not {"\x1b", "\x07"} & set(written)
