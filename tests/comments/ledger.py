@@ -1,0 +1,331 @@
+"""A ledger of everything that happened to comments: the oracle of counters, events and followers.
+
+Written without the product's code: plain sums over plain rows, by the words of the design. A verb
+gives "done" or the name of the error that the product answers with, and changes nothing then. What
+counters have to be, and which comments readers see, is worked out anew from all rows each time.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+Numbers = dict[str, int]
+DONE = "done"
+BY = " by "  # in the name of a scope: whose numbers these are in a place
+
+
+@dataclasses.dataclass
+class Said:
+    """A comment as it has to stand in the store. `thread` is "site/thread"."""
+
+    id: str
+    thread: str
+    author: str
+    status: str
+    reply_to: str | None
+    parent: str | None
+    level: int
+    number: int
+    body: str
+    created: datetime
+    children: int = 0
+    revision: int = 1
+    listed: bool = False
+    up: int = 0
+    down: int = 0
+    categories: tuple[str, ...] = ()
+
+    @property
+    def site(self) -> str:
+        return self.thread.partition("/")[0]
+
+
+class Counted(NamedTuple):
+    """What is counted later of one comment, as it is at one moment."""
+
+    site: str
+    day: str
+    categories: tuple[str, ...]
+    author: str
+    status: str
+    up: int
+    down: int
+
+
+class Draft(NamedTuple):
+    """What somebody wants to say: under a key, or in an import with a status and votes."""
+
+    key: str
+    thread: str
+    reply_to: str | None
+    author: str
+    body: str
+    status: str = "approved"
+    up: int = 0
+    down: int = 0
+
+
+Change = tuple[Counted | None, Counted | None]
+
+
+class Ledger:
+    """Comments, events and followers as they have to be."""
+
+    def __init__(self, *, levels: int, edit_window: float) -> None:
+        self._levels = levels
+        self._edit_window = edit_window
+        self.said: dict[str, Said] = {}
+        self.roots: dict[str, int] = {}
+        self.keys: dict[str, tuple[str, Draft]] = {}
+        self.events: dict[str, list[Change]] = {}
+        self.followers: dict[str, set[str]] = {}
+        self.categories: dict[str, tuple[str, ...]] = {}
+        self.votes: dict[tuple[str, str], int] = {}
+        self._cast: dict[str, tuple[int, int]] = {}
+
+    def post(self, draft: Draft, comment_id: str, now: datetime) -> str:
+        """`comment_id` is what the comment is called if this is the first of its key."""
+        if draft.key in self.keys:
+            return DONE if self.keys[draft.key][1] == draft else "KeyReused"
+        answered = self.said.get(draft.reply_to or "")
+        if draft.reply_to is not None:
+            if answered is None or answered.thread != draft.thread:
+                return "NotFound"
+            if answered.status == "retracted":
+                return "Conflict"
+            if answered.status != "approved":
+                return "NotFound"
+        self.keys[draft.key] = comment_id, draft
+        row = self._place(draft, comment_id, now)
+        self._settle({comment_id})
+        self.events[f"{comment_id}.1"] = [(None, _counted(row))]
+        return DONE
+
+    def place(self, drafts: Iterable[Draft], now: datetime) -> str:
+        """An import. The key of each draft is the comment's id; those that are there stay."""
+        added: dict[str, None] = {}
+        for draft in drafts:
+            if draft.key not in self.said:
+                self._place(draft, draft.key, now)
+                added[draft.key] = None
+        if added:
+            self._settle(set(added))
+            changes: list[Change] = [(None, _counted(self.said[each])) for each in added]
+            self.events[f"{next(iter(added))}.1"] = changes
+        return DONE
+
+    def _place(self, draft: Draft, comment_id: str, now: datetime) -> Said:
+        parent = self.said.get(draft.reply_to or "")
+        if parent is not None and parent.level == self._levels - 1:
+            parent = self.said.get(parent.parent or "")
+        if parent is None:
+            number = self.roots.get(draft.thread, 0)
+            self.roots[draft.thread] = number + 1
+        else:
+            number = parent.children = parent.children + 1
+        row = self.said[comment_id] = Said(
+            id=comment_id,
+            thread=draft.thread,
+            author=draft.author,
+            status=draft.status,
+            reply_to=draft.reply_to,
+            parent=None if parent is None else parent.id,
+            level=0 if parent is None else parent.level + 1,
+            number=number,
+            body=draft.body,
+            created=now,
+            up=draft.up,
+            down=draft.down,
+            categories=self.categories.get(draft.thread, ()),
+        )
+        return row
+
+    def edit(self, comment_id: str, author: str, body: str, now: datetime) -> str:
+        row = self.said[comment_id]
+        is_late = (now - row.created).total_seconds() > self._edit_window
+        if not author or author != row.author or is_late:
+            return "Forbidden"
+        if row.status == "retracted":
+            return "NotFound"
+        if row.body != body:
+            row.body = body
+            row.revision += 1
+            self.events[f"{row.id}.{row.revision}"] = [(_counted(row), _counted(row))]
+        return DONE
+
+    def retract(self, comment_id: str, author: str) -> str:
+        row = self.said[comment_id]
+        if row.status == "retracted":
+            return DONE
+        if not author or author != row.author:
+            return "Forbidden"
+        before = _counted(row)
+        row.status, row.author, row.body = "retracted", "", ""
+        row.up = row.down = 0
+        self.votes = {key: vote for key, vote in self.votes.items() if key[0] != row.id}
+        row.revision += 1
+        self._settle({row.id})
+        self.events[f"{row.id}.{row.revision}"] = [(before, _counted(row))]
+        return DONE
+
+    def vote(self, comment_id: str, voter: str, value: int) -> str:
+        row = self.said[comment_id]
+        if row.status == "retracted" and row.listed:
+            return "Conflict"
+        if row.status != "approved":
+            return "NotFound"
+        if row.author == voter:
+            return "Forbidden"
+        self.votes.pop((comment_id, voter), None)
+        if value:
+            self.votes[comment_id, voter] = value
+        return DONE
+
+    def count(self, comment_id: str) -> str:
+        """The row says what was imported, and all votes that stand."""
+        row = self.said[comment_id]
+        cast = [value for (comment, _), value in self.votes.items() if comment == comment_id]
+        old, new = self._cast.get(comment_id, (0, 0)), (cast.count(1), cast.count(-1))
+        if row.status != "retracted" and old != new:
+            before = _counted(row)
+            row.up += new[0] - old[0]
+            row.down += new[1] - old[1]
+            row.revision += 1
+            self._cast[comment_id] = new
+            self.events[f"{row.id}.{row.revision}"] = [(before, _counted(row))]
+        return DONE
+
+    def file(self, thread: str, categories: tuple[str, ...]) -> str:
+        if thread not in self.roots:
+            return "NotFound"
+        self.categories[thread] = categories
+        return DONE
+
+    def walk(self, thread: str, events: Iterable[str]) -> str:
+        """Its comments come under their thread's categories; `events` are those that are known."""
+        wanted = self.categories.get(thread, ())
+        rows = [row for row in self.said.values() if row.thread == thread]
+        moved = sorted((row for row in rows if row.categories != wanted), key=lambda row: row.id)
+        if moved:
+            changes: list[Change] = []
+            for row in moved:
+                before = _counted(row)
+                row.categories = wanted
+                changes.append((before, _counted(row)))
+            told = {each for each in events if each.startswith(f"{moved[0].id}.c")}
+            self.events[min(told - self.events.keys(), default="nothing told")] = changes
+        return DONE
+
+    def follow(self, thread: str, follower: str, *, follows: bool) -> str:
+        members = self.followers.setdefault(thread, set())
+        (members.add if follows else members.discard)(follower)
+        return DONE
+
+    def _settle(self, counted: set[str]) -> None:
+        """Listed is what is approved or has something listed below; a change of it is one too."""
+        listed = {row.id for row in self.said.values() if row.status == "approved"}
+        for comment_id in list(listed):
+            above = self.said[comment_id].parent
+            while above is not None:
+                listed.add(above)
+                above = self.said[above].parent
+        for row in self.said.values():
+            if row.listed != (row.id in listed):
+                row.listed = row.id in listed
+                row.revision += row.id not in counted
+
+    def in_order(self, thread: str) -> list[str]:
+        """The ids of what readers of a thread see: replies below what they answer, by number."""
+        children: dict[str | None, list[Said]] = {}
+        for row in self.said.values():
+            if row.thread == thread:
+                children.setdefault(row.parent, []).append(row)
+        order: list[str] = []
+
+        def walk(parent: str | None) -> None:
+            for row in sorted(children.get(parent, ()), key=lambda each: each.number):
+                order.extend([row.id] if row.listed else [])
+                walk(row.id)
+
+        walk(None)
+        return order
+
+    def later(self, waiting: Iterable[str]) -> dict[str, Numbers]:
+        """The numbers of all that is counted from events, while these are not delivered."""
+        sums: dict[str, Numbers] = {}
+        for row in self.said.values():
+            _add_later(sums, _counted(row), 1)
+        for event in waiting:
+            for before, after in self.events[event]:
+                _add_later(sums, before, 1)
+                _add_later(sums, after, -1)
+        return _with_participants(sums)
+
+
+def in_threads(rows: Iterable[Said]) -> dict[str, Numbers]:
+    """The numbers of threads, and of authors in them, that these comments have to have."""
+    sums: dict[str, Numbers] = {}
+    for row in rows:
+        here = sums.setdefault(f"thread {row.thread}", {})
+        _add(here, _counted(row), 1)
+        here["listed"] = here.get("listed", 0) + row.listed
+        if row.author:
+            _add(sums.setdefault(f"thread {row.thread}{BY}{row.author}", {}), _counted(row), 1)
+    return _with_participants(sums)
+
+
+def later(rows: Iterable[Said]) -> dict[str, Numbers]:
+    """The numbers of all that is counted from events, once every one is delivered."""
+    sums: dict[str, Numbers] = {}
+    for row in rows:
+        _add_later(sums, _counted(row), 1)
+    return _with_participants(sums)
+
+
+def _with_participants(sums: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """The same, with the number of those who have something approved; without zeros."""
+    found = {scope: dict(numbers) for scope, numbers in sums.items()}
+    for scope, numbers in sums.items():
+        place, by, _ = scope.partition(BY)
+        if by and numbers.get("approved", 0) > 0:
+            whole = found.setdefault(place, {})
+            whole["participants"] = whole.get("participants", 0) + 1
+    return without_zeros(found)
+
+
+def without_zeros(found: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Numbers as they are stored: nothing that is zero, and no scope without any."""
+    kept = {scope: {k: n for k, n in numbers.items() if n} for scope, numbers in found.items()}
+    return {scope: numbers for scope, numbers in kept.items() if numbers}
+
+
+def _counted(row: Said) -> Counted:
+    day = row.created.date().isoformat()
+    return Counted(row.site, day, row.categories, row.author, row.status, row.up, row.down)
+
+
+def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) -> None:
+    if counted is None:
+        return
+    site, day, author = counted.site, counted.day, counted.author
+    _add(sums.setdefault(f"site {site}", {}), counted, times)
+    if author:
+        _add(sums.setdefault(f"site {site}{BY}{author}", {}), counted, times)
+    places = [f"day {site} {day} {each}" for each in ("", *counted.categories)]
+    for place in (*places, *(f"category {site} {each}" for each in counted.categories)):
+        here = sums.setdefault(place, {})
+        here[counted.status] = here.get(counted.status, 0) + times
+        if author and counted.status == "approved":
+            his = sums.setdefault(f"{place}{BY}{author}", {})
+            his["approved"] = his.get("approved", 0) + times
+
+
+def _add(numbers: Numbers, counted: Counted, times: int) -> None:
+    more = {counted.status: times}
+    if counted.status == "approved":
+        more["up"] = times * counted.up
+        more["down"] = times * counted.down
+        more["score"] = times * (counted.up - counted.down)
+    for name, number in more.items():
+        numbers[name] = numbers.get(name, 0) + number
