@@ -5,6 +5,7 @@ the rows. Reading many threads is one lookup, and one entity for each that is at
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -56,14 +57,40 @@ def of_site(site: str) -> Numbers:
     return numbers_of(datastore.get(models.site_counter_key(site)))
 
 
-def best_authors(site: str, limit: int) -> list[tuple[str, Numbers]]:
-    """The authors of a website with the highest scores, as id and numbers: one query."""
-    query = datastore.Query(
-        "Standing", where=(("site", "=", site),), order=("-score",), limit=limit
-    )
+class Standing(NamedTuple):
+    """An author on a website. `comment` is one of his, or empty; `alias` stands for his id."""
+
+    author: str
+    alias: str
+    comment: str
+    score: int
+    numbers: Numbers
+
+
+def best_authors(site: str, limit: int, *, after: tuple[int, str] | None = None) -> list[Standing]:
+    """The authors of a website with the highest scores: one query, or two behind a position.
+
+    `after` is the score and the alias of the last one that is known. Who has no approved comment
+    is not among them.
+    """
+    here = (("site", "=", site), ("takes_part", "=", True))
+    if after is None:
+        return _standings(here, limit)
+    score, alias = after
+    ties = _standings((*here, ("score", "=", score), ("alias", ">", alias)), limit)
+    if len(ties) == limit:
+        return ties
+    return [*ties, *_standings((*here, ("score", "<", score)), limit - len(ties))]
+
+
+def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Standing]:
+    query = datastore.Query("Standing", where=where, order=("-score", "alias"), limit=limit)
     return [
-        (
+        Standing(
             message.key.path[-1].name.partition("/")[2],
+            message.properties["alias"].string_value,
+            message.properties["comment"].string_value,
+            message.properties["score"].integer_value,
             decoded(message.properties["numbers"].string_value),
         )
         for message in datastore.fetch(query)

@@ -266,12 +266,15 @@ class Participation(ndb.Model):
 class Standing(ndb.Model):
     """An author on a website. Written by `tallies` only. `score` is that of `numbers`.
 
-    `takes_part` while he has an approved comment there.
+    `takes_part` while he has an approved comment there. `alias` orders those of one score, as the
+    id would, which no cursor may show. `comment` is one of his, to tell his name by.
     """
 
     site = ndb.StringProperty(required=True)
     score = ndb.IntegerProperty(default=0)
     takes_part = ndb.BooleanProperty(default=False)
+    alias = ndb.StringProperty(default="")
+    comment = ndb.TextProperty(default="")
     numbers = ndb.TextProperty(default="")
 
 
@@ -428,6 +431,11 @@ def site_counter_key(site: str) -> ndb.Key:
 def standing_key(site: str, author: str) -> ndb.Key:
     """The key of the row of an author on a website."""
     return ndb.Key(Standing, author_name(site, author))
+
+
+def standing_alias(site: str, author: str) -> str:
+    """What stands for an author of a website where his id must not be seen."""
+    return hashlib.sha256(author_name(site, author).encode()).hexdigest()[:32]
 
 
 def statistics_key(scope: counters.Scope) -> ndb.Key:

@@ -17,7 +17,7 @@ _PREFIX = 64  # bits of an IPv6 address that a provider gives to one customer
 def of(address: str) -> str:
     """The network of an address. What is no address is one network, so it escapes no limit."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        found = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
     except ValueError:
         return UNKNOWN
     if isinstance(found, ipaddress.IPv4Address):
@@ -25,6 +25,18 @@ def of(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((found, _PREFIX), strict=False))
+
+
+def is_inside(network: str) -> bool:
+    """Whether a network is this machine, or nothing that is known."""
+    return network == UNKNOWN or ipaddress.ip_network(network).is_loopback
+
+
+def _without_port(address: str) -> str:
+    """An address without its port: some proxies write `192.0.2.1:80` or `[2001:db8::1]:80`."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def digest(secret: str, what: str, network: str) -> str:

@@ -25,6 +25,7 @@ A row without numbers is deleted: who took back his last comment in a thread lea
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from google.cloud import ndb
@@ -127,11 +128,25 @@ def from_events(events: Sequence[outbox.Event]) -> datastore.Writes:
             for change in event.changes
         )
     )
-    return _later(sums)
+    return _later(sums, dict(filter(None, map(_spoken, events))))
 
 
-def _later(sums: Mapping[counters.Scope, Mapping[str, int]]) -> datastore.Writes:
-    """Add to rows of places and of authors there, of whom the places' participants come."""
+def _spoken(event: outbox.Event) -> tuple[counters.Scope, str] | None:
+    """The author of the comment an event is of, and the comment, if readers see both."""
+    state = event.changes[0].new if event.changes else None
+    if state is None or not state.author or state.status != counters.APPROVED:
+        return None
+    return counters.author_scope(state.site, state.author), event.comment
+
+
+def _later(
+    sums: Mapping[counters.Scope, Mapping[str, int]],
+    spoken: Mapping[counters.Scope, str] = MappingProxyType({}),
+) -> datastore.Writes:
+    """Add to rows of places and of authors there, of whom the places' participants come.
+
+    `spoken` is a comment of each author, where one is known.
+    """
     authors = [scope for scope in sums if scope.author]
     wholes = [counters.above(scope) if scope.author else scope for scope in sums]
     places = {scope: dict(sums.get(scope, {})) for scope in wholes}
@@ -145,7 +160,8 @@ def _later(sums: Mapping[counters.Scope, Mapping[str, int]]) -> datastore.Writes
         more = counters.presence(place, old, new)
         places[place] = counters.added(places[place], _names(more))
         if new:
-            put.append(_author_row(scope, new))
+            known = row.comment if isinstance(row, models.Standing) else ""
+            put.append(_author_row(scope, new, spoken.get(scope, known)))
         else:
             gone.append(scope_key(scope))
     for (scope, more_here), row in zip(places.items(), rows[: len(places)], strict=True):
@@ -169,9 +185,9 @@ def scope_key(scope: counters.Scope) -> ndb.Key:
     return models.statistics_key(scope)
 
 
-def _author_row(scope: counters.Scope, numbers: counts.Numbers) -> ndb.Model:
+def _author_row(scope: counters.Scope, numbers: counts.Numbers, comment: str) -> ndb.Model:
     if scope.kind == "author":
-        return standing(scope.place, scope.author, numbers)
+        return standing(scope.place, scope.author, numbers, comment)
     return _statistics(scope, numbers)
 
 
@@ -190,13 +206,15 @@ def _site_counter(site: str) -> models.Counter:
     return models.Counter(key=models.site_counter_key(site), scope=f"site/{site}")
 
 
-def standing(site: str, author: str, numbers: Mapping[str, int]) -> models.Standing:
-    """The row of an author on a website."""
+def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> models.Standing:
+    """The row of an author on a website, and a comment of his."""
     return models.Standing(
         key=models.standing_key(site, author),
         site=site,
         score=numbers.get("score", 0),
         takes_part=numbers.get(counters.APPROVED, 0) > 0,
+        alias=models.standing_alias(site, author),
+        comment=comment,
         numbers=counts.encoded(numbers),
     )
 

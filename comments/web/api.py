@@ -6,11 +6,13 @@ who he says, is the body JSON of our shape. Reading creates nothing, whatever is
 
 import functools
 from datetime import UTC, datetime
+from typing import Literal
 
 import flask
 import msgspec
 
 from comments import (
+    authors,
     consent,
     counts,
     errors,
@@ -22,6 +24,7 @@ from comments import (
     sites,
     sorthash,
     threadids,
+    voting,
     whole,
 )
 from comments.web import (
@@ -50,9 +53,10 @@ def _admit() -> flask.Response | None:
     if flask.request.method == "OPTIONS":
         return cors.preflight(_site_asked_about(path))
     if flask.request.method not in _READS:
-        cors.check(
+        flask.g.site = (
             sites.get(path["site_id"]) if "site_id" in path else _site_of(path["comment_id"])
         )
+        cors.check(flask.g.site)
     return None
 
 
@@ -177,6 +181,67 @@ def subscribe(site_id: str) -> flask.Response:
     return answers.fresh(shapes.Asked(), 202)
 
 
+@blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
+def vote(comment_id: str) -> flask.Response:
+    """Have the caller vote for a comment or against it. Who has no token yet is given one."""
+    queries.read(shapes.NoQuery)
+    network, key = (
+        networks.of_request(context.settings(), flask.request),
+        preconditions.idempotency_key(),
+    )
+    value = bodies.read(shapes.NewVote).value
+    if "Authorization" in flask.request.headers:
+        guest = _guest()
+    else:
+        secret = context.settings().secret
+        made = voting.newcomer(comment_id, network, key, secret=secret)
+        guest = session.Guest(flask.g.site.id, made)
+    return _cast(comment_id, guest, network, value)
+
+
+@blueprint.delete("/comments/<comment:comment_id>/vote")
+def withdraw_vote(comment_id: str) -> flask.Response:
+    """Take the caller's vote back."""
+    queries.read(shapes.NoQuery)
+    return _cast(comment_id, _guest(), networks.of_request(context.settings(), flask.request), 0)
+
+
+@blueprint.get("/sites/<site:site_id>/votes")
+def list_own_votes(site_id: str) -> flask.Response:
+    """How the caller votes on comments of a thread: his alone, and kept by nobody."""
+    site = sites.get(site_id)
+    thread, query = queries.read_thread(shapes.OwnVotesQuery, site)
+    guest = _guest()
+    if guest.site != site.id:
+        raise web_errors.Unauthenticated("the token is of another site")
+    found = voting.own(
+        records.ThreadName(site.id, thread),
+        guest.id,
+        limit=query.limit,
+        cursor=query.cursor or None,
+        secret=context.settings().secret,
+    )
+    response = answers.fresh(shapes.OwnVotes(found.votes, found.cursor))
+    response.headers["Cache-Control"] = "private, no-store"
+    response.vary.add("Authorization")
+    return response
+
+
+@blueprint.get("/sites/<site:site_id>/authors")
+def list_authors(site_id: str) -> flask.Response:
+    """The authors of a site, best first."""
+    site, query = sites.get(site_id), queries.read(shapes.AuthorsQuery)
+    secret = context.settings().secret
+    found = authors.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
+    shown = [
+        shapes.RankedAuthor(
+            public.Author(each.author.name, each.author.website), each.score, each.comments
+        )
+        for each in found.authors
+    ]
+    return answers.cacheable(msgspec.json.encode(shapes.AuthorPage(shown, found.cursor)))
+
+
 @blueprint.post("/sites/<site:site_id>/preview")
 def preview(site_id: str) -> flask.Response:
     """A text as it would be stored."""
@@ -241,6 +306,17 @@ def _posted(posted: posting.Posted, now: datetime) -> flask.Response:
     if not posted.created:
         response.headers["Idempotent-Replayed"] = "true"
     return response
+
+
+def _cast(
+    comment_id: str, guest: session.Guest, network: str, value: Literal[1, 0, -1]
+) -> flask.Response:
+    settings, now = context.settings(), datetime.now(UTC)
+    voter = voting.Voter(guest.id, network)
+    voting.vote(comment_id, guest.site, voter, value, settings=settings, now=now)
+    token = session.sign(guest, secret=settings.secret)
+    expires = session.expiry(now, settings.guest_term)
+    return answers.fresh(shapes.CastVote(comment_id, value, token, expires))
 
 
 def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:

@@ -5,9 +5,14 @@ the peer of the connection, or, behind `PROXIES` proxies of ours, the address th
 those has seen.
 """
 
+import functools
+import logging
+
 import flask
 
 from comments import config, networks
+
+_log = logging.getLogger("flatthread")
 
 
 def of_request(settings: config.Settings, request: flask.Request) -> str:
@@ -16,5 +21,17 @@ def of_request(settings: config.Settings, request: flask.Request) -> str:
         return networks.of(request.headers.get("X-Appengine-User-IP", ""))
     # Proxies append what they have seen, so only the last of them are theirs.
     seen = ",".join(request.headers.getlist("X-Forwarded-For")).split(",")
-    chain = [*(each.strip() for each in seen if each.strip()), request.remote_addr or ""]
+    if seen != [""] and not settings.proxies and networks.is_inside(networks.of(_peer(request))):
+        _warn()
+    chain = [*(each.strip() for each in seen if each.strip()), _peer(request)]
     return networks.of(chain[max(0, len(chain) - 1 - settings.proxies)])
+
+
+def _peer(request: flask.Request) -> str:
+    return request.remote_addr or ""
+
+
+@functools.cache
+def _warn() -> None:
+    """Say once that everybody seems to call from one network."""
+    _log.warning("requests come through a proxy, and PROXIES is 0: all callers are one network")

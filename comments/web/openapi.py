@@ -106,6 +106,24 @@ OPERATIONS = (
         status=202, security=_TOKEN_TAKEN,
     ),
     Operation(
+        "put", f"{_ONE}/vote", "vote", "Vote for a comment or against it",
+        shapes.CastVote, (*_WRITE, 401, 409, 429), body=shapes.NewVote, extra=(_KEY,),
+        security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "delete", f"{_ONE}/vote", "withdrawVote", "Take one's vote back",
+        shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
+        shapes.OwnVotes, (400, 401, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, best first",
+        shapes.AuthorPage, (400, 404, 503), query=shapes.AuthorsQuery,
+    ),
+    Operation(
         "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
         shapes.Preview, _WRITE, body=shapes.NewBody,
     ),

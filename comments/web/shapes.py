@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments import categories, public
+from comments import authors, categories, public, voting
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -108,6 +108,26 @@ class NewBody(_Request, frozen=True):
     body: str
 
 
+class NewVote(_Request, frozen=True):
+    """A vote: for a comment, or against it."""
+
+    value: Literal[1, -1]
+
+
+class OwnVotesQuery(_Request, frozen=True):
+    """The query of one's own votes, apart from `thread` and `page`."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=voting.MOST_OWN)] = voting.MOST_OWN
+    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
+class AuthorsQuery(_Request, frozen=True):
+    """The query of a site's authors."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=authors.MAX_LIMIT)] = 20
+    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
 class ThreadList(_Request, frozen=True):
     """Threads by id, to be counted."""
 
@@ -159,6 +179,37 @@ class Asked(msgspec.Struct, frozen=True):
     """
 
     status: Literal["asked"] = "asked"
+
+
+class CastVote(msgspec.Struct, frozen=True):
+    """How the caller votes on a comment now, 0 for not at all, and the token he is known by."""
+
+    comment: str
+    value: int
+    token: str
+    expires: datetime
+
+
+class OwnVotes(msgspec.Struct, frozen=True):
+    """How the caller votes on comments of a thread, by comment; `cursor` continues them."""
+
+    votes: dict[str, int]
+    cursor: str | None
+
+
+class RankedAuthor(msgspec.Struct, frozen=True):
+    """An author of a site: the score of his approved comments, and how many there are."""
+
+    author: public.Author
+    score: int
+    comments: int
+
+
+class AuthorPage(msgspec.Struct, frozen=True):
+    """Authors of a site, best first; `cursor` continues them."""
+
+    authors: list[RankedAuthor]
+    cursor: str | None
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -523,7 +523,7 @@ def test_the_best_authors_of_a_site_are_one_query(
     faults.calls.clear()
     with testing.meter(engine) as cost:
         best = counts.best_authors("demo", 3)
-    assert [(author, numbers["score"]) for author, numbers in best] == [
+    assert [(each.author, each.score) for each in best] == [
         ("g:11", 10), ("g:10", 9), ("g:09", 8)
     ]  # fmt: skip
     assert faults.calls == ["RunQuery"]

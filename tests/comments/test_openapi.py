@@ -38,6 +38,12 @@ def test_every_answer_is_as_described(client: FlaskClient) -> None:
     answers = {
         "PostedComment": [posted],
         "OneComment": [client.get(one)],
+        "CastVote": [
+            client.put(f"{one}/vote", json={"value": 1}),
+            client.delete(f"{one}/vote", headers=own),
+        ],
+        "OwnVotes": [client.get("/api/v1/sites/demo/votes?thread=t", headers=own)],
+        "AuthorPage": [client.get("/api/v1/sites/demo/authors")],
         "Preview": [client.post("/api/v1/sites/demo/preview", json={"body": "x"})],
         "Counts": [client.post("/api/v1/sites/demo/counts", json={"threads": ["t"]})],
         "ChangedComment": [

@@ -38,6 +38,8 @@ def writes(client: FlaskClient) -> list[tuple[str, str]]:
     return [
         ("POST", THREAD),
         ("PATCH", one),
+        ("PUT", f"{one}/vote"),
+        ("DELETE", f"{one}/vote"),
         ("DELETE", one),
         ("POST", "/api/v1/sites/demo/preview"),
         ("POST", "/api/v1/sites/demo/counts"),

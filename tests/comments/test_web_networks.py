@@ -1,6 +1,7 @@
 """Claims about the network of a request: a client cannot choose it."""
 
 import dataclasses
+import logging
 
 import flask
 import pytest
@@ -51,3 +52,17 @@ def test_on_app_engine_it_is_who_app_engine_names() -> None:
 def test_whose_address_is_not_known_is_of_one_network() -> None:
     assert _network("") == _network("unix:") == "unknown"
     assert _network("2001:db8:1:2:3::4") == "2001:db8:1:2::/64"
+
+
+def test_a_proxy_nobody_told_us_of_is_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    networks._warn.cache_clear()
+    with caplog.at_level(logging.WARNING, "flatthread"):
+        _network("192.0.2.1", X_Forwarded_For="198.51.100.9")
+        _network("127.0.0.1", 1, X_Forwarded_For="198.51.100.9")
+        _network("127.0.0.1")
+        assert caplog.messages == []
+        for _ in range(3):
+            assert _network("127.0.0.1", X_Forwarded_For="198.51.100.9") == "127.0.0.1"
+    assert caplog.messages == [
+        "requests come through a proxy, and PROXIES is 0: all callers are one network"
+    ]

@@ -1,0 +1,59 @@
+"""Claims about networks: what is one, and that its keyed hash says nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import networks
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1:4711", "192.0.2.1"),
+        (" 192.0.2.1 ", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:2::", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2::9]:443", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", "unknown"),
+        ("unknown", "unknown"),
+        ("_hidden", "unknown"),
+        ("192.0.2.1, 192.0.2.2", "unknown"),
+        ("192.0.2.256", "unknown"),
+        ("[", "unknown"),
+    ],
+)
+def test_an_address_is_of_one_network(address: str, network: str) -> None:
+    assert networks.of(address) == network
+
+
+@given(st.text(max_size=60))
+def test_whatever_is_said_is_a_network(address: str) -> None:
+    found = networks.of(address)
+    assert found == networks.UNKNOWN or networks.of(found.partition("/")[0]) == found
+    assert networks.is_inside(found) in {True, False}
+
+
+@given(st.ip_addresses(v=6), st.integers(0, 2**64 - 1))
+def test_a_whole_64_is_one_network(address: object, other: int) -> None:
+    number = int(address)  # type: ignore[call-overload]
+    moved = (number >> 64 << 64) + other
+    one, two = (networks.of(str(type(address)(each))) for each in (number, moved))  # type: ignore[call-arg]
+    assert one == two or number >> 32 == 0xFFFF or moved >> 32 == 0xFFFF
+
+
+def test_the_digest_of_a_network_is_of_one_purpose_and_for_ever() -> None:
+    assert networks.digest("secret", "votes", "192.0.2.1") == "iwtqk7e73ftpvsr7u2r3evh4ui"
+    made = {
+        networks.digest(*each)
+        for each in [
+            ("secret", "votes", "192.0.2.1"),
+            ("secret", "votes", "192.0.2.2"),
+            ("secret", "other", "192.0.2.1"),
+            ("other", "votes", "192.0.2.1"),
+        ]
+    }
+    assert len(made) == 4
