@@ -1,22 +1,21 @@
 """The door to the store: contexts, transactions, time-outs, retries, bulk reads and the guard.
 
-Owns every call that leaves for a Datastore, and these facts about google-cloud-ndb 2.7, each
-a test in tests/comments/test_datastore.py:
+Owns every call that leaves for a Datastore, and these rules, each a test in
+tests/comments/test_datastore.py:
 
 - A transaction body may run again although its commit was applied (the answer was lost). Bodies
   therefore recognise their own earlier work; `transaction` relies on it and retries everything
   that is transient, whatever was or was not applied.
-- After a failed transaction the context cache holds values nobody stored: contexts have no cache.
-- NDB retries by sleeping 1, 2, 4 s and RPCs have no time-out: here every RPC has one, NDB's
-  retries are off, and ours are short, jittered and end at one deadline. Then `Overloaded`.
-- NDB begins each attempt as if it were the first: ours name the one before (`transaction`).
-- Reading 1,000 entities through NDB takes ten times as long as through the generated protobuf
-  classes: bulk reads (`fetch`, `count`) use those, single entities and writes use NDB.
+- Every RPC has a time-out; retries are short, jittered and end at one deadline. Then `Overloaded`.
+- Each attempt of a transaction names the one before (`transaction`).
+- Rows are NDB's models, but NDB calls nobody: converting (`entities`) and transactions
+  (`transactions`) take a tenth of the processor time that NDB takes for them, and its retries
+  sleep for seconds. Bulk reads (`fetch`, `read`) stay protobuf messages.
 
 **The guard.** Comments, counters and votes are written only by their owners (`OWNERS`), because
-writes that go around the owners are how counters drift. An owner hands out `Writes`; `apply` puts
-them and lets the commit of this transaction pass with them. A commit that holds any other entity
-of an owned kind is refused before it leaves, however it was made.
+writes that go around the owners are how counters drift. An owner hands out `Writes`, and `apply`
+is the only way into a transaction's commit. NDB's own calls are refused where they would pass by
+that: a commit of an owned kind anywhere, and any call at all inside a transaction.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
 
-from comments import errors, lines, ndbclient, queries
+from comments import entities, errors, lines, ndbclient, queries, transactions
 
 if TYPE_CHECKING:
     from google.cloud.ndb.context import Context
@@ -78,6 +77,8 @@ TRANSIENT = (
     api.DeadlineExceeded,
     api.ResourceExhausted,
     api.Cancelled,
+    # What was to be inserted is there: the body runs again, and looks.
+    api.AlreadyExists,
 )
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
@@ -88,6 +89,7 @@ _Partition = entity_types.PartitionId.pb()
 _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
 _MOST_KEYS = 1000  # of one lookup (the service's limit)
+_Mutation = rpc_types.Mutation.pb()
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
@@ -96,6 +98,9 @@ _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 class Writes:
     """What an owner wants put and deleted in the current transaction.
 
+    `insert` is what must not be there yet: if it is, nothing is stored and the body runs again,
+    which can tell that by `may_have_run` and look.
+
     Raises:
         errors.UnownedWrite: an entity is of a kind that belongs to another owner.
     """
@@ -103,6 +108,7 @@ class Writes:
     owner: str
     put: tuple[ndb.Model, ...] = ()
     delete: tuple[ndb.Key, ...] = ()
+    insert: tuple[ndb.Model, ...] = ()
 
     def __post_init__(self) -> None:
         """Check each entity's kind against `OWNERS`."""
@@ -113,7 +119,7 @@ class Writes:
     @property
     def keys(self) -> tuple[ndb.Key, ...]:
         """The keys of all entities touched."""
-        return (*(entity.key for entity in self.put), *self.delete)
+        return (*(entity.key for entity in (*self.insert, *self.put)), *self.delete)
 
 
 class _State(threading.local):
@@ -121,8 +127,8 @@ class _State(threading.local):
 
     store: "Store | None" = None
     end: float | None = None
-    allowed: set[tuple[str, str]] | None = None
-    previous: bytes = b""  # the attempt of this transaction before the one that is begun
+    transaction: transactions.Transaction | None = None
+    may_have_run: bool = False
 
 
 _state = _State()
@@ -153,8 +159,10 @@ class Store:
             project=project,
             database=database,
             namespace=namespace,
-            rules=ndbclient.Rules(lambda: _timeout(self), _name_previous, _refuse_unowned),
+            rules=ndbclient.Rules(lambda: _timeout(self), _refuse_inside, _refuse_unowned),
         )
+        self._partition = self.partition()
+        self.calls = transactions.Calls(channel, self.request_fields(), lambda: _timeout(self))
         self._run_query = channel.unary_unary(
             f"{ndbclient.SERVICE}RunQuery",
             request_serializer=_RunQueryRequest.SerializeToString,
@@ -200,7 +208,7 @@ class Store:
 
     def key(self, *path: tuple[str, str]) -> Any:
         """The key of an entity by its path of kinds and names."""
-        key = _Key(partition_id=self.partition())
+        key = _Key(partition_id=self._partition)
         for kind, name in path:
             key.path.add(kind=kind, name=name)
         return key
@@ -239,20 +247,18 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
         errors.Overloaded: it did not commit before the deadline. It may have been applied.
     """
     store = _current()
-    attempts: list[bytes] = []
-
-    def noted() -> T:
-        attempts.append(ndb.get_context().transaction)
-        return body()
+    last = transactions.Transaction(store.calls)
+    is_unsure = False
 
     def attempt() -> T:
-        _state.allowed = set()
-        _state.previous = attempts[-1] if attempts else b""
+        nonlocal last, is_unsure
+        last = transactions.Transaction(store.calls, previous=last.id or last.previous)
+        _state.may_have_run = is_unsure
         try:
-            return ndb.transaction(noted, retries=0)
-        finally:
-            _state.allowed = None
-            _state.previous = b""
+            return _within_transaction(last, body)
+        except (api.GoogleAPICallError, grpc.RpcError) as error:
+            is_unsure = is_unsure or not isinstance(_known(error), api.Aborted)
+            raise
 
     with within(store.deadline), store.line(line):
         return _patiently(attempt, store)
@@ -261,20 +267,55 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
 def snapshot(body: Callable[[], T]) -> T:
     """Run `body` in a read-only transaction: everything it reads is of one moment."""
     store = _current()
+
+    def attempt() -> T:
+        return _within_transaction(transactions.Transaction(store.calls, is_read_only=True), body)
+
     with within(store.deadline):
-        return _patiently(lambda: ndb.transaction(body, retries=0, read_only=True), store)
+        return _patiently(attempt, store)
+
+
+def _within_transaction(opened: transactions.Transaction, body: Callable[[], T]) -> T:
+    if _state.transaction is not None:
+        raise RuntimeError("a transaction holds no other one")
+    _state.transaction = opened
+    try:
+        result = body()
+        opened.commit()
+    except BaseException:
+        opened.roll_back()
+        raise
+    finally:
+        _state.transaction = None
+    return result
+
+
+def may_have_run() -> bool:
+    """Whether an earlier run of the current transaction may have been applied."""
+    return _state.may_have_run
 
 
 def apply(*changes: Writes) -> None:
-    """Put and delete what owners asked for, as part of the current transaction."""
-    if _state.allowed is None:
+    """Put and delete what owners asked for, when the current transaction commits."""
+    opened = _state.transaction
+    if opened is None or opened.is_read_only:
         raise errors.UnownedWrite("apply belongs inside datastore.transaction")
-    entities = [entity for change in changes for entity in change.put]
-    deleted = [key for change in changes for key in change.delete]
-    _state.allowed.update((key.kind(), key.id()) for change in changes for key in change.keys)
-    # Waits for the puts: a put that nobody waits for is lost without a word.
-    ndb.put_multi(entities, retries=0)
-    ndb.delete_multi(deleted, retries=0)
+    store = _current()
+
+    def entity(row: ndb.Model) -> Any:
+        return entities.message(row, store.key(*row.key.pairs()))
+
+    opened.add(
+        [
+            *(_Mutation(insert=entity(row)) for change in changes for row in change.insert),
+            *(_Mutation(upsert=entity(row)) for change in changes for row in change.put),
+            *(
+                _Mutation(delete=store.key(*key.pairs()))
+                for change in changes
+                for key in change.delete
+            ),
+        ]
+    )
 
 
 def get(key: ndb.Key) -> Any:
@@ -284,11 +325,10 @@ def get(key: ndb.Key) -> Any:
 
 def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
     """Read entities by key in one call; None where there is none."""
-    if ndb.in_transaction():
-        return list(ndb.get_multi(keys, retries=0))
-    store = _current()
-    with within(store.deadline):
-        return list(_patiently(lambda: ndb.get_multi(keys, retries=0), store))
+    return [
+        None if stored is None else entities.row(key, stored)
+        for key, stored in zip(keys, read(keys), strict=True)
+    ]
 
 
 def prepared(query: Query) -> Any:
@@ -311,9 +351,9 @@ def fetch(query: Query) -> Iterator[Any]:
 def ask(request: Any) -> Iterator[Any]:
     """Yield the entities of a prepared query, see `fetch`. The request stays as it is."""
     store = _current()
-    if ndb.in_transaction():
+    if _state.transaction is not None:
         request = copy.deepcopy(request)
-        _join_transaction(request)
+        _state.transaction.join(request)
     yield from queries.results(request, store.run_query)
 
 
@@ -326,9 +366,10 @@ def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
 def read(keys: Sequence[ndb.Key]) -> list[Any]:
     """Read entities by key as protobuf messages; None where there is none."""
     store = _current()
-    wanted = [store.key(*key.pairs()) for key in keys]
+    paths = [key.pairs() for key in keys]
+    wanted = [store.key(*path) for path in dict.fromkeys(paths)]
     found = {_path(entity.key): entity for entity in _looked_up(store, wanted)}
-    return [found.get(_path(key)) for key in wanted]
+    return [found.get(path) for path in paths]
 
 
 def _path(key: Any) -> tuple[tuple[str, str], ...]:
@@ -339,8 +380,12 @@ def _looked_up(store: Store, keys: Sequence[Any]) -> Iterator[Any]:
     left = list(keys)
     while left:
         request = _LookupRequest(**store.request_fields(), keys=left[:_MOST_KEYS])
-        _join_transaction(request)
+        opened = _state.transaction
+        if opened is not None:
+            opened.join_lookup(request)
         answer = store.lookup(request)
+        if opened is not None:
+            opened.begun(answer)
         for result in answer.found:
             yield result.entity
         left = [*answer.deferred, *left[_MOST_KEYS:]]
@@ -353,7 +398,8 @@ def count(query: Query) -> int:
     request = _AggregationRequest(**store.request_fields(), partition_id=partition)
     request.aggregation_query.nested_query.CopyFrom(queries.message(query, partition))
     request.aggregation_query.aggregations.add(alias="n").count.SetInParent()
-    _join_transaction(request)
+    if _state.transaction is not None:
+        _state.transaction.join(request)
     batch = store.aggregate(request).batch
     return int(batch.aggregation_results[0].aggregate_properties["n"].integer_value)
 
@@ -378,11 +424,6 @@ def _current() -> Store:
     if _state.store is None:
         raise RuntimeError("enter `with store.context():` first")
     return _state.store
-
-
-def _join_transaction(request: Any) -> None:
-    if ndb.in_transaction():
-        request.read_options.transaction = ndb.get_context().transaction
 
 
 @contextlib.contextmanager
@@ -413,8 +454,8 @@ def _patiently(attempt: Callable[[], T], store: Store) -> T:
             try:
                 return attempt()
             except (api.GoogleAPICallError, grpc.RpcError) as raw:
-                error = raw if isinstance(raw, api.GoogleAPICallError) else _translated(raw)
-                if ndb.in_transaction():
+                error = _known(raw)
+                if _state.transaction is not None:
                     raise error from raw
                 if not isinstance(error, TRANSIENT):
                     raise errors.Overloaded(f"the store refused: {error}") from error
@@ -422,7 +463,9 @@ def _patiently(attempt: Callable[[], T], store: Store) -> T:
     raise AssertionError("unreachable: the loop above has no end")
 
 
-def _translated(error: grpc.RpcError) -> api.GoogleAPICallError:
+def _known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
+    if isinstance(error, api.GoogleAPICallError):
+        return error
     translated: api.GoogleAPICallError = api.from_grpc_error(error)
     return translated
 
@@ -435,19 +478,17 @@ def _pause(tries: int, error: Exception) -> None:
     time.sleep(pause)
 
 
-def _name_previous(request: Any) -> None:
-    """Say in a BeginTransaction which attempt it repeats. NDB has no way to tell."""
-    if _state.previous:
-        options = request._pb.transaction_options  # noqa: SLF001 - see `_refuse_unowned`
-        options.read_write.previous_transaction = _state.previous
+def _refuse_inside() -> None:
+    """Raise if NDB calls inside a transaction, which would not be part of it."""
+    if _state.transaction is not None:
+        raise errors.UnownedWrite("inside a transaction everything goes through datastore")
 
 
 def _refuse_unowned(request: Any) -> None:
-    """Raise if a commit holds an owned kind that no owner asked to write."""
-    allowed = _state.allowed or set()
+    """Raise if a commit that NDB makes holds an owned kind."""
     for mutation in request._pb.mutations:  # noqa: SLF001 - proto-plus hides the message there
         operation = mutation.WhichOneof("operation")
         value = getattr(mutation, operation)
-        last = (value if operation == "delete" else value.key).path[-1]
-        if last.kind in OWNERS and (last.kind, last.name) not in allowed:
-            raise errors.UnownedWrite(f"{last.kind} is written by {OWNERS[last.kind]} only")
+        kind = (value if operation == "delete" else value.key).path[-1].kind
+        if kind in OWNERS:
+            raise errors.UnownedWrite(f"{kind} is written by {OWNERS[kind]} only")

@@ -1,8 +1,7 @@
 """NDB's client as this project runs it: our channel, a time-out on every call, commits checked.
 
-Owns what NDB sees of the outside. NDB's own client opens a channel of its own, calls without
-time-outs and never says which transaction it tries again; this one uses the channel it is given and
-asks `Rules` before each call.
+Owns what NDB sees of the outside. NDB's own client opens a channel of its own and calls without
+time-outs; this one uses the channel it is given and asks `Rules` before each call.
 """
 
 import contextlib
@@ -19,14 +18,10 @@ SERVICE = "/google.datastore.v1.Datastore/"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked before a call.
-
-    How many seconds it may take, what the beginning of a transaction is to say, and whether a
-    commit may go.
-    """
+    """What is asked before a call: how many seconds it may take, whether it or a commit may go."""
 
     timeout: Callable[[], float]
-    complete_begin: Callable[[Any], None]
+    check_call: Callable[[], None]
     check_commit: Callable[[Any], None]
 
 
@@ -63,9 +58,7 @@ class _Stub:
 
         self.lookup = _Method(rules, method("Lookup"))
         self.run_query = _Method(rules, method("RunQuery"))
-        self.begin_transaction = _Method(
-            rules, method("BeginTransaction"), check=rules.complete_begin
-        )
+        self.begin_transaction = _Method(rules, method("BeginTransaction"))
         self.commit = _Method(rules, method("Commit"), check=rules.check_commit)
         self.rollback = _Rollback(rules, method("Rollback"))
 
@@ -77,6 +70,7 @@ class _Method:
     check: Callable[[Any], None] = lambda _: None
 
     def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:
+        self.rules.check_call()
         self.check(request)
         return self.call.future(request, timeout=timeout or self.rules.timeout(), metadata=metadata)
 

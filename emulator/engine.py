@@ -11,6 +11,7 @@ import contextlib
 import functools
 import logging
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Self, cast
@@ -80,6 +81,7 @@ class Engine:
         self.meter = meter.Meter()
         self._runs = runs.Runs(self._reading, self.meter, stopwatch)
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
+        self._repeated = threading.local()  # name: that a request done again has begun
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -241,7 +243,7 @@ class Engine:
             case "transaction":
                 name, began = options.transaction, b""
             case "new_transaction":
-                name = began = self._begin(options.new_transaction, scope).name
+                name = began = self._begin_by_read(options.new_transaction, scope)
             case _:
                 self._storage.let_rest()
                 with self._storage.read() as snapshot:
@@ -253,11 +255,25 @@ class Engine:
                 self._transactions.reading(transaction) as (snapshot, reads),
             ):
                 yield snapshot, reads, began
+        except transactions.ReadAgain:
+            # It keeps its age and its locks, which are its turn.
+            self._repeated.name = began
+            raise
         except BaseException:
             if began:
                 # Nobody has learnt the id of a transaction whose first read failed.
                 self._transactions.roll_back(began, scope)
             raise
+
+    def _begin_by_read(self, options: messages.TransactionOptions, scope: tuple[str, str]) -> bytes:
+        """Return the transaction of a request that begins one; the same if it is done again."""
+        name: bytes = getattr(self._repeated, "name", b"")
+        self._repeated.name = b""
+        if not name:
+            opened = self._begin(options, scope)
+            opened.is_claimed = False
+            name = opened.name
+        return name
 
     def _begin(
         self, options: messages.TransactionOptions, scope: tuple[str, str]

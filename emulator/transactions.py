@@ -26,6 +26,7 @@ from emulator import changes, errors, locks, pool, readsets, rows, storage
 
 MAX_AGE = 270.0  # seconds from begin
 MAX_IDLE = 60.0  # seconds without a request
+UNCLAIMED = 2.0  # seconds for which the locks of a first read stand alone
 _MAX_REMEMBERED = 10_000  # finished transactions, so that rolling an aborted one back is no error
 
 
@@ -73,6 +74,8 @@ class Transaction:
         self.began = now
         self.used = now
         self.snapshot: storage.Snapshot | None = None
+        # Whether its client has shown that it knows the id.
+        self.is_claimed = True
         # One request at a time: the snapshot is one connection.
         self.lock = threading.RLock()
 
@@ -87,8 +90,13 @@ class Transaction:
 
     @property
     def party(self) -> locks.Party:
-        """The transaction as a holder of locks."""
-        return locks.Party(self.name.hex(), self.age, self.until)
+        """The transaction as a holder of locks.
+
+        One that began with its first read may be nobody's: if that answer was lost, no client can
+        end it. So until it is heard of again its locks, and only they, stand for a short while.
+        """
+        until = self.until if self.is_claimed else min(self.until, self.used + UNCLAIMED)
+        return locks.Party(self.name.hex(), self.age, until)
 
 
 class Transactions:
@@ -166,6 +174,8 @@ class Transactions:
             transaction.used = self._clock()
             yield transaction
             transaction.used = self._clock()
+            # The request that began it was the first; from the next one on it is somebody's.
+            transaction.is_claimed = True
 
     def snapshot_of(self, transaction: Transaction) -> storage.Snapshot:
         """Return a transaction's snapshot; the first read fixes it."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from comments import datastore, folding, records, sites
+from emulator import transactions
 from tests import trees
 from tests.comments import exports
 
@@ -53,3 +54,9 @@ def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.
         assert folded is not None
         folding.clear(folded)
     return rows
+
+
+@pytest.fixture
+def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks of a transaction whose first answer was lost stand for a moment, not for seconds."""
+    monkeypatch.setattr(transactions, "UNCLAIMED", 0.1)

@@ -69,7 +69,8 @@ def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
 
 @pytest.mark.parametrize("status", TRANSIENT)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("method", ["BeginTransaction", "Lookup", "Commit"])
+@pytest.mark.parametrize("method", ["Lookup", "Commit"])
+@pytest.mark.usefixtures("brief_doubt")
 def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
     store: datastore.Store,
     site: records.Site,
@@ -100,16 +101,17 @@ def test_each_attempt_of_a_transaction_names_the_one_before(
     store: datastore.Store, site: records.Site, faults: Faults
 ) -> None:
     faults.requests.clear()
-    begin, commit = faults.calls["BeginTransaction"], faults.calls["Commit"]
+    read, commit = faults.calls["Lookup"], faults.calls["Commit"]
     faults.plan |= {
         ("Commit", commit + 1): ("before", grpc.StatusCode.ABORTED),
-        ("BeginTransaction", begin + 2): ("before", grpc.StatusCode.UNAVAILABLE),
+        ("Lookup", read + 2): ("before", grpc.StatusCode.UNAVAILABLE),
         ("Commit", commit + 2): ("before", grpc.StatusCode.ABORTED),
     }
     trees.post(site, "hello")
     trees.post(site, "another", key=KEY)
-    asked = [each for method, each in faults.requests if method == "BeginTransaction"]
-    previous = [each.transaction_options.read_write.previous_transaction for each in asked]
+    asked = [each.read_options for method, each in faults.requests if method == "Lookup"]
+    begun = [each.new_transaction for each in asked if each.HasField("new_transaction")]
+    previous = [each.read_write.previous_transaction for each in begun]
     first, second, *_ = [each.transaction for method, each in faults.requests if method == "Commit"]
     assert previous == [b"", first, first, second, b""]
 
@@ -250,6 +252,98 @@ def test_the_guard_lets_nothing_ride_along_with_an_owners_writes(
     with pytest.raises(errors.UnownedWrite):
         datastore.transaction(body)
     assert trees.listed(site) == ["one", "two"]
+
+
+@pytest.mark.parametrize("way", ["get", "put"])
+def test_ndb_does_not_call_past_a_transaction(
+    store: datastore.Store, site: records.Site, way: str
+) -> None:
+    """What it read or wrote would not be part of it, and nobody would notice."""
+    row = datastore.get(models.site_key("demo"))
+    row.origins = ["https://other.example"]
+    ways: dict[str, Callable[[], object]] = {"get": row.key.get, "put": row.put}
+    with pytest.raises(errors.UnownedWrite):
+        datastore.transaction(ways[way])
+    assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+
+
+def test_what_is_inserted_and_there_already_runs_the_body_again(
+    store: datastore.Store, site: records.Site
+) -> None:
+    row = trees.post(site, "here")
+    runs: list[bool] = []
+
+    def body() -> None:
+        runs.append(datastore.may_have_run())
+        if not runs[-1]:
+            stored = datastore.get(models.comment_key(row.id))
+            stored.body = "in its place"
+            datastore.apply(datastore.Writes("tree", insert=(stored,)))
+
+    datastore.transaction(body)
+    assert runs == [False, True]
+    assert trees.listed(site) == ["here"]
+
+
+def test_only_what_may_have_been_applied_is_looked_for(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    runs: list[bool] = []
+
+    def body() -> None:
+        runs.append(datastore.may_have_run())
+        datastore.get(models.site_key("demo"))
+
+    start = faults.calls.get("Commit", 0)
+    faults.plan["Commit", start + 1] = ("before", grpc.StatusCode.ABORTED)
+    faults.plan["Commit", start + 2] = ("after", grpc.StatusCode.UNAVAILABLE)
+    faults.plan["Commit", start + 3] = ("before", grpc.StatusCode.ABORTED)
+    datastore.transaction(body)
+    datastore.transaction(body)
+    assert runs == [False, False, True, True, False]
+
+
+def test_a_transaction_holds_no_other_one(store: datastore.Store) -> None:
+    with pytest.raises(RuntimeError, match="no other"):
+        datastore.transaction(lambda: datastore.transaction(lambda: None))
+
+
+def test_a_transaction_that_asks_nothing_makes_no_call(
+    store: datastore.Store, faults: Faults
+) -> None:
+    assert datastore.transaction(lambda: "done") == "done"
+    assert faults.requests == []
+
+
+def test_a_transaction_may_begin_with_a_query_or_with_a_write(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    trees.post(site, "1")
+    faults.requests.clear()
+
+    def write() -> None:
+        row = models.Site(key=models.site_key("other"), digits="AB", width=2)
+        datastore.apply(datastore.Writes("sites", put=(row,)))
+
+    assert datastore.transaction(lambda: trees.listed(site)) == ["1"]
+    datastore.transaction(write)
+    assert [method for method, _ in faults.requests] == [
+        "BeginTransaction", "RunQuery", "Commit", "Commit"
+    ]  # fmt: skip
+    assert datastore.get(models.site_key("other")).width == 2
+
+
+def test_a_body_that_fails_gives_its_locks_back(
+    store: datastore.Store, site: records.Site, faults: Faults
+) -> None:
+    def body() -> None:
+        datastore.get(models.site_key("demo"))
+        raise errors.Conflict("changed our mind")
+
+    faults.requests.clear()
+    with pytest.raises(errors.Conflict):
+        datastore.transaction(body)
+    assert [method for method, _ in faults.requests] == ["Lookup", "Rollback"]
 
 
 def test_nobody_but_its_owner_may_ask_for_a_kind(store: datastore.Store) -> None:

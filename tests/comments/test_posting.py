@@ -169,3 +169,16 @@ def _edit(row: records.Comment, body: str, **changed: object) -> records.Comment
         "now": trees.START,
     }
     return posting.edit(row.id, body=body, **{**values, **changed})
+
+
+def test_a_repeat_finds_its_comment_though_nothing_may_be_posted_there_any_more(
+    store: datastore.Store, site: records.Site
+) -> None:
+    parent = trees.post(site, "parent")
+    made = trees.post(site, "reply", parent.id, key=KEY)
+    posting.retract(parent.id, author_id=parent.author.id, revision=None, now=trees.START)
+    assert trees.post(site, "reply", parent.id, key=KEY).id == made.id
+    with pytest.raises(errors.KeyReused):
+        trees.post(site, "other text", parent.id, key=KEY, author=made.author)
+    with pytest.raises(errors.Conflict):
+        trees.post(site, "another", parent.id)

@@ -5,7 +5,7 @@ import threading
 import grpc
 import pytest
 
-from emulator import inprocess, locks, pool, server, testing
+from emulator import inprocess, locks, pool, server, testing, transactions
 from tests.emulator import rpc, waits
 from tests.emulator.rpc import upsert
 from tests.emulator.waits import until_waiting
@@ -271,6 +271,33 @@ def test_a_read_that_begins_a_transaction_locks_too(service, key, impatient, ref
     with refused("ABORTED"):
         service.put(service.key("T", "new"))
     service.rollback(queried.transaction)
+
+
+@pytest.mark.usefixtures("patient")
+def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
+    service, key, engine, clock, refused
+):
+    """The answer that tells its id may be lost; then nobody can end it."""
+    transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
+    put = threading.Thread(target=service.put, args=(key,), kwargs={"a": 2})
+    put.start()
+    until_waiting(engine, 1)
+    clock.ahead += transactions.UNCLAIMED + 1
+    put.join(30)
+    assert service.get(key) == {"a": 2}
+    with refused("ABORTED"):  # it lives, and is as right as ever
+        service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_a_transaction_that_was_heard_of_again_keeps_the_locks_of_its_first_read(
+    service, key, clock, impatient, refused
+):
+    transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
+    service.get(service.key("T", "other"), transaction=transaction)
+    clock.ahead += transactions.UNCLAIMED + 1
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
 @pytest.mark.parametrize("options", [{}, {"read_only": {}}])

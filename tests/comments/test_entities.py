@@ -1,0 +1,100 @@
+"""Claims about rows as messages: the bytes NDB would send, and the values NDB would read."""
+
+import inspect
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from google.cloud import ndb
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from comments import datastore, entities, models
+
+KINDS = [
+    each
+    for each in vars(models).values()
+    if inspect.isclass(each) and issubclass(each, ndb.Model) and each is not ndb.Model
+]
+TIMES = st.datetimes(
+    datetime(1900, 1, 1),  # noqa: DTZ001 - the strategy adds the zone
+    datetime(9999, 12, 30),  # noqa: DTZ001 - same
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]),
+)
+VALUES: dict[type[ndb.Property], st.SearchStrategy[Any]] = {
+    ndb.StringProperty: st.text(max_size=50),
+    ndb.TextProperty: st.text(max_size=2_000),
+    ndb.IntegerProperty: st.integers(-(2**63), 2**63 - 1),
+    ndb.BooleanProperty: st.booleans(),
+    ndb.BlobProperty: st.binary(max_size=100),
+    ndb.DateTimeProperty: TIMES,
+}
+
+
+class Odd(ndb.Model):
+    """A kind with a property that is not stored here."""
+
+    where = ndb.GeoPtProperty()
+
+
+def _values(data: st.DataObject, kind: type[ndb.Model]) -> dict[str, Any]:
+    found = {}
+    for name, each in kind._properties.items():
+        values = VALUES[type(each)]
+        if each._repeated:
+            found[name] = data.draw(st.lists(values, max_size=3))
+        elif each._required:
+            found[name] = data.draw(values)
+        elif data.draw(st.booleans()):
+            found[name] = data.draw(st.none() | values)
+    return found
+
+
+def _message(row: ndb.Model) -> Any:
+    path = row.key.pairs()
+    return entities.message(row, datastore._current().key(*path))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_row_is_sent_and_read_as_ndb_would(
+    store: datastore.Store, kind: type[ndb.Model], data: st.DataObject
+) -> None:
+    row = kind(key=ndb.Key(kind, "a name"), **_values(data, kind))
+    sent = _message(row)
+    theirs = ndb.model._entity_to_protobuf(row)
+    assert sent.SerializeToString(deterministic=True) == theirs._pb.SerializeToString(
+        deterministic=True
+    )
+    assert entities.row(row.key, sent) == ndb.model._entity_from_protobuf(theirs) == row
+
+
+def test_a_row_that_was_read_may_be_changed_and_sent(store: datastore.Store) -> None:
+    key = models.thread_counter_key(models.records.ThreadName("demo", "page"), 0)
+    stored = _message(models.Counter(key=key, scope="thread/demo/page", shards=2))
+    row: Any = entities.row(key, stored)
+    row.shards += 1
+    assert _message(row).properties["shards"].integer_value == 3
+
+
+def test_what_is_not_stored_has_its_default_and_what_is_unknown_is_left_out(
+    store: datastore.Store,
+) -> None:
+    key = models.site_key("demo")
+    stored = _message(models.Site(key=key, digits="AB", width=2, cdn_seconds=5))
+    del stored.properties["cdn_seconds"], stored.properties["origins"]
+    stored.properties["gone"].string_value = "of an older version"
+    row: Any = entities.row(key, stored)
+    assert (row.width, row.cdn_seconds, row.origins) == (2, 0, [])
+    assert "gone" not in _message(row).properties
+
+
+def test_a_required_property_without_a_value_is_refused(store: datastore.Store) -> None:
+    with pytest.raises(ValueError, match="width"):
+        _message(models.Site(key=models.site_key("demo"), digits="AB"))
+
+
+def test_a_kind_with_another_property_is_refused(store: datastore.Store) -> None:
+    with pytest.raises(TypeError, match=r"Odd\.where"):
+        _message(Odd(key=ndb.Key(Odd, "one")))
