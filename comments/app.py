@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import flask
 
-from comments import cli, config, datastore, handlers, upkeep
+from comments import cli, cloudtasks, config, datastore, handlers, upkeep
+from comments import tasks as backlog
 from comments.web import (
     api,
     context,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask:
     """Make the application that serves this store."""
+    if settings.on_app_engine and settings.tasks_queue:
+        queue = cloudtasks.Queue(settings.tasks_queue, settings.service)
+        store.kept(backlog.HOLDINGS, lambda: queue)
     app = flask.Flask("comments", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     # "//" and a missing slash are other paths, not redirects: ids must not be repaired.

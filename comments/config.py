@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from comments import errors, sorthash
 
-# GAE_ENV is read as well, but is App Engine's to set.
+# GAE_ENV and GAE_SERVICE are read as well, but are App Engine's to set.
 NAMES = frozenset(
     {
         "DATASTORE",
@@ -42,12 +42,14 @@ NAMES = frozenset(
         "SORT_HASH_DIGITS",
         "SORT_HASH_LEVELS",
         "SORT_HASH_WIDTH",
+        "TASKS_QUEUE",
         "TASKS_SECRET",
         "VOTERS_PER_NETWORK",
     }
 )
 _SECRET_BYTES = 16
 _LONGEST_NUMBER = 20
+_QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]{1,100}", re.ASCII)
 _PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 
 
@@ -95,6 +97,8 @@ class Settings:
     voters_per_network: int = 5
     on_app_engine: bool = False
     tasks_secret: str = ""
+    tasks_queue: str = ""
+    service: str = ""
     smtp: Smtp | None = None
     smtp_authority: str = ""
     mail_from: str = ""
@@ -146,6 +150,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         # Of the environment alone: a file may not claim what App Engine says.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=_long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
+        tasks_queue=_queue(values.get("TASKS_QUEUE", "")),
+        service=source.get("GAE_SERVICE", ""),
         smtp=_smtp(values),
         smtp_authority=values.get("SMTP_AUTHORITY", ""),
         mail_from=_mail_from(values),
@@ -272,6 +278,14 @@ def _public_url(values: Mapping[str, str]) -> str:
         raise errors.Misconfigured("PUBLIC_URL is not set: SMTP_URL needs it for links in mail")
     if given and not _PUBLIC_URL.fullmatch(given):
         raise errors.Misconfigured("PUBLIC_URL is like https://comments.example")
+    return given
+
+
+def _queue(given: str) -> str:
+    if given and not _QUEUE.fullmatch(given):
+        raise errors.Misconfigured(
+            "TASKS_QUEUE is like projects/PROJECT/locations/LOCATION/queues/QUEUE"
+        )
     return given
 
 

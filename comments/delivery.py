@@ -101,6 +101,11 @@ def sweep(*, now: datetime, handlers: Sequence[Handler] | None = None) -> Done:
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
 
 
+def sweep_fresh(*, now: datetime, handlers: Sequence[Handler] | None = None) -> Done:
+    """The same where no process delivers its own events: those that nobody tried yet, too."""
+    return deliver(outbox.fresh(now, SWEPT), now=now, handlers=handlers)
+
+
 def _is_for(handler: Handler, row: models.Event) -> bool:
     return outbox.Kind(row.kind) in handler.kinds and handler.name not in row.done
 

@@ -134,6 +134,20 @@ def due(now: datetime, limit: int) -> list[str]:
     return [message.key.path[-1].name for message in datastore.fetch(query)]
 
 
+def fresh(now: datetime, limit: int) -> list[str]:
+    """The ids of events that are due, or that nobody tried yet, where no process has its own."""
+    query = datastore.Query(
+        "Event", where=(("due", "<=", now + SWEPT_AFTER),), order=("due",), limit=limit
+    )
+    # What failed keeps its pause, however short that is.
+    return [
+        message.key.path[-1].name
+        for message in datastore.fetch(query)
+        if not message.properties["attempts"].integer_value
+        or message.properties["due"].timestamp_value.ToDatetime(UTC) <= now
+    ]
+
+
 def dead() -> list[str]:
     """The ids of events that were given up."""
     query = datastore.Query("Event", where=(("since", "=", NEVER),), keys_only=True)

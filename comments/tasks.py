@@ -6,7 +6,8 @@ or the oldest is `FOLD_AFTER` seconds old. A list is due when a mark of it asks,
 
 What must stay true: nothing depends on this. What is not folded stands in the store, in the commit
 that changed it; what is lost here with a process is found again by a query (`upkeep`).
-A process without a worker keeps nothing, so nothing grows where nobody folds.
+A process without a worker keeps nothing, so nothing grows where nobody folds. On App Engine a queue
+takes the place of the backlog (`cloudtasks`).
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from comments import datastore, records
 
@@ -122,27 +124,47 @@ class Backlog:
             return self._is_open
 
 
+class Notes(Protocol):
+    """What takes note of what changed: a `Backlog`, or whoever has others begin at once."""
+
+    def tell(self, event: str, /) -> None:
+        """Note an event that is to be delivered."""
+
+    def add(self, name: Name, /, *, changes: int = 1, within: float = math.inf) -> None:
+        """Note changes of something that is to be folded `within` seconds."""
+
+
+def _notes() -> Notes:
+    notes: Notes = datastore.kept(HOLDINGS, Backlog)
+    return notes
+
+
 def tell(event: str) -> None:
     """Say that an event is committed. Call it after the commit; without an id nothing happened."""
     if event:
-        datastore.kept(HOLDINGS, Backlog).tell(event)
+        _notes().tell(event)
 
 
 def changed(name: records.ThreadName, *, changes: int = 1) -> None:
     """Say that rows of a thread changed and readers gained something. Call it after the commit."""
-    datastore.kept(HOLDINGS, Backlog).add(name, changes=changes)
+    _notes().add(name, changes=changes)
 
 
 def erased(name: records.ThreadName) -> None:
     """Say that a thread lost a text that its buckets may hold. Call it after the commit."""
-    datastore.kept(HOLDINGS, Backlog).add(name, within=ERASE_AFTER)
+    _notes().add(name, within=ERASE_AFTER)
 
 
 def voted(name: records.VotedComment) -> None:
     """Say that votes on a comment wait to be counted. Call it after the commit."""
-    datastore.kept(HOLDINGS, Backlog).add(name, changes=0, within=COUNT_AFTER)
+    _notes().add(name, changes=0, within=COUNT_AFTER)
+
+
+def again(name: Name, *, within: float) -> None:
+    """Say that something could not be folded, and is to be tried again."""
+    _notes().add(name, changes=0, within=within)
 
 
 def asked(name: records.ListName) -> None:
     """Say that a mark asks for its list to be folded. Call it after the commit."""
-    datastore.kept(HOLDINGS, Backlog).add(name, within=0.0)
+    _notes().add(name, within=0.0)

@@ -119,6 +119,10 @@ class Upkeep:
         """Deliver events of processes that did not; a bounded number of them."""
         return delivery.sweep(now=self.now(), handlers=self._handlers)
 
+    def sweep_fresh(self) -> delivery.Done:
+        """The same, and those that nobody tried yet."""
+        return delivery.sweep_fresh(now=self.now(), handlers=self._handlers)
+
     def send(self, within: float) -> sending.Done:
         """Tell what waits to be told outside, beginning nothing after so many seconds."""
         return sending.serve(self.now, within=within)
@@ -180,7 +184,7 @@ class Upkeep:
         except Exception as error:  # noqa: BLE001 - one thread's trouble must not stop the others
             _report(f"folding {' '.join(msgspec.structs.astuple(name))}", error)
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
-        datastore.kept(tasks.HOLDINGS, tasks.Backlog).add(name, changes=0, within=retry)
+        tasks.again(name, within=retry)
         return False
 
     def _fold(self, name: tasks.Name) -> bool:

@@ -3,9 +3,13 @@
 A call that folded something is answered when it has cleared that too, a good minute later: nobody
 else could, if the instance is gone after it.
 
-Refused unless the request is cron's own. On App Engine that is the header `X-Appengine-Cron`, which
-App Engine strips from everybody else's requests; elsewhere anyone can send it, so it counts for
-nothing there and `TASKS_SECRET` has to be presented.
+Refused unless the request is cron's own, or a task's of our queue (`cloudtasks`). On App Engine
+that is the header `X-Appengine-Cron`, or `X-Appengine-QueueName`, which App Engine strips from
+everybody else's requests; elsewhere anyone can send them, so they count for nothing there and
+`TASKS_SECRET` has to be presented.
+
+A task folds and waits for no grace: the next call of cron clears what it folded. Tasks that
+waited a minute each would leave no room in the queue for those that deliver.
 """
 
 import hmac
@@ -27,7 +31,7 @@ blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 @blueprint.before_request
 def _admit() -> None:
     settings = context.settings()
-    if not _is_cron(settings, flask.request):
+    if not (_is_cron(settings, flask.request) or _is_task(settings, flask.request)):
         raise errors.Forbidden("this is for the service's own cron")
 
 
@@ -39,10 +43,21 @@ def _is_cron(settings: config.Settings, request: flask.Request) -> bool:
     return bool(settings.tasks_secret) and hmac.compare_digest(presented, expected)
 
 
+def _is_task(settings: config.Settings, request: flask.Request) -> bool:
+    if not (settings.on_app_engine and settings.tasks_queue):
+        return False
+    queue = settings.tasks_queue.rpartition("/")[2]
+    return request.headers.get("X-Appengine-QueueName") == queue
+
+
 @blueprint.get("/fold")
 def fold() -> flask.Response:
     """Fold what is not folded, and clear it after the grace."""
-    done = _process().visit(upkeep.look(), time.sleep)
+    process, names = _process(), upkeep.look()
+    if _is_task(context.settings(), flask.request):
+        done = process.round(names)
+    else:
+        done = process.visit(names, time.sleep)
     upkeep.settle(datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
@@ -55,8 +70,10 @@ def deliver() -> flask.Response:
     end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
     process = _process()
+    # On App Engine no process delivers its own events, so none is left time to.
+    sweep = process.sweep_fresh if context.settings().on_app_engine else process.sweep
     for _ in range(_MOST_SWEEPS):
-        done = process.sweep()
+        done = sweep()
         delivered, failed = delivered + done.delivered, failed + done.failed
         if not done.delivered or time.monotonic() >= end:
             break

@@ -142,6 +142,7 @@ CHANGES = {
     "SORT_HASH_DIGITS": ("0123456789", "scheme"),
     "SORT_HASH_LEVELS": ("3", "scheme"),
     "SORT_HASH_WIDTH": ("3", "scheme"),
+    "TASKS_QUEUE": ("projects/p/locations/l/queues/q", "tasks_queue"),
     "TASKS_SECRET": ("yet another sixteen", "tasks_secret"),
     "VOTERS_PER_NETWORK": ("3", "voters_per_network"),
 }
@@ -162,8 +163,8 @@ def test_every_setting_changes_its_field_from_the_environment_and_from_a_file(
 def test_there_is_no_other_setting_and_no_other_field():
     assert set(CHANGES) == config.NAMES
     fields = {field.name for field in dataclasses.fields(config.Settings)}
-    # That one App Engine sets, and nobody else.
-    assert {field for _, field in CHANGES.values()} == fields - {"on_app_engine"}
+    # Those App Engine sets, and nobody else.
+    assert {field for _, field in CHANGES.values()} == fields - {"on_app_engine", "service"}
 
 
 class TestFile:
