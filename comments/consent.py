@@ -111,7 +111,7 @@ def ask(  # noqa: PLR0913 - who, what, and from where
     request = Request(email, site.id, name, author, replies)
     link = sealed.seal(msgspec.json.encode(request).decode(), _CONFIRM, settings.secret, now=now)
     detail = errands.encode(errands.Asked(link))
-    event = f"confirm-{secrets.token_hex(16)}"
+    event = outbox.mail_id("asked", secrets.token_hex(16))
     mine = limits.Bucket(PER_NETWORK, network, settings.secret)
     theirs = limits.Bucket(PER_ADDRESS, _mailbox(email), settings.secret)
 
@@ -125,8 +125,7 @@ def ask(  # noqa: PLR0913 - who, what, and from where
         writes = [mine.take()]
         is_sent = not theirs.is_empty
         if is_sent:
-            due = now + outbox.SWEPT_AFTER
-            row = outbox.follow(outbox.Kind.MAIL, event, detail, due=due)
+            row = outbox.follow(outbox.Kind.MAIL, event, detail, due=now)
             writes += [theirs.take(), outbox.written([row])]
         datastore.apply(*writes)
         return is_sent

@@ -96,6 +96,11 @@ def deliver(
     return rounds.deliver(list(dict.fromkeys(events)))
 
 
+def due(*, now: datetime, limit: int = SWEPT) -> list[str]:
+    """The events that nobody delivered in time, those that wait longest first."""
+    return outbox.due(now, limit)
+
+
 def sweep(*, now: datetime, handlers: Sequence[Handler] | None = None) -> Done:
     """Deliver events that nobody delivered in time, a bounded number of them."""
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)

@@ -45,7 +45,8 @@ class Held(msgspec.Struct, frozen=True, tag="held"):
     to: list[str] | None = None
 
 
-Errand = Asked | Replied | Followed | Again | Held
+Told = Replied | Followed | Again | Held
+Errand = Asked | Told
 
 
 def encode(errand: Errand) -> str:

@@ -117,7 +117,7 @@ class Notices:
             return [self._follow(errands.Held(event.id))] if has_any else []
         return [self._follow(each) for each in self._told_of(event.id, comment)]
 
-    def _told_of(self, event: str, comment: records.Comment) -> Iterator[errands.Errand]:
+    def _told_of(self, event: str, comment: records.Comment) -> Iterator[errands.Told]:
         themselves, _ = subscriptions.of_author(comment.site, comment.author.id)
         to: list[str] = []
         if author := _answered(comment):
@@ -329,24 +329,22 @@ class Notices:
 
     # --- Events that follow --------------------
 
-    def _follow(self, errand: errands.Errand) -> models.Event:
-        due = self._clock() + outbox.SWEPT_AFTER
+    def _follow(self, errand: errands.Told) -> models.Event:
+        # Due at once: on App Engine a sweep is who goes on, and a claim keeps others off.
+        due = self._clock()
         return outbox.follow(outbox.Kind.MAIL, _id_of(errand, ""), errands.encode(errand), due=due)
 
-    def _later(self, errand: errands.Errand, who: str) -> models.Event:
+    def _later(self, errand: errands.Told, who: str) -> models.Event:
         """An event for what could not be sent, after a pause."""
         due = self._clock() + outbox.pause(1)
         name = _id_of(errand, who)
         return outbox.follow(outbox.Kind.MAIL, name, errands.encode(errand), due=due, attempts=1)
 
 
-def _id_of(errand: errands.Errand, who: str) -> str:
+def _id_of(errand: errands.Told, who: str) -> str:
     """The id of an errand's event: the same however often it is made."""
-    if isinstance(errand, errands.Asked):
-        return errand.link
-    tag = type(errand).__name__.lower()
-    page = f".{errand.page}" if isinstance(errand, errands.Followed) else ""
-    return f"{errand.event}.{tag}{page}" + (f".{who}" if who else "")
+    page = f"{errand.page}" if isinstance(errand, errands.Followed) else ""
+    return outbox.mail_id(errand.event, type(errand).__name__.lower(), page, who)
 
 
 def _comment(event: str, status: str) -> records.Comment | None:

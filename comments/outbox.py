@@ -42,6 +42,7 @@ SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it
 FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubled with each
 LONGEST_PAUSE = timedelta(hours=1)
 MOST_ATTEMPTS = 24  # most of a day; then somebody has to look
+_MAIL = "mail/"  # what ids of its events begin with; comments' ids hold no "/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -103,6 +104,16 @@ def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) ->
         since=now,
     )
     return datastore.Writes(_OWNER, put=(row,))
+
+
+def mail_id(*parts: str) -> str:
+    """The id of an event of mail: the same for the same parts, and known as such by its form."""
+    return _MAIL + ".".join(part for part in parts if part)
+
+
+def is_of_mail(event: str) -> bool:
+    """Whether an id is that of an event of mail."""
+    return event.startswith(_MAIL)
 
 
 def follow(

@@ -38,6 +38,8 @@ from comments import (
     folding,
     followers,
     models,
+    outbox,
+    postman,
     postroom,
     records,
     sending,
@@ -96,7 +98,7 @@ class Upkeep:
         self._scheme = scheme
         self._clock = clock
         self.now = now
-        self._handlers = handlers
+        self.handlers = delivery.HANDLERS if handlers is None else handlers
         self._switched: list[Switched] = []
         self._turn = threading.Lock()
         self._visitor = threading.Lock()
@@ -113,15 +115,15 @@ class Upkeep:
 
     def deliver(self, events: Sequence[str]) -> delivery.Done:
         """Deliver these events."""
-        return delivery.deliver(events, now=self.now(), handlers=self._handlers)
+        return delivery.deliver(events, now=self.now(), handlers=self.handlers)
 
     def sweep(self) -> delivery.Done:
         """Deliver events of processes that did not; a bounded number of them."""
-        return delivery.sweep(now=self.now(), handlers=self._handlers)
+        return delivery.sweep(now=self.now(), handlers=self.handlers)
 
     def sweep_fresh(self) -> delivery.Done:
         """The same, and those that nobody tried yet."""
-        return delivery.sweep_fresh(now=self.now(), handlers=self._handlers)
+        return delivery.sweep_fresh(now=self.now(), handlers=self.handlers)
 
     def send(self, within: float) -> sending.Done:
         """Tell what waits to be told outside, beginning nothing after so many seconds."""
@@ -295,6 +297,7 @@ class Worker:
             HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock, handlers=handlers)
         )
         self._messenger = sending.Messenger(store, self._upkeep.now)
+        self._postman = postman.Postman(store, self._upkeep.handlers, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock()
 
@@ -303,12 +306,14 @@ class Worker:
         self._backlog.open()
         self._thread.start()
         self._messenger.start()
+        self._postman.start()
 
     def stop(self, seconds: float) -> bool:
         """End after the step in hand; whether that was within the seconds."""
         self._backlog.close()
         end = time.monotonic() + seconds
         has_ended = self._messenger.stop(seconds)
+        has_ended &= self._postman.stop(max(0.0, end - time.monotonic()))
         self._thread.join(max(0.0, end - time.monotonic()))
         return has_ended and not self._thread.is_alive()
 
@@ -330,17 +335,23 @@ class Worker:
 
     def _deliver(self) -> None:
         try:
-            if self._upkeep.deliver(self._backlog.take_events()).delivered:
-                self._messenger.nudge()
+            self._hand_out(self._backlog.take_events())
             if self._next_sweep <= self._backlog.clock():
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY
-                swept = self._upkeep.sweep().delivered
-                if swept:
-                    self._messenger.nudge()
-                if swept == delivery.SWEPT:
+                due = delivery.due(now=self._upkeep.now(), limit=delivery.SWEPT + postman.MOST)
+                if self._hand_out(due) == delivery.SWEPT:
                     self._next_sweep = self._backlog.clock()  # there are more
         except Exception as error:  # noqa: BLE001 - the next sweep is near
             _report("delivering events", error)
+
+    def _hand_out(self, events: Sequence[str]) -> int:
+        """Leave mail to the postman, and deliver the rest here; how many."""
+        self._postman.take(filter(outbox.is_of_mail, events))
+        others = [event for event in events if not outbox.is_of_mail(event)][: delivery.SWEPT]
+        delivered = self._upkeep.deliver(others).delivered
+        if delivered:
+            self._messenger.nudge()
+        return delivered
 
     def _look(self) -> None:
         self._next_look = self._backlog.clock() + LOOK_EVERY

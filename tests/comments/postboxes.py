@@ -49,7 +49,7 @@ class Box:
     def text(self, number: int = -1) -> str:
         body = self.taken[number][1].get_body(("plain",))
         assert body is not None
-        return str(body.get_content())
+        return str(body.get_content()).replace("\r\n", "\n")
 
     def link(self, number: int = -1, page: str = "") -> str:
         """The path and query of the message's link to a page of ours."""
