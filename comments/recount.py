@@ -10,6 +10,9 @@ A counter is mended by adding the difference, not by storing what was found: wha
 between stays. For that the difference must be added once, so each mending notes its number in the
 row it mends (`mended`) and is refused if that row was mended since the comparison.
 
+What a comment says of the votes on it is compared first, with the votes themselves, but where some
+wait to be counted. That is mended by counting them anew, which may be done any number of times.
+
 The participants are counters of counters. What is wrong with them beside the rows they count is
 added; what becomes of them when those rows are mended follows from the formula as ever.
 
@@ -19,9 +22,22 @@ An interrupted recount of a site goes on after the last thread that it noted, in
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from comments import counters, counts, datastore, delivery, errors, models, outbox, records, tallies
+from comments import (
+    counters,
+    counts,
+    datastore,
+    delivery,
+    errors,
+    models,
+    outbox,
+    records,
+    tallies,
+    votes,
+    voting,
+)
 from comments.counters import Scope
 
 _AT_ONCE = 100  # rows of authors in one transaction
@@ -53,12 +69,16 @@ class _Found:
 
 
 def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
-    """Compare the counters of a thread with its comments, and mend them; how many were wrong."""
+    """Compare comments with their votes, then the counters of a thread with its comments.
+
+    Returns how many numbers were wrong.
+    """
+    found = _votes(name, tell, fixes=fixes)
 
     def look() -> _Found:
         return datastore.snapshot(lambda: _thread(name))
 
-    return _settle(look, functools.partial(tallies.mend_thread, name), tell, fixes=fixes)
+    return found + _settle(look, functools.partial(tallies.mend_thread, name), tell, fixes=fixes)
 
 
 def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
@@ -76,6 +96,48 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
     if fixes:
         _note(site_id, "")
     return found
+
+
+def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:
+    """Compare the comments of a thread with the votes on them, and count those anew that differ."""
+    differences = datastore.snapshot(lambda: _miscounted(name))
+    for difference in differences:
+        tell(difference)
+    for comment_id in dict.fromkeys(each.scope.place for each in differences) if fixes else ():
+        voting.mend(comment_id, now=datetime.now(UTC))
+    return len(differences)
+
+
+def _miscounted(name: records.ThreadName) -> list[Difference]:
+    where = (("thread", "=", models.thread_key_name(name)),)
+    query = datastore.Query("Comment", where=where, order=("sort_hash",))
+    rows = {message.key.path[-1].name: message.properties for message in datastore.fetch(query)}
+    cast, waiting = votes.of_thread(name), votes.waiting(name)
+    return [
+        Difference(Scope("comment", comment_id), *number)
+        for comment_id in dict.fromkeys((*rows, *cast))
+        if comment_id not in waiting
+        for number in _wrong(rows.get(comment_id), cast.get(comment_id, (0, 0)))
+    ]
+
+
+def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
+    """The numbers of votes that a row has wrong, each as stored and as it should be."""
+    if row is None or row["status"].string_value == records.Status.RETRACTED:
+        # Nobody votes on it any more: those that are there were left behind.
+        pairs = {"votes": (sum(cast), 0)}
+    else:
+        up, down = (
+            (row[name].integer_value, row[name].integer_value - row[f"cast_{name}"].integer_value)
+            for name in ("up", "down")
+        )
+        expected = up[1] + cast[0], down[1] + cast[1]
+        pairs = {
+            "up": (up[0], expected[0]),
+            "down": (down[0], expected[1]),
+            "score": (row["score"].integer_value, expected[0] - expected[1]),
+        }
+    return ((name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
 
 
 def _settle(

@@ -17,9 +17,10 @@ from comments import (
     recount,
     tallies,
 )
+from comments.counters import Scope
 from comments.recount import Difference
 from emulator import inprocess
-from tests import recounts, trees
+from tests import ballots, recounts, trees
 
 NAME = records.ThreadName("demo", "page")
 HERE = counters.thread_scope("demo/page")
@@ -439,3 +440,76 @@ def test_a_recount_finds_nothing_while_writers_go_on(
 
 def _author(number: int) -> records.Author:
     return records.Author("somebody", id=f"g:{number}")
+
+
+def _plant_votes(comment_id: str, **values: int) -> None:
+    """Change a comment's row around everybody."""
+    row = datastore.get(models.comment_key(comment_id))
+    row.populate(**values)
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+
+
+def _lose_vote(comment_id: str, voter: str) -> None:
+    gone = datastore.Writes("votes", delete=(models.vote_key(comment_id, f"g:{voter}"),))
+    datastore.transaction(lambda: datastore.apply(gone))
+
+
+def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment],
+) -> None:
+    one, two, other = (grown[text] for text in ("1", "2", "3"))
+    for comment in (one, two):
+        for voter in ("ann", "bob", "cid"):
+            ballots.vote(comment, voter, -1 if voter == "cid" else 1)
+    ballots.count_all()
+    assert _recount() == []
+    _lose_vote(one.id, "bob")
+    _plant_votes(two.id, score=7)
+    ballots.vote(other, "ann")  # waits to be counted, which is nothing wrong
+    found = [
+        Difference(Scope("comment", one.id), "up", 2, 1),
+        Difference(Scope("comment", one.id), "score", 1, 0),
+        Difference(Scope("comment", two.id), "score", 7, 1),
+    ]
+    assert _recount(fixes=False) == found
+    assert _recount() == found
+    assert _recount() == []
+    assert (ballots.stored(one.id), ballots.stored(two.id)) == ((1, 1, 0), (2, 1, 1))
+    ballots.count_all()
+    assert _recount() == []
+    ballots.check()
+
+
+def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
+    grown: dict[str, records.Comment],
+) -> None:
+    row = grown["2.1"]
+    ballots.vote(row, "ann")
+    ballots.vote(row, "bob")
+    posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+    lost = datastore.Writes("votes", delete=(models.votes_due_key(row.id),))
+    datastore.transaction(lambda: datastore.apply(lost))
+    assert _recount() == [Difference(Scope("comment", row.id), "votes", 2, 0)]
+    assert _recount() == []
+    ballots.count_all()
+    ballots.check()
+
+
+def test_a_vote_in_the_middle_of_a_recount_of_votes_is_counted_once(
+    grown: dict[str, records.Comment], open_store: datastore.Store, between: Between
+) -> None:
+    row = grown["2"]
+    ballots.vote(row, "ann")
+    ballots.count_all()
+    _lose_vote(row.id, "ann")
+
+    def vote() -> None:
+        with open_store.context():
+            ballots.vote(row, "bob")
+
+    between.plan("RunAggregationQuery", 0, vote)
+    assert len(_recount()) == 2
+    assert between.is_over
+    ballots.count_all()
+    assert ballots.stored(row.id) == (1, 0, 1)
+    ballots.check()
