@@ -138,7 +138,7 @@ class Chores:
 
         def write(events: Sequence[outbox.Event]) -> datastore.Writes:
             queues = [messages.queue("test", "all")]
-            rows = (messages.write(e.id, queues, "", at=self.now, now=self.now) for e in events)
+            rows = (messages.made(e.id, queues, "", at=e.at) for e in events)
             return messages.writes(itertools.chain.from_iterable(rows))
 
         every = outbox.COUNTED

@@ -129,9 +129,16 @@ class World(Chores):
 
     def _follow(self, one: int, two: int, three: int) -> Step:
         name, follower = NAMES[one % 3], f"follower {two % 9}"
-        verb = subscriptions.follow if three % 3 else subscriptions.unfollow
+        now = self.now
+
+        def act() -> None:
+            if three % 3:
+                subscriptions.follow(name, follower, now=now)
+            else:
+                subscriptions.unfollow(name, follower)
+
         return Step(
-            lambda: verb(name, follower),
+            act,
             lambda book: book.follow(key_of(name), follower, follows=bool(three % 3)),
             lambda: subscriptions.is_following(name, follower) == bool(three % 3),
         )

@@ -93,6 +93,14 @@ def votes() -> dict[tuple[str, str], int]:
     return {key: vote for key, vote in found.items() if stored[key[0]].status != "retracted"}
 
 
+def subscribers() -> dict[str, set[str]]:
+    """Who follows a thread by rows of their own, by the name of the thread's list."""
+    found: dict[str, set[str]] = {}
+    for each in rows("Subscription"):
+        found.setdefault(each.properties["list"].string_value, set()).add(name_of(each, 0))
+    return found
+
+
 def categories() -> dict[str, tuple[str, ...]]:
     """Under which categories each thread is filed."""
     return {

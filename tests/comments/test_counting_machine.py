@@ -242,6 +242,8 @@ class Machine(RuleBasedStateMachine):
         assert counts.of_threads([name]) == [sums.get(f"thread {chores.key_of(name)}", {})]
         members = followers.every(subscriptions.list_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(chores.key_of(name), ()))
+        stored = stocktaking.subscribers().get(subscriptions.list_of(name).text, ())
+        assert sorted(stored) == sorted(book.followers.get(chores.key_of(name), ()))
 
     def teardown(self) -> None:
         with self.stack:

@@ -1,24 +1,49 @@
 """Claims about counters and events under everything at once: processes, threads, faults and kills.
 
-Two processes of 16 threads each post, answer, edit and retract at random in two threads of a site,
-while their workers deliver; calls fail with every status, before and after they are applied, and in
-some rounds the processes die at a named point. Afterwards a third process delivers what is left.
-Then every counter must equal its recount, and what was told must be what was committed.
+Two processes of 16 threads each post, answer, repeat themselves, edit, retract, vote, follow and
+leave at random in two threads of a site, and file them under other categories, while their workers
+deliver, count and compact; calls fail with every status, before and after they are applied, and in
+some rounds the processes die at a named point. Afterwards a third process finishes what is left.
+Then every counter must equal its recount, votes and followers must be what people were told, and
+what was told of must be what was committed.
+
+The long run gives each plan of faults so many seconds, round after round:
+
+    COUNTING_SECONDS=150 .venv/bin/python -m pytest -s tests/comments/test_counting_processes.py
 """
 
+import contextlib
+import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from comments import datastore, delivery, outbox, records, recount, repair, sites, tallies
+from comments import (
+    compaction,
+    datastore,
+    delivery,
+    filing,
+    followers,
+    outbox,
+    records,
+    recount,
+    repair,
+    sites,
+    subscriptions,
+    tallies,
+    voting,
+)
 from emulator import faultrules, inprocess
-from tests import programs, recounts, trees
+from tests import programs, trees
+from tests.comments import stocktaking
 
 pytestmark = pytest.mark.slow
 
@@ -30,25 +55,29 @@ STATUSES = [
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
 ]  # fmt: skip
 
-# Says what was acknowledged, "A" and the event's id, and what was told, "T" and the event's id.
+# Says what was acknowledged, "A" and the event's id; what was told of, "T" and the event's id;
+# under which key which comment is, "K"; and of a vote or a follower what is wanted, "I" before the
+# call, and what was answered, "D".
 CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from comments import datastore, delivery, errors, posting, records, upkeep
+from comments import datastore, delivery, errors, filing, followers, outbox, posting, records
+from comments import subscriptions, upkeep, voting
 from emulator import faults, inprocess
 from tests import trees
 from tests.comments import test_counting_processes as shared
 
 path, label, seed, roots, plan = sys.argv[1:4] + [json.loads(each) for each in sys.argv[4:6]]
+followers.MARKS = 8
 engine = inprocess.open_engine(path, indexes=shared.INDEXES, concurrency="pessimistic")
 store = datastore.Store(inprocess.Channel(engine), project="test", deadline=5.0)
 site = records.Site("demo", (), "", 2)
 
-def say(letter, event):
-    sys.stdout.write(f"{letter} {event}\\n")
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")
     sys.stdout.flush()
 
-recorder = delivery.Sending("recorder", lambda event: say("T", event.id))
+recorder = delivery.Sending("recorder", lambda event: say("T", event.id), outbox.COUNTED)
 delivery.HANDLERS = (*delivery.HANDLERS, recorder)
 gate = threading.Barrier(shared.THREADS)
 
@@ -62,19 +91,53 @@ def tried(step):
             return None  # somebody else took it back first
     return None
 
-def change(rng, number, step, own):
+def wish(step, *words):
+    say("I", *words)
+    if tried(lambda: step() or True):
+        say("D", *words)
+
+def post(rng, key, own):
     author = records.Author("somebody", id=f"g:{label}{rng.randrange(6)}")
-    dice = rng.random()
-    if dice < 0.6 or not own:
-        thread = rng.choice(sorted(roots))
-        parent = rng.choice([None, *roots[thread], *[r.id for r in own if r.thread == thread]])
-        key = f"{label}-{number}-{step}".ljust(16, ".")
+    thread = rng.choice(sorted(roots))
+    parent = rng.choice([None, *roots[thread], *[r.id for r in own if r.thread == thread]])
+    for _ in range(rng.choice([1, 1, 2])):
         row = tried(lambda: trees.post(site, key, parent, thread=thread, author=author, key=key))
         if row is not None:
-            own.append(row)
+            say("K", key, row.id)
+    return row
+
+def change(rng, number, step, own):
+    dice = rng.random()
+    name = records.ThreadName("demo", rng.choice(sorted(roots)))
+    if dice < 0.5 or not own:
+        row = post(rng, f"{label}-{number}-{step}".ljust(16, "."), own)
+        own.extend([] if row is None else [row])
         return row
+    if dice < 0.6:
+        # Each voter and each follower is one thread's alone.
+        comment = rng.choice([*roots[name.id], *[row.id for row in own]])
+        voter, value = f"v:{label}{number}", rng.choice([-1, 0, 1])
+        known = voting.Voter(voter, f"{label}{number}")
+        return wish(
+            lambda: voting.vote(
+                comment, "demo", known, value, settings=trees.SETTINGS, now=trees.START
+            ),
+            "vote", comment, voter, value,
+        )
+    if dice < 0.7:
+        follower, follows = f"f:{label}{number}", rng.random() < 0.7
+        def step():
+            if follows:
+                subscriptions.follow(name, follower, now=trees.START)
+            else:
+                subscriptions.unfollow(name, follower)
+        return wish(step, "follow", name.id, follower, int(follows))
+    if dice < 0.73:
+        names = rng.choice([[], ["news"], ["news", "sport"]])
+        tried(lambda: filing.change(name, names, now=trees.START))
+        return None
     row = own.pop(rng.randrange(len(own)))
-    if dice < 0.8:
+    if dice < 0.87:
         return tried(lambda: posting.edit(
             row.id, author_id=row.author.id, body=f"edited {step}", revision=None,
             settings=trees.SETTINGS, now=trees.START,
@@ -101,13 +164,8 @@ worker.stop(30)
 """
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[datastore.Store]:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[datastore.Store]:
     """A store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
         opened = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
@@ -143,65 +201,111 @@ def _start(path: Path, label: str, seed: int, roots: object, rules: object) -> "
 _Child = subprocess.Popen[str]
 
 
-def _said(child: _Child) -> list[tuple[str, str]]:
+def _said(child: _Child) -> list[list[str]]:
     """The whole lines of a child, which may have died within one."""
     lines = child.communicate(timeout=5 * programs.PATIENCE)[0].splitlines(keepends=True)
-    return [(line[0], line[2:-1]) for line in lines if line.endswith("\n")]
+    return [line.split() for line in lines if line.endswith("\n")]
 
 
-@pytest.mark.parametrize(
-    ("seed", "rules", "status"),
-    [
-        (1, _failing(), 0),
-        *(
-            (2 + number, _killed(point, 40 + 25 * number), -signal.SIGKILL)
-            for number, point in enumerate(sorted(faultrules.POINTS))
-        ),
-    ],
-)
-def test_counters_and_events_are_exact_whatever_fails(
-    store: datastore.Store, path: Path, seed: int, rules: object, status: int
-) -> None:
+PLANS = [
+    (_failing(), 0),
+    *(
+        (_killed(point, 40 + 25 * number), -signal.SIGKILL)
+        for number, point in enumerate(sorted(faultrules.POINTS))
+    ),
+]
+
+
+@pytest.mark.parametrize("plan", range(len(PLANS)))
+def test_counters_and_events_are_exact_whatever_fails(tmp_path: Path, plan: int) -> None:
+    seconds = float(os.environ.get("COUNTING_SECONDS", "0"))
+    end = time.monotonic() + seconds
+    changes = 0
+    for number in itertools.count():
+        seed = 1 + plan + 100 * number
+        path = tmp_path / f"{seed}.db"
+        with _opened(path):
+            changes += _round(path, seed, *PLANS[plan])
+        path.unlink()
+        if time.monotonic() >= end:
+            break
+        print(f"plan {plan}, seed {seed}: {changes} changes", flush=True)  # noqa: T201 - the long run's
+
+
+def _round(path: Path, seed: int, rules: object, status: int) -> int:
+    """Everybody at once, and then nothing is wrong; how many changes were told of."""
     site = sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START)
     roots = {
         thread: [trees.post(site, f"{n}", thread=thread).id for n in range(6)]
         for thread in ("page", "other")
     }
     children = [_start(path, label, seed, roots, rules) for label in "ab"]
-    said = [line for child in children for line in _said(child)]
+    said = [words for child in children for words in _said(child)]
     assert [child.returncode for child in children] == [status] * 2
-    told = [event for letter, event in said if letter == "T"]
-    acknowledged = {event for letter, event in said if letter == "A"}
-    told += _deliver_what_is_left()
-    recounts.check_all()
+    told = [words[1] for words in said if words[0] == "T"]
+    told += _finish()
+    stocktaking.check_sums()
     for thread in roots:
         name = records.ThreadName("demo", thread)
         assert repair.find_problems(trees.SETTINGS.scheme, name) == []
         tallies.gather(name)
-    recounts.check_all()
+    stocktaking.check_sums()
     assert recount.site("demo", tell=print, fixes=False) == 0
-    # Each change that was answered was told of, each comment that is there, and nothing else.
-    stored = _revisions()
-    assert acknowledged <= set(told)
-    assert {f"{comment}.1" for comment in stored} <= set(told)
-    for event in told:
-        comment, _, revision = event.partition(".")
-        assert 1 <= int(revision) <= stored[comment]
+    _check_told(said, told)
+    _check_wishes(said, sorted(roots))
+    return len(set(told))
 
 
-def _deliver_what_is_left() -> list[str]:
+def _finish() -> list[str]:
+    """What processes left behind is done by whoever comes next; what that was told of."""
     told: list[str] = []
-    recorder = delivery.Sending("recorder", lambda event: told.append(event.id))
+    recorder = delivery.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = trees.START + timedelta(days=3650)
-    while recounts.events():
+    filing.finish(now=now)
+    for comment in voting.waiting(now):
+        voting.count(comment.id, now=now)
+    while stocktaking.events():
         delivery.sweep(now=now, handlers=(*delivery.HANDLERS, recorder))
         now += outbox.LONGEST_PAUSE
     return told
 
 
-def _revisions() -> dict[str, int]:
-    query = datastore.Query("Comment")
-    return {
-        message.key.path[-1].name: message.properties["revision"].integer_value
-        for message in datastore.fetch(query)
-    }
+def _check_told(said: list[list[str]], told: list[str]) -> None:
+    """Each change that was answered was told of, each comment that is there, and nothing else."""
+    stored = stocktaking.said()
+    assert {words[1] for words in said if words[0] == "A"} <= set(told)
+    assert {f"{comment}.1" for comment in stored} <= set(told)
+    for event in told:
+        comment, _, revision = event.partition(".")
+        assert revision.startswith("c") or 1 <= int(revision) <= stored[comment].revision
+    keys = [(words[1], words[2]) for words in said if words[0] == "K"]
+    assert len(dict(keys)) == len(set(keys))  # one comment for each key, however often it was sent
+    assert {comment for _, comment in keys} <= stored.keys()
+
+
+def _check_wishes(said: list[list[str]], threads: list[str]) -> None:
+    """Votes and followers are as the last answer said, or as a call without an answer wanted."""
+    allowed: dict[tuple[str, ...], set[int]] = {}
+    for letter, *words in said:
+        if letter in "ID":
+            *key, value = words
+            wanted = allowed.setdefault(tuple(key), {0})
+            allowed[tuple(key)] = {int(value)} if letter == "D" else {*wanted, int(value)}
+    stored = {("vote", *key): value for key, value in stocktaking.votes().items()}
+    for thread in threads:
+        name = subscriptions.list_of(records.ThreadName("demo", thread))
+        for _ in range(2):
+            members = [("follow", thread, each) for each in followers.every(name, limit=50)]
+            stored |= dict.fromkeys(members, 1)
+            compaction.compact(name)
+        stored_rows = stocktaking.subscribers().get(name.text, set())
+        assert stored_rows == {each for _, _, each in members}
+        assert len(members) == sum(key[:2] == ("follow", thread) for key in stored)
+    assert stored.keys() <= allowed.keys()
+    retracted = {row.id for row in stocktaking.said().values() if row.status == "retracted"}
+    for key, values in allowed.items():
+        if key[0] == "follow" or key[1] not in retracted:
+            assert stored.get(key, 0) in values
+    for row in stocktaking.said().values():
+        cast = [value for key, value in stored.items() if key[:2] == ("vote", row.id)]
+        assert (row.up, row.down) == (cast.count(1), cast.count(-1))
