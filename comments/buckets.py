@@ -37,6 +37,9 @@ import msgspec
 
 from comments import sorthash
 
+_OVERHEAD = 200  # bytes of Python around a line or a row, roughly
+_ROOT = 100  # and around a discussion
+
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One listed row. `json` is its fragment (`public.fragment`)."""
@@ -152,10 +155,24 @@ class Bucket:
 
 @dataclasses.dataclass(frozen=True)
 class Directory:
-    """A directory that was read, with what it adds up to. `version` is its attempt's token."""
+    """A directory that was read, with what it adds up to. `version` is its attempt's token.
+
+    `said` is its content, or the stored form of it, which is unpacked when somebody asks.
+    """
 
     version: str
-    content: Content = Content()  # noqa: RUF009 - a frozen value
+    said: Content | bytes = Content()  # noqa: RUF009 - a frozen value
+
+    @functools.cached_property
+    def content(self) -> Content:
+        """What it says."""
+        return self.said if isinstance(self.said, Content) else decode_content(self.said)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes in a process, with what is worked out about it."""
+        size = sum(_OVERHEAD + line.begins * _ROOT for line in self.lines)
+        return size + sum(_OVERHEAD + len(mark.json) for mark in self.content.tail)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -84,6 +84,7 @@ _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
 
 Query = queries.Query
+Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
 _Partition = entity_types.PartitionId.pb()
 _Key = entity_types.Key.pb()
@@ -363,16 +364,19 @@ def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
     return _looked_up(store, [store.key((kind, name)) for name in names])
 
 
-def read(keys: Sequence[ndb.Key]) -> list[Any]:
-    """Read entities by key as protobuf messages; None where there is none."""
+def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
+    """Read entities by key as protobuf messages; None where there is none.
+
+    A path will do for a key: NDB takes longer to make one than to be asked for its path.
+    """
     store = _current()
-    paths = [key.pairs() for key in keys]
+    paths = [key.pairs() if isinstance(key, ndb.Key) else key for key in keys]
     wanted = [store.key(*path) for path in dict.fromkeys(paths)]
     found = {_path(entity.key): entity for entity in _looked_up(store, wanted)}
     return [found.get(path) for path in paths]
 
 
-def _path(key: Any) -> tuple[tuple[str, str], ...]:
+def _path(key: Any) -> Path:
     return tuple((each.kind, each.name) for each in key.path)
 
 

@@ -43,6 +43,7 @@ from comments import (
     buckets,
     datastore,
     floor,
+    heads,
     materialized,
     models,
     ranking,
@@ -165,14 +166,21 @@ def switch(prepared: Prepared) -> Folded | None:
         return Folded(name, prepared.base)
     first, *rest = shelves.parts(buckets.encode_content(content))
     writer = _Writer(name, prepared.base.version, prepared.token, list(prepared.written))
+    directory = buckets.Directory(prepared.token, content)
     try:
+        head = _head(name, directory)
         parts = [writer.write(part) for part in rest]
     except materialized.Gone:
         delete_orphans(name, writer.written)
         return None
     key = models.directory_key(name)
     row = models.BucketDirectory(
-        key=key, version=prepared.token, content=first, parts=parts, due=_due(content.replaced)
+        key=key,
+        version=prepared.token,
+        content=first,
+        parts=parts,
+        head=heads.encode(head),
+        due=_due(content.replaced),
     )
     expired = {each.ranking for each in prepared.base.content.replaced}
     expired -= {each.ranking for each in content.replaced}
@@ -198,7 +206,17 @@ def switch(prepared: Prepared) -> Folded | None:
         # Not all at once: our switch may have been made, and another one upon it.
         delete_orphans(name, writer.written)
         return None
-    return Folded(name, buckets.Directory(prepared.token, content))
+    return Folded(name, directory)
+
+
+def _head(name: records.ThreadName, directory: buckets.Directory) -> heads.Head | None:
+    """The first page as the directory shows it; it reads what holds that.
+
+    Raises:
+        materialized.Gone: a bucket was replaced meanwhile.
+    """
+    content, load = directory.content, functools.partial(_all, name)
+    return heads.of(views.View(directory, content.tail, load, changed=content.changed))
 
 
 def clear(folded: Folded, orphans: Sequence[str] = ()) -> None:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from comments import cursors, materialized, records, views
+from comments import cursors, heads, materialized, records, views
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -40,7 +40,8 @@ class Listing(Generic[Made]):
 
     `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
     one will do; `otherwise` asks the floor. `check` refuses, before any tag is offered, what was
-    right when the tag was given and is not any more.
+    right when the tag was given and is not any more. A first page of `first` comments is made by
+    `top` where the thread's head is one.
     """
 
     name: records.ThreadName
@@ -49,6 +50,8 @@ class Listing(Generic[Made]):
     otherwise: Callable[[], Made]
     cut: Callable[[views.View], Made] | None = None
     check: Callable[[views.View], object] | None = None
+    first: int = 0
+    top: Callable[[heads.Head], Made] | None = None
 
     def page(self) -> Made:
         """Make the page."""
@@ -62,18 +65,28 @@ class Listing(Generic[Made]):
         cut = self.cut
         if cut is not None:
             with contextlib.suppress(materialized.NotMaterialized):
+                offer = self._headed()
+                if offer is not None:
+                    return give(offer)
                 return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
         page = self.otherwise()
         return give(Offer("", lambda: page))
 
+    def _headed(self) -> Offer[Made] | None:
+        top = self.top
+        head = None if top is None else materialized.head(self.name, self.first)
+        if head is None or top is None:
+            return None
+        return Offer(self._tag(head.tag), lambda: top(head), lasts=head.tag)
+
     def _offer(self, view: views.View, cut: Callable[[views.View], Made]) -> Offer[Made]:
         if self.check is None:
-            return Offer(self._tag(view), lambda: cut(view), lasts=view.tag)
+            return Offer(self._tag(view.tag), lambda: cut(view), lasts=view.tag)
         self.check(view)
-        return Offer(self._tag(view), lambda: cut(view))
+        return Offer(self._tag(view.tag), lambda: cut(view))
 
-    def _tag(self, view: views.View) -> str:
+    def _tag(self, thread: str) -> str:
         # The secret signs the cursor in the page; nobody learns it from a keyed digest.
         secret = hashlib.sha256(self.secret.encode()).digest()
-        whole = cursors.label(_FORM, self.key, view.tag).encode()
+        whole = cursors.label(_FORM, self.key, thread).encode()
         return hashlib.blake2b(whole, key=secret, digest_size=16).hexdigest()

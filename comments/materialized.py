@@ -26,7 +26,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from comments import buckets, caching, datastore, errors, models, public, ranking, records, views
+from comments import (
+    buckets,
+    caching,
+    datastore,
+    errors,
+    heads,
+    models,
+    public,
+    ranking,
+    records,
+    views,
+)
 
 T = TypeVar("T")
 
@@ -82,9 +93,10 @@ class Gone(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """A directory, and when it was asked for."""
+    """A directory with its head, and when it was asked for."""
 
     directory: buckets.Directory
+    head: heads.Head | None
     since: float
 
 
@@ -135,8 +147,7 @@ def tag(name: records.ThreadName) -> str | None:
     except NotMaterialized:
         return None
     if probed != moment.probed or held.clock() - kept.since >= CACHE_MAX_AGE:
-        hand = held.at_hand
-        hand.name, hand.kept, hand.probed = name, kept, probed
+        _hand_on(held, name, kept, probed)
         return None
     return moment.tag
 
@@ -146,11 +157,42 @@ def forget_probe() -> None:
     datastore.kept(HOLDINGS, Holdings).at_hand.probed = None
 
 
+def _hand_on(
+    held: Holdings, name: records.ThreadName, kept: _Kept, probed: Mapping[str, int]
+) -> None:
+    """Leave what was probed to who asks next in this request."""
+    hand = held.at_hand
+    hand.name, hand.kept, hand.probed = name, kept, probed
+
+
 def _handed(held: Holdings, name: records.ThreadName, kept: _Kept) -> Mapping[str, int] | None:
     """What this request has probed already, once."""
     hand = held.at_hand
     probed, hand.probed = hand.probed, None
     return probed if hand.name == name and hand.kept is kept else None
+
+
+def head(name: records.ThreadName, limit: int) -> heads.Head | None:
+    """The head of the thread's directory, if it is the first page of this length now; else None.
+
+    It is while no row has changed that the directory does not hold. What was probed to know that
+    is for the `view` that is taken instead, at once: see `tag`.
+
+    Raises:
+        NotMaterialized: ask the floor instead.
+    """
+    held = datastore.kept(HOLDINGS, Holdings)
+    kept = _directory(held, name)
+    found = kept.head
+    if found is None or not found.holds(limit):
+        return None
+    probed = _handed(held, name, kept)
+    probed = _probed(held.cache, name, kept.directory) if probed is None else probed
+    if probed or held.clock() - kept.since >= CACHE_MAX_AGE:
+        _hand_on(held, name, kept, probed)
+        return None
+    held.cache.keep(("moment", name), _Moment(kept.directory.version, {}, found.tag), _OVERHEAD)
+    return found
 
 
 def view(name: records.ThreadName) -> views.View:
@@ -271,16 +313,22 @@ def _flagged(name: records.ThreadName) -> datastore.Query:
 
 def load_directory(name: records.ThreadName) -> buckets.Directory:
     """Read a thread's directory; an empty one if it has none."""
+    return _load(name)[0]
+
+
+def _load(name: records.ThreadName) -> tuple[buckets.Directory, heads.Head | None]:
+    """Read a thread's directory and its head. Unpacks of the directory nothing yet."""
     for _ in range(_TRIES):
-        (stored,) = datastore.read([models.directory_key(name)])
+        (stored,) = datastore.read([models.directory_path(name)])
         if stored is None:
-            return buckets.Directory("")
+            return buckets.Directory(""), None
         parts = [each.string_value for each in stored.properties["parts"].array_value.values]
-        rest = datastore.read([models.bucket_key(name, part) for part in parts])
+        rest = datastore.read([models.bucket_path(name, part) for part in parts])
         if None not in rest:  # else it was switched between the two reads
             content = b"".join(map(models.content, (stored, *rest)))
             version = stored.properties["version"].string_value
-            return buckets.Directory(version, buckets.decode_content(content))
+            head = heads.decode(stored.properties["head"].blob_value)
+            return buckets.Directory(version, content), head
     raise errors.Overloaded("the directory is switched faster than it is read")
 
 
@@ -332,7 +380,7 @@ def load_top(name: records.ThreadName, key: str) -> tuple[ranking.TopRow, ...]:
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
     """Read buckets; None for one that is gone."""
-    found = datastore.read([models.bucket_key(name, key) for key in keys])
+    found = datastore.read([models.bucket_path(name, key) for key in keys])
     return [None if row is None else buckets.decode_bucket(models.content(row)) for row in found]
 
 
@@ -341,14 +389,19 @@ def _directory(held: Holdings, name: records.ThreadName) -> _Kept:
     if kept is not None and held.clock() - kept.since < CACHE_MAX_AGE:
         return kept
     since = held.clock()
-    directory = load_directory(name)
+    directory, head = _load(name)
     if kept is not None and kept.directory.version == directory.version:
         directory = kept.directory  # with what was worked out about it
-    kept = _Kept(directory, since)
-    size = sum(_OVERHEAD + line.begins * 100 for line in directory.lines)
-    size += sum(_OVERHEAD + len(mark.json) for mark in directory.content.tail)
-    held.cache.keep(("directory", name), kept, size)
+    kept = _Kept(directory, head, since)
+    held.cache.keep(("directory", name), kept, _weight(directory, head))
     return kept
+
+
+def _weight(directory: buckets.Directory, head: heads.Head | None) -> int:
+    """About how many bytes both take. A head says it of its directory, which stays packed."""
+    if head is None:
+        return directory.weight
+    return head.weight + sum(_OVERHEAD + len(row.json) for row in head.rows)
 
 
 def _unfolded(

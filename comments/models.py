@@ -135,12 +135,14 @@ class BucketDirectory(ndb.Model):
     """The directory of a thread's buckets. Written by `folding` only, drawn in `buckets`.
 
     `version` is the token of the attempt that wrote it. A directory too large for one entity goes
-    on in Bucket entities, `parts`. `due` is when the first of the rankings that it replaced may go.
+    on in Bucket entities, `parts`. `head` is the thread's first page, drawn in `heads`; rows of
+    older releases have none. `due` is when the first of the rankings that it replaced may go.
     """
 
     version = ndb.TextProperty(required=True)
     content = ndb.BlobProperty(indexed=False)
     parts = ndb.TextProperty(repeated=True)
+    head = ndb.BlobProperty(indexed=False)
     due = ndb.DateTimeProperty(tzinfo=UTC)
 
 
@@ -486,13 +488,23 @@ def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
     return ndb.Key(Ranking, key, parent=thread_key(name))
 
 
+def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
+    """The path of a thread's directory, for those who read it without NDB."""
+    return ("Thread", thread_key_name(name)), ("BucketDirectory", "current")
+
+
 def directory_key(name: records.ThreadName) -> ndb.Key:
     """The key of a thread's directory."""
     return ndb.Key(BucketDirectory, "current", parent=thread_key(name))
 
 
+def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
+    """The path of a bucket; `key` is its attempt and number."""
+    return ("Thread", thread_key_name(name)), ("Bucket", key)
+
+
 def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """The key of a bucket; `key` is its attempt and number."""
+    """The key of a bucket."""
     return ndb.Key(Bucket, key, parent=thread_key(name))
 
 

@@ -29,6 +29,7 @@ from comments import (
     cursors,
     errors,
     floor,
+    heads,
     listings,
     materialized,
     models,
@@ -134,7 +135,17 @@ def listing(
 
     is_whole = order is Order.THREAD and parent is None
     cut = _Run(asked, label, _start(asked, label)).page if is_whole else None
-    return listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+    found = listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut)
+    return found if not is_whole or asked.cursor else _from_top(found, asked, label)
+
+
+def _from_top(found: Listing, asked: Asked, label: str) -> Listing:
+    """The listing of a first page, which a head can be."""
+
+    def top(head: heads.Head) -> public.Page:
+        return head.page(asked.limit, label=label, secret=asked.secret)
+
+    return dataclasses.replace(found, first=asked.limit, top=top)
 
 
 def listing_below(comment_id: str, asked: Asked) -> Listing:

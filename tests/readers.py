@@ -86,9 +86,19 @@ def of_floor(name: records.ThreadName) -> Whole:
 
 
 def decompressed(message: Any) -> bytes:
-    """What a stored blob holds."""
-    content = message.properties["content"].blob_value
+    """What an entity's blobs hold."""
+    return b"\n".join(map(_held, blobs(message)))
+
+
+def blobs(message: Any) -> tuple[bytes, bytes]:
+    """What is stored compressed in an entity: its content, and the head of a directory."""
+    properties = message.properties
+    content = properties["content"].blob_value if "content" in properties else b""
+    return content, properties["head"].blob_value[1:] if "head" in properties else b""
+
+
+def _held(blob: bytes) -> bytes:
     try:
-        return zlib.decompress(content)
+        return zlib.decompress(blob)
     except zlib.error:  # a part of a directory, or no blob at all
-        return bytes(content)
+        return bytes(blob)

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
 NAME = ours.NAME
-# Reads of the directory and of one bucket, or of none where the tail holds what is shown.
-COLD = 2
+# Reads of the directory, which holds the first page, and of one bucket for what it does not hold.
+FIRST, COLD = 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,13 +89,16 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("order", "most"), [("thread", COLD), ("recent", COLD + 1)])
+@pytest.mark.parametrize(
+    ("query", "least", "most"),
+    [("", FIRST, FIRST), ("&limit=51", COLD, COLD), ("&order=recent", COLD, COLD + 1)],
+)
 def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
-    world: World, form: str, order: str, most: int
+    world: World, form: str, query: str, least: int, most: int
 ) -> None:
-    """The newest discussions may begin in the last bucket but one."""
-    url = world.url(form, f"&order={order}")
-    assert COLD <= world.cold(url) <= most
+    """One where the directory has it. The newest may begin in the last bucket but one."""
+    url = world.url(form, query)
+    assert least <= world.cold(url) <= most
     warm = world.cost(url)
     assert (warm.reads, warm.small) == (0, 0)
 

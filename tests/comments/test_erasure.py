@@ -175,10 +175,12 @@ def _paths(said: list[records.Comment]) -> list[str]:
 def _stored_forms() -> set[bytes]:
     """The blobs that hold the text, as they are stored."""
     return {
-        bytes(message.properties["content"].blob_value)
+        bytes(blob)
         for kind in ("Bucket", "BucketDirectory", "Ranking")
         for message in datastore.fetch(datastore.Query(kind))
         if CANARY.encode() in readers.decompressed(message)
+        for blob in readers.blobs(message)
+        if blob
     }
 
 

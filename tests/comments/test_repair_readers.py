@@ -178,12 +178,20 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
     moved = grown["1.1"]
     posting.retract(moved.id, author_id=moved.author.id, revision=None, now=trees.START)
     _check(processes)
+    _clear_after_the_grace(folded, processes)
+    _check(processes)
+    folded = folding.fold(SCHEME, NAME)
+    assert folded is not None
+    _check(processes)
+    _clear_after_the_grace(folded, processes)
+    _check(processes)
+
+
+def _clear_after_the_grace(folded: folding.Folded, processes: list[readers.Reader]) -> None:
+    """Clear when no process may use the directory before any more."""
     for process in processes:
         process.now += folding.GRACE
     folding.clear(folded)
-    _check(processes)
-    _fold_whole()
-    _check(processes)
 
 
 def test_only_a_thread_with_moved_comments_is_read_from_the_floor(

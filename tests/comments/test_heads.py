@@ -1,0 +1,224 @@
+"""Claims about heads: what a directory carries of its first page is what its view shows.
+
+That nobody is shown a head when something has changed is also claimed by every test that compares
+a folded thread with the floor: where a thread is short, its head is the whole of it.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from comments import (
+    buckets,
+    datastore,
+    folding,
+    heads,
+    materialized,
+    models,
+    posting,
+    public,
+    reading,
+    records,
+)
+from emulator import inprocess, testing
+from tests import readers, trees
+
+SCHEME, SECRET = trees.SETTINGS.scheme, trees.SETTINGS.secret
+# A change here makes every stored head unreadable: raise the form instead.
+GOLDEN = (
+    "01789c9bb6b824319df9daffcc70ae86494b4b324b72523765949414145be9eb27eaa55624e616e4a4ea9f65"
+    "da3369f22247c7235cd54a99294a564a894ab58c9397383a3a3ac18592946a19000b251d96"
+)
+HEAD = heads.Head(
+    tag="tag",
+    total=3,
+    changed=datetime(2026, 1, 2, tzinfo=UTC),
+    about=buckets.About("title", "https://a.example/"),
+    weight=700,
+    rows=(heads.Row("AA", b'{"id":"a"}', 1), heads.Row("AAAB", b'{"id":"b"}', 0)),
+)
+
+
+def test_a_head_comes_back() -> None:
+    assert heads.decode(heads.encode(HEAD)) == HEAD
+
+
+def test_the_form_of_a_head_is_for_ever() -> None:
+    assert heads.decode(bytes.fromhex(GOLDEN)) == HEAD
+
+
+def test_another_form_counts_as_none() -> None:
+    assert heads.decode(b"") is None
+    assert heads.decode(b"\x02" + heads.encode(HEAD)[1:]) is None
+    assert heads.encode(None) == b""
+
+
+def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
+    assert [limit for limit in (1, 2, 3, 200) if HEAD.holds(limit)] == [1, 2]
+    whole = heads.Head("tag", 2, None, None, 0, HEAD.rows)
+    assert whole.holds(200)
+    assert whole.page(200, label="x", secret=SECRET).cursor is None
+    assert whole.page(1, label="x", secret=SECRET).cursor is not None
+
+
+@pytest.fixture(autouse=True)
+def _small(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs inside the store, with buckets smaller than a head."""
+    monkeypatch.setattr(folding, "BUCKET_ROWS", 8)
+    monkeypatch.setattr(folding, "TAIL_ROWS", 4)
+    monkeypatch.setattr(heads, "ROWS", 12)
+
+
+@pytest.fixture
+def name(site: records.Site) -> records.ThreadName:
+    """A thread of 16 comments, folded and cleared."""
+    trees.grow(site, {f"{root}": {f"{root}.1": {}, f"{root}.2": {}} for root in range(1, 6)})
+    trees.post(site, "last")
+    return _fold(trees.name_of(site))
+
+
+def _fold(name: records.ThreadName) -> records.ThreadName:
+    folded = folding.fold(SCHEME, name)
+    assert folded is not None
+    folding.clear(folded)
+    _forget()
+    return name
+
+
+def _forget() -> None:
+    """Be a process that has just started."""
+    datastore.kept(
+        materialized.HOLDINGS, materialized.Holdings
+    ).cache = materialized.Holdings().cache
+
+
+def _page(name: records.ThreadName, limit: int) -> bytes:
+    return reading.page(SCHEME, name, reading.Asked(limit, None, SECRET)).json()
+
+
+def _tags(name: records.ThreadName) -> Iterator[str]:
+    """What names the first page, by way of the head or not."""
+    asked = reading.Asked(5, None, SECRET)
+    yield reading.listing(SCHEME, name, asked).answer(lambda offer: offer.tag)
+
+
+def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "decode", lambda _stored: None)
+    _forget()
+
+
+def _check(name: records.ThreadName) -> None:
+    """Fail unless the head is there and says what its directory says without it."""
+    limits = (1, 5, 12)
+    head = materialized.head(name, max(limits))
+    assert head is not None
+    found = [_page(name, limit) for limit in limits], list(_tags(name))
+    with pytest.MonkeyPatch.context() as patch:
+        _without_heads(patch)
+        assert found == ([_page(name, limit) for limit in limits], list(_tags(name)))
+        assert head.tag == materialized.view(name).tag
+        assert head.weight == materialized.load_directory(name).weight
+    _forget()
+
+
+def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: records.Site) -> None:
+    _check(name)
+    rows = materialized.view(name).rows()
+    first, second = (next(rows).id for _ in range(2))
+    trees.post(site, "in the tail", first)
+    _check(_fold(name))
+    posting.retract(second, author_id="g:1.1", revision=None, now=trees.START)
+    _check(_fold(name))
+
+
+def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
+    name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "MOST_CLEARING", 0)
+    trees.post(site, "more")
+    _check(_fold(name))
+    assert not materialized.load_directory(name).content.clearing
+
+
+def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    shown = _page(name, 12)
+    rows = [
+        public.read(json, 0)
+        for json in reading.page(SCHEME, name, reading.Asked(12, None, SECRET)).comments
+    ]
+    trees.post(site, "far below the first page")
+    changed = _page(name, 12)
+    assert materialized.head(name, 12) is None
+    materialized.forget_probe()
+    assert changed != shown  # its total
+    posting.retract(rows[0].id, author_id="g:1", revision=None, now=trees.START)
+    reader = readers.of_floor(name)
+    found = reading.page(SCHEME, name, reading.Asked(12, None, SECRET))
+    assert (list(found.comments), list(found.replies), found.total) == (
+        reader[0][:12],
+        reader[1][:12],
+        reader[2],
+    )
+
+
+def test_what_a_head_is_probed_with_is_probed_once(
+    name: records.ThreadName, site: records.Site, engine: inprocess.Engine
+) -> None:
+    _page(name, 12)
+    trees.post(site, "new")
+    calls: list[str] = []
+    process = readers.Reader(engine, seen=lambda method, _request: calls.append(method))
+    asked = reading.Asked(12, None, SECRET)
+    process.do(lambda: reading.page(SCHEME, name, asked))
+    assert calls.count("RunQuery") == 1
+
+
+def test_a_head_whose_probe_took_too_long_is_not_shown(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    calls: list[str] = []
+
+    def seen(method: str, _request: object) -> None:
+        calls.append(method)
+        if calls.count("RunQuery") == 1:
+            process.now = materialized.CACHE_MAX_AGE
+
+    process = readers.Reader(engine, seen=seen)
+    asked = reading.Asked(12, None, SECRET)
+    process.do(lambda: reading.page(SCHEME, name, asked))
+    assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]
+
+
+def test_a_thread_that_an_older_release_folded_is_read(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    shown = _page(name, 12)
+    for head in (None, b"\x02of another form"):
+        _store_head(name, head)
+        _forget()
+        with testing.meter(engine) as cost:
+            assert _page(name, 12) == shown
+        assert cost.reads > 1
+
+
+def _store_head(name: records.ThreadName, head: bytes | None) -> None:
+    def body() -> None:
+        row = datastore.get(models.directory_key(name))
+        row.head = head
+        datastore.apply(datastore.Writes("folding", put=(row,)))
+
+    datastore.transaction(body)
+
+
+def test_rows_too_long_for_a_head_are_read_without_one(
+    name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "BYTES", 1_000)
+    trees.post(site, "more")
+    _fold(name)
+    assert datastore.get(models.directory_key(name)).head == b""
+    page = reading.page(SCHEME, name, reading.Asked(12, None, SECRET))
+    assert list(page.comments) == readers.of_floor(name)[0][:12]
