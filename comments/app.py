@@ -4,12 +4,13 @@ Every request runs inside `store.context()`, entered around the whole applicatio
 handlers are inside too and no way out of a request can leave a thread in a context.
 """
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import flask
 
-from comments import cli, cloudtasks, config, datastore, handlers, upkeep
+from comments import cli, cloudtasks, config, datastore, handlers, materialized, upkeep
 from comments import tasks as backlog
 from comments.web import (
     api,
@@ -28,6 +29,10 @@ from comments.web import (
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+_WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
+_log = logging.getLogger("flatthread")
 
 
 def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask:
@@ -61,6 +66,35 @@ def start_worker(app: flask.Flask) -> upkeep.Worker:
     worker = upkeep.Worker(kept.store, kept.settings.scheme, handlers.of(kept.settings))
     worker.start()
     return worker
+
+
+def warm_up(app: flask.Flask) -> None:
+    """Answer what a reader may ask first, so that the first one does not wait for first uses.
+
+    Call it after the last fork, before there are readers. It reads one folded thread, if there is
+    one, and writes nothing. What goes wrong with it is left to whoever asks next: a store that is
+    away must not keep a process from starting.
+    """
+    # A start without it, as on App Engine, does not pay for this.
+    from werkzeug import test  # noqa: PLC0415
+
+    try:
+        with context.of(app).store.context(), datastore.within(_WARMING):
+            name = materialized.some()
+            for coding in ("identity", "gzip"):
+                asked = test.create_environ(
+                    "/healthz" if name is None else f"/api/v1/sites/{name.site}/comments",
+                    query_string={} if name is None else {"thread": name.id},
+                    headers={"Accept-Encoding": coding},
+                )
+                for _ in app.wsgi_app(asked, _ignore):
+                    pass
+    except Exception:  # noqa: BLE001 - whatever it is, the start goes on, and who asks is told
+        _log.info("Nothing could be read before the first request.", exc_info=True)
+
+
+def _ignore(_status: str, _headers: object, _fault: object = None) -> Callable[[bytes], object]:
+    return lambda _data: None
 
 
 def _inside(store: datastore.Store, wsgi: "WSGIApplication") -> "WSGIApplication":

@@ -65,14 +65,19 @@ class Listing(Generic[Made]):
         cut = self.cut
         if cut is not None:
             with contextlib.suppress(materialized.NotMaterialized):
-                offer = self._headed()
+                offer = self.headed()
                 if offer is not None:
                     return give(offer)
                 return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
         page = self.otherwise()
         return give(Offer("", lambda: page))
 
-    def _headed(self) -> Offer[Made] | None:
+    def headed(self) -> Offer[Made] | None:
+        """The first page, if the thread's head is one now; else `answer`, in the same request.
+
+        Raises:
+            materialized.NotMaterialized: only the floor knows the thread.
+        """
         top = self.top
         head = None if top is None else materialized.head(self.name, self.first)
         if head is None or top is None:

@@ -332,6 +332,15 @@ def _load(name: records.ThreadName) -> tuple[buckets.Directory, heads.Head | Non
     raise errors.Overloaded("the directory is switched faster than it is read")
 
 
+def some() -> records.ThreadName | None:
+    """A thread that was folded; None if there is none. Two reads."""
+    query = datastore.Query("BucketDirectory", keys_only=True, limit=1)
+    for message in datastore.fetch(query):
+        row = datastore.get(models.thread_key_of(message.key.path[0].name))
+        return None if row is None else models.thread_record(row).name
+    return None
+
+
 def parts_of(name: records.ThreadName) -> tuple[str, ...]:
     """The keys of the entities that hold the rest of a directory too large for one."""
     stored = datastore.get(models.directory_key(name))

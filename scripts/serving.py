@@ -76,7 +76,7 @@ def post_fork(server: "Arbiter", worker: "ThreadWorker") -> None:
 
 
 def post_worker_init(worker: "ThreadWorker") -> None:
-    """Start the upkeep, and print the URL once a worker answers.
+    """Read once, start the upkeep, and print the URL once a worker answers.
 
     Its socket is open by now, its loop is not.
     """
@@ -85,6 +85,7 @@ def post_worker_init(worker: "ThreadWorker") -> None:
     # thread was giving that pool a request.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, worker.handle_exit)
+    comments.app.warm_up(worker.wsgi)
     threading.Thread(target=_announce, args=(_url(worker),), daemon=True).start()
     _workers.append(comments.app.start_worker(worker.wsgi))
 

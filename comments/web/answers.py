@@ -43,7 +43,8 @@ _Parts = Mapping[bytes, codings.Part]
 class Basis:
     """What a page that was sent rests on: while all of it is so, the page is the same.
 
-    `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`.
+    `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`. `of` is what the
+    same question asks of the site's other threads, by their ids; None where that differs.
     """
 
     site: records.Site
@@ -51,6 +52,11 @@ class Basis:
     lasts: str
     place: _Place
     tag: str
+    of: "Of | None" = None
+
+
+# Makes the listing of a thread by its id.
+Of = Callable[[str], reading.Listing]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,27 +114,50 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
 
 
 def page(
-    listing: reading.Listing, site: records.Site, *, form: Form | None = None
+    listing: reading.Listing, site: records.Site, *, form: Form | None = None, of: Of | None = None
 ) -> flask.Response:
-    """A page of a thread, as it is kept or made anew; as JSON unless another form is given."""
-    form = form or _AS_JSON
+    """A page of a thread, as it is kept or made anew; as JSON unless another form is given.
 
-    def make(offer: reading.Offer) -> _Make:
-        data = functools.cache(lambda: form.render(offer.make()))
-        return lambda tag, coding, _: _Kept(tag, (codings.encode(data(), coding),))
+    `of` makes the listings of the same question about the site's other threads.
+    """
+    form = form or _AS_JSON
 
     def give(offer: reading.Offer) -> flask.Response:
         tag = offer.tag or _digest(form.render(offer.make()))
         if offer.tag and form.made_of:
             tag = _digest(f"{tag} {form.made_of}".encode())
-        response = _page(f"{form.made_of} {listing.key}", tag, make(offer), form.content_type)
+        response = _page(
+            f"{form.made_of} {listing.key}", tag, _maker(offer, form), form.content_type
+        )
         if form is _AS_JSON:
-            _note_basis(site, listing, offer, tag)
+            _note_basis(site, listing, offer, tag, of)
         if form.describe and response.status_code == http.HTTPStatus.OK:
             response.headers.update(form.describe(offer.make()))
         return _for_caches(response, site)
 
     return listing.answer(give)
+
+
+def _maker(offer: reading.Offer, form: Form) -> _Make:
+    data = functools.cache(lambda: form.render(offer.make()))
+    return lambda tag, coding, _: _Kept(tag, (codings.encode(data(), coding),))
+
+
+def headed(basis: Basis, thread: str) -> tuple[Basis, Callable[[], Body]] | None:
+    """What the answer to the basis' question about another thread rests on, and how it is made.
+
+    None where it takes more than the thread's head: `page` makes it.
+
+    Raises:
+        materialized.NotMaterialized: the same, of a thread that was not folded.
+    """
+    listing = None if basis.of is None else basis.of(thread)
+    offer = None if listing is None else listing.headed()
+    if listing is None or offer is None:
+        return None
+    place, tag = (_plain(listing.key), basis.place[1]), offer.tag
+    make = functools.partial(_made, place, tag, _maker(offer, _AS_JSON))
+    return Basis(basis.site, listing.name, offer.lasts, place, tag, basis.of), make
 
 
 def offered(
@@ -177,12 +206,16 @@ def kept(basis: Basis) -> Body | None:
 
 
 def _note_basis(
-    site: records.Site, listing: listings.Listing[T], offer: listings.Offer[T], tag: str
+    site: records.Site,
+    listing: listings.Listing[T],
+    offer: listings.Offer[T],
+    tag: str,
+    of: Of | None = None,
 ) -> None:
     """Leave with the request what its answer rests on, if that can be known."""
     if offer.lasts:
         place = _place(_plain(listing.key))
-        basis = Basis(site, listing.name, offer.lasts, place, tag)
+        basis = Basis(site, listing.name, offer.lasts, place, tag, of if listing.top else None)
         flask.request.environ[BASIS] = basis
 
 

@@ -76,7 +76,11 @@ def list_comments(site_id: str) -> flask.Response:
         _refuse_beside_all(query)
         return answers.whole(whole.listing(records.ThreadName(site.id, thread), secret), site)
     asked = reading.Asked(query.limit, query.cursor or None, secret)
-    return answers.page(_listing(site, thread, query, asked), site)
+
+    def of(thread: str) -> reading.Listing:
+        return _listing(site, thread, query, asked)
+
+    return answers.page(of(thread), site, of=of)
 
 
 @blueprint.post("/sites/<site:site_id>/comments")

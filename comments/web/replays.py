@@ -1,11 +1,15 @@
-"""Answers given again: GETs of public pages, when nothing they rest on has changed.
+"""Answers given before Flask is asked: GETs of public pages that are known, or known in form.
 
 Most requests for a page are for one that was just sent. Flask's machinery would find that out at
 three times the cost of the probe that proves it, so such an answer is given before Flask is asked:
-with the headers that Flask gave it and the bytes that `answers` keeps. What must stay true:
+with the headers that Flask gave it and the bytes that `answers` keeps. And the first page of one
+thread is answered as that of another thread of its site was, but for bytes, length and tag: where
+the thread's head is that page, Flask would cost as much as all the rest. What must stay true:
 
 - An answer is given again only to the very same question (path, query, coding) and only while what
   it rests on is so: the site's settings, and the thread's tag by a probe of this request.
+- A question is like another one only if nothing but the value of `thread` differs, and that is read
+  by the one that reads it for Flask.
 - Whatever is in doubt goes to Flask: other methods, errors, a first request, a change, bytes that
   are not kept any more, a store that does not answer at once.
 - Nothing is kept that depends on who asks: these answers never do.
@@ -13,13 +17,13 @@ with the headers that Flask gave it and the bytes that `answers` keeps. What mus
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header, parse_etags, remove_entity_headers
 
-from comments import caching, datastore, errors, materialized, sites
+from comments import caching, datastore, errors, materialized, sites, threadids
 from comments.web import answers, codings
 
 if TYPE_CHECKING:
@@ -29,12 +33,16 @@ KEPT_BYTES = 4 * 1024 * 1024  # of one process; a replay is a few headers
 _OVERHEAD = 4_000  # bytes of Python around one, roughly
 _PATIENCE = 1.0  # seconds for the store; who needs longer goes the ordinary way
 _LONGEST = 2_000  # of a question that is remembered
+_THREAD = "thread="
+_FAMILY = "of any thread"
 _READS = ("GET", "HEAD")
 _FOUND = "200 OK"
 _UNCHANGED = "304 NOT MODIFIED"
 
 # Path and query as they came, and the coding the client prefers.
 _Question = tuple[str, str, codings.Coding]
+# The same without the thread's id, and what tells it from a question.
+_Family = tuple[str, str, codings.Coding, str]
 _Headers = list[tuple[str, str]]
 
 
@@ -71,13 +79,40 @@ class Replays:
             return self._wsgi(environ, start_response)
         question = _question(environ)
         replay: _Replay | None = self._kept.get(question)
-        answer = None if replay is None else _again(replay, environ, start_response)
-        if answer is not None:
-            return answer
         try:
-            return self._wsgi(environ, self._noting(question, environ, start_response))
+            answer = None if replay is None else _again(replay, environ, start_response)
+            if answer is None:
+                answer = self._like_another(question, environ, start_response)
+            if answer is None:
+                answer = self._wsgi(environ, self._noting(question, environ, start_response))
+            return answer
         finally:
             materialized.forget_probe()
+
+    def _like_another(
+        self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes] | None:
+        """Answer as the same question about another thread was; None where that will not do."""
+        family = _family(question)
+        like: _Replay | None = self._kept.get(family) if family else None
+        found = None if like is None else _of_thread(like, question[1])
+        if like is None or found is None:
+            return None
+        basis, make = found
+        tag = codings.tag(basis.tag, basis.place[1])
+        if _is_known(environ, tag):
+            start_response(_UNCHANGED, _with(like.unchanged, {"ETag": f'"{tag}"'}))
+            return ()
+        body = make()
+        size = str(sum(map(len, body)))
+        own = {"ETag": f'"{tag}"', "Content-Length": size}
+        replay = _replay(basis, _with(like.headers, own))
+        self._keep(question, replay)
+        return _given(replay, body, environ, start_response)
+
+    def _keep(self, question: _Question | _Family, replay: _Replay) -> None:
+        if len("".join(question)) < _LONGEST:
+            self._kept.keep(question, replay, _OVERHEAD + sum(map(len, question)))
 
     def _noting(
         self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
@@ -86,10 +121,12 @@ class Replays:
 
         def start(status: str, headers: _Headers, *rest: Any) -> Any:
             basis = environ.get(answers.BASIS)
-            if basis is not None and status == _FOUND and len("".join(question)) < _LONGEST:
-                replay = _Replay(basis, list(headers), list(_unchanged(headers)), _tag(headers))
-                size = _OVERHEAD + sum(map(len, question))
-                self._kept.keep(question, replay, size)
+            if basis is not None and status == _FOUND:
+                replay = _replay(basis, list(headers))
+                self._keep(question, replay)
+                family = _family(question)
+                if family is not None and basis.of is not None:
+                    self._keep(family, replay)
             return start_response(status, headers, *rest)
 
         return start
@@ -102,8 +139,16 @@ def _again(
     body = answers.kept(replay.basis)
     if body is None or not _stands(replay):
         return None
-    known = environ.get("HTTP_IF_NONE_MATCH")
-    if known is not None and _names(known, replay.tag):
+    return _given(replay, body, environ, start_response)
+
+
+def _given(
+    replay: _Replay,
+    body: answers.Body,
+    environ: "WSGIEnvironment",
+    start_response: "StartResponse",
+) -> Iterable[bytes]:
+    if _is_known(environ, replay.tag):
         start_response(_UNCHANGED, list(replay.unchanged))
         return ()
     start_response(_FOUND, list(replay.headers))
@@ -118,14 +163,49 @@ def _stands(replay: _Replay) -> bool:
         return False
 
 
-def _names(known: str, tag: str) -> bool:
-    """Whether an If-None-Match names a tag; most name one, as it was sent."""
-    return known == f'"{tag}"' or parse_etags(known).contains_weak(tag)
+def _of_thread(
+    like: _Replay, query: str
+) -> tuple[answers.Basis, Callable[[], answers.Body]] | None:
+    """What the same question about another thread is answered with, if its head will do."""
+    site = like.basis.site
+    try:
+        with datastore.within(_PATIENCE):
+            if sites.get(site.id) != site:
+                return None
+            thread = threadids.thread_from_query(query.encode("latin-1"), site)
+            return answers.headed(like.basis, thread)
+    except errors.FlatthreadError:
+        return None
+
+
+def _with(headers: _Headers, own: Mapping[str, str]) -> _Headers:
+    return [(name, own.get(name, value)) for name, value in headers]
+
+
+def _replay(basis: answers.Basis, headers: _Headers) -> _Replay:
+    return _Replay(basis, headers, list(_unchanged(headers)), _tag(headers))
+
+
+def _is_known(environ: "WSGIEnvironment", tag: str) -> bool:
+    """Whether the client names the tag; most name one, as it was sent."""
+    known = environ.get("HTTP_IF_NONE_MATCH")
+    return known is not None and (known == f'"{tag}"' or parse_etags(known).contains_weak(tag))
 
 
 def _question(environ: "WSGIEnvironment") -> _Question:
     coding = _coding(environ.get("HTTP_ACCEPT_ENCODING"))
     return environ.get("PATH_INFO", ""), environ.get("QUERY_STRING", ""), coding
+
+
+def _family(question: _Question) -> _Family | None:
+    """What is the same of all questions that differ in the thread's id alone."""
+    path, query, coding = question
+    pieces = query.split("&")
+    named = [place for place, piece in enumerate(pieces) if piece.startswith(_THREAD)]
+    if len(named) != 1:
+        return None
+    pieces[named[0]] = _THREAD
+    return path, "&".join(pieces), coding, _FAMILY
 
 
 @functools.lru_cache(maxsize=64)

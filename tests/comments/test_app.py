@@ -9,7 +9,9 @@ import pytest
 from flask.testing import FlaskClient
 from google.cloud import ndb
 
+from comments import app as wiring
 from comments import datastore, errors, models
+from emulator import inprocess, testing
 
 THREAD = "/api/v1/sites/demo/comments?thread="
 
@@ -101,3 +103,33 @@ def test_the_commands_are_there(app: flask.Flask) -> None:
 def test_debugging_is_off(app: flask.Flask) -> None:
     assert not app.debug
     assert not app.config["PROPAGATE_EXCEPTIONS"]
+
+
+def test_reading_at_the_start_makes_nothing_where_there_is_nothing(
+    app: flask.Flask, engine: inprocess.Engine
+) -> None:
+    with testing.meter(engine) as cost:
+        wiring.warm_up(app)
+    assert (cost.writes, cost.deletes) == (0, 0)
+    assert not is_inside()
+
+
+@pytest.mark.parametrize("fault", [errors.Overloaded("away"), ValueError("damaged")])
+def test_a_start_goes_on_whatever_becomes_of_the_reading(
+    app: flask.Flask, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(datastore, "fetch", fail)
+    wiring.warm_up(app)
+    assert not is_inside()
+    assert app.test_client().get("/healthz").status_code == 200
+
+
+def test_a_store_that_is_away_does_not_keep_a_process_from_starting(
+    app: flask.Flask, engine: inprocess.Engine
+) -> None:
+    engine.close()
+    wiring.warm_up(app)
+    assert not is_inside()

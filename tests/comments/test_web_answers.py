@@ -12,7 +12,7 @@ from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header
 
 from comments import app as wiring
-from comments import caching, config, datastore, folding, records, sites, views
+from comments import caching, config, datastore, folding, heads, records, sites, views
 from comments.web import codings
 from tests import trees
 from tests.comments.answers import PAGE, plain
@@ -42,19 +42,24 @@ def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.C
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Counts pages cut from views, and bytes put into a coding."""
+    """Counts pages cut from views or heads, and bytes put into a coding."""
     counted: Counter[str] = Counter()
-    cut, encode = views.View.rows, codings.encode
+    cut, top, encode = views.View.rows, heads.Head.page, codings.encode
 
     def counting_rows(self: views.View, *args: object, **named: object) -> object:
         counted["rows"] += 1
         return cut(self, *args, **named)  # type: ignore[arg-type]
+
+    def counting_top(self: heads.Head, *args: object, **named: object) -> object:
+        counted["rows"] += 1
+        return top(self, *args, **named)  # type: ignore[arg-type]
 
     def counting_encode(data: bytes, coding: codings.Coding) -> bytes:
         counted["encode"] += 1
         return encode(data, coding)
 
     monkeypatch.setattr(views.View, "rows", counting_rows)
+    monkeypatch.setattr(heads.Head, "page", counting_top)
     monkeypatch.setattr(codings, "encode", counting_encode)
     return counted
 

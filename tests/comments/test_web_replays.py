@@ -20,6 +20,8 @@ from tests import trees
 
 PAGE = "/api/v1/sites/demo/comments?thread=page"
 GZIP = {"Accept-Encoding": "gzip, br"}
+SITE = "/api/v1/sites/demo/comments"
+OTHERS = ("other", "odd & even")
 Answer = tuple[str, list[tuple[str, str]], bytes]
 
 
@@ -51,9 +53,12 @@ def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.C
         patch.setattr(folding, "BUCKET_ROWS", 4)
         patch.setattr(folding, "TAIL_ROWS", 2)
         grown = trees.grow(site, trees.TREE)
-        folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
-        assert folded is not None
-        folding.clear(folded)
+        for thread in ("page", *OTHERS):
+            trees.post(site, f"of {thread}", thread=thread)
+            folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site, thread))
+            assert folded is not None
+            folding.clear(folded)
+        trees.post(site, "of raw", thread="raw")
         return grown
 
 
@@ -84,6 +89,11 @@ def questions(rows: dict[str, records.Comment]) -> Iterator[str]:
     yield from (f"{PAGE}&limit=0", f"{PAGE}&cursor=x", f"{PAGE}&limit=2&limit=2", f"{PAGE}&x=1")
     yield from ("/api/v1/sites/nobody/comments?thread=page", "/api/v1/openapi.json", "/healthz")
     yield "/embed/demo?thread=page"
+    for thread in ("other", "oth%65r", "odd+%26+even", "odd%20%26+even", "raw", "none", "", "%ff"):
+        yield from (f"{SITE}?thread={thread}", f"{SITE}?limit=2&thread={thread}")
+        yield f"{SITE}?thread={thread}&order=recent"
+    yield from (f"{SITE}?thread=other&thread=page", f"{SITE}?%74hread=page&thread=other")
+    yield from (f"{SITE}?thread=other&page=http://a.example/x", f"{SITE}?thread=other&limit=all")
 
 
 def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
@@ -154,6 +164,69 @@ def test_flask_is_asked_once_for_each_coding(
     assert quick.asked == 2
 
 
+@pytest.mark.parametrize("headers", [{}, GZIP])
+def test_flask_is_asked_once_for_the_first_pages_of_a_sites_threads(
+    quick: Process, plain: Process, rows: dict[str, records.Comment], headers: dict[str, str]
+) -> None:
+    for thread in ("page", *OTHERS):
+        asked = {"query_string": {"thread": thread}, "headers": headers}
+        found = answer(quick.client.get(SITE, **asked))
+        assert found == answer(plain.client.get(SITE, **asked))
+        known = {**headers, "If-None-Match": dict(found[1])["ETag"]}
+        asked["headers"] = known
+        assert answer(quick.client.get(SITE, **asked)) == answer(plain.client.get(SITE, **asked))
+        assert quick.client.get(SITE, **asked).status_code == 304
+    assert quick.asked == 1
+
+
+def test_a_thread_new_to_a_process_costs_one_read(
+    engine: inprocess.Engine, quick: Process, rows: dict[str, records.Comment]
+) -> None:
+    quick.client.get(PAGE)
+    with testing.meter(engine) as cost:
+        quick.client.get(f"{SITE}?thread=other")
+    assert (quick.asked, cost.reads, cost.writes) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("headers", [{}, GZIP])
+def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
+    engine: inprocess.Engine,
+    quick: Process,
+    plain: Process,
+    rows: dict[str, records.Comment],
+    headers: dict[str, str],
+) -> None:
+    with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wiring, "_WARMING", 60.0)
+        wiring.warm_up(quick.app)
+    assert (cost.writes, cost.deletes) == (0, 0)
+    before = quick.asked
+    for thread in ("page", *OTHERS):
+        sent = {"query_string": {"thread": thread}, "headers": headers}
+        assert answer(quick.client.get(SITE, **sent)) == answer(plain.client.get(SITE, **sent))
+    assert quick.asked == before == 2  # once for each coding
+
+
+def test_what_changed_in_another_thread_is_in_its_first_answer(
+    quick: Process, plain: Process, rows: dict[str, records.Comment]
+) -> None:
+    quick.client.get(PAGE)
+    url = f"{SITE}?thread=other"
+    assert plain.client.post(url, json={"name": "Ann", "body": "just now"}).status_code == 201
+    assert "just now" in quick.client.get(url).text
+    assert quick.asked == 2
+
+
+def test_another_threads_answer_has_the_settings_that_the_site_has_now(
+    quick: Process, rows: dict[str, records.Comment]
+) -> None:
+    quick.client.get(PAGE)
+    with quick.store.context():
+        sites.change("demo", cdn_seconds=9)
+    url = f"{SITE}?thread=other"
+    assert "s-maxage=9" in quick.client.get(url).headers["Cache-Control"]
+
+
 def test_every_answer_rests_on_a_probe_of_its_own(
     engine: inprocess.Engine, quick: Process, plain: Process, rows: dict[str, records.Comment]
 ) -> None:
@@ -180,13 +253,14 @@ def test_a_write_of_another_process_is_in_the_next_answer(
 
 
 def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
-    quick: Process, plain: Process, rows: dict[str, records.Comment]
+    engine: inprocess.Engine, quick: Process, plain: Process, rows: dict[str, records.Comment]
 ) -> None:
     quick.client.get(PAGE)
     fold(plain)
     quick.now += materialized.CACHE_MAX_AGE
-    quick.client.get(PAGE)
-    assert quick.asked == 2
+    with testing.meter(engine) as cost:
+        quick.client.get(PAGE)
+    assert cost.reads == 1  # the directory, again
 
 
 def test_an_answer_stands_no_longer_than_the_settings_of_the_site(
