@@ -14,6 +14,12 @@ _BODIES = {path.name: path.read_bytes() for path in Path(os.environ["SERVED"]).i
 app = flask.Flask("plain")
 
 
+@app.get("/")
+def empty() -> flask.Response:
+    """The least that any answer costs: a 304 that rests on nothing."""
+    return flask.Response(status=304)
+
+
 @app.get("/<name>")
 def answer(name: str) -> flask.Response:
     """The bytes of a file."""

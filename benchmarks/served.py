@@ -86,6 +86,7 @@ class Run(msgspec.Struct):
     bills: list[Bill] = []
     starts: Starts | None = None
     written: list[Written] = []
+    empty: float = 0.0  # seconds of the floor's 304
 
 
 def request(path: str, headers: dict[str, str] | None = None) -> str:
@@ -158,6 +159,8 @@ def _all(run: Run) -> Iterator[tuple[str, float, str]]:
     yield f"first page at {high.size:,} to one at {low.size:,}", high.p50 / low.p50, "1.5"
     for size in sizes:
         page = found[FIRST, size].p50
+        if run.empty:
+            yield f"the floor's empty 304 to a 200, first page at {size:,}", run.empty / page, ""
         for name in ("first page", "whole thread"):
             known = found.get((f"{name}, 304", size))
             if known:

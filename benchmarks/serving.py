@@ -17,6 +17,7 @@ figures.json in benchmarks/serving/. `--quick` is a try of a minute, and proves 
 
 import argparse
 import contextlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -90,8 +91,8 @@ def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked
 
 def read(
     data: Path, folder: Path, calls: Sequence[served.Call], chosen: argparse.Namespace
-) -> list[served.Figures]:
-    """Measure what is read, warm and at rest, ours and the floor in turns."""
+) -> tuple[list[served.Figures], float]:
+    """Measure what is read, warm and at rest, ours and the floor in turns; and the empty answer."""
     bodies = folder / "bodies"
     bodies.mkdir()
     with processes.product(data, calls[0].path) as product:
@@ -110,12 +111,15 @@ def read(
             every = [
                 way for pair in zip(ways.values(), floors.values(), strict=True) for way in pair
             ]
+            nothing = lean.Way("empty", plain.port, served.request("/"), 304)
+            every.append(nothing)
             times = ask(lean.Order(every, chosen.rounds, chosen.each, chosen.seconds))
     sizes = {call: (bodies / str(number)).stat().st_size for number, call in enumerate(calls)}
-    return [
+    found = [
         served.figures(call, sizes[call], times, ways[call].name, floors[call].name)
         for call in calls
     ]
+    return found, statistics.median(times.alone[nothing.name])
 
 
 def ask(order: lean.Order) -> lean.Times:
@@ -180,7 +184,7 @@ def measure(chosen: argparse.Namespace) -> served.Run:
         threads = stock(data, shape, chosen.sizes)
         calls = [call for thread in threads for call in thread.calls()]
         run.bills = billed.bills(data, calls)
-        run.figures = read(data, folder, calls, chosen)
+        run.figures, run.empty = read(data, folder, calls, chosen)
         layouts.note("read")
         run.starts = start(data, threads, chosen.starts)
         layouts.note("started")
