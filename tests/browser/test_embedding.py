@@ -5,6 +5,8 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
+from comments import datastore, models, sites
+
 pytestmark = pytest.mark.browser
 
 # What the manual tells a site with a strict policy to allow: our origin, and nothing inline.
@@ -40,6 +42,16 @@ def test_a_strict_policy_with_trusted_types_is_kept(server, website, open_tab):
     button = tab.page.get_by_role("button", name="Post comment")
     assert button.evaluate("node => getComputedStyle(node).cursor") == "pointer"
     assert tab.page.evaluate("window.violations") == []
+
+
+def test_a_page_says_what_it_is_filed_under(server, website, open_tab, open_store):
+    with open_store.context():
+        sites.change("demo", filed=["News", "How to"])
+    html = f'{script(server)}<div id="flatthread" data-categories="how to, ,News,Other"></div>'
+    post(open_tab(website.put("filed", html)).page, "words")
+    with open_store.context():
+        (row,) = datastore.fetch(datastore.Query("Thread"))
+        assert models.texts(row.properties["categories"]) == ("how to", "news")
 
 
 def test_the_policy_may_name_the_one_trusted_type(server, website, open_tab):

@@ -44,13 +44,14 @@ class Killed(BaseException):
 
 
 class Hook:
-    """Does something once: before or after the n-th commit from now."""
+    """Does something once: before or after the n-th commit, or other call, from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[int, str, Callable[[], None]] | None = None
+        self._method = ""
 
-    def plan(self, number: int, when: str, act: Callable[[], None]) -> None:
-        self._plan = (number, when, act)
+    def plan(self, number: int, when: str, act: Callable[[], None], method: str = "Commit") -> None:
+        self._plan, self._method = (number, when, act), method
 
     @property
     def is_over(self) -> bool:
@@ -58,7 +59,7 @@ class Hook:
 
     def __call__(self, method: str, _: Any, proceed: Any) -> Any:
         act, when = None, ""
-        if method == "Commit" and self._plan is not None:
+        if method == self._method and self._plan is not None:
             number, when, act = self._plan
             self._plan = (number - 1, when, act) if number else None
             act = None if number else act
@@ -234,6 +235,20 @@ def test_a_change_upon_a_change_wins(
     hook.plan(
         commit, "after", _elsewhere(open_store, lambda: filing.change(NAME, ["sport"], now=NOW))
     )
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("sport") == {"approved": 6, "participants": 3}
+    assert _numbers("travel") == {}
+
+
+@pytest.mark.parametrize("step", range(COMMITS - 1))
+def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
+    filed: records.Site, open_store: datastore.Store, hook: Hook, step: int
+) -> None:
+    """It has read where the walk goes on, and the walk begins anew before its transaction."""
+    act = _elsewhere(open_store, lambda: filing.begin(NAME, ("sport",)))
+    hook.plan(step, "after", act, "RunQuery")
     _change("travel")
     assert hook.is_over
     _check()

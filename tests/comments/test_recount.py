@@ -1,5 +1,6 @@
 """Claims about the recount: it sees exactly what drifted, mends it once, and disturbs nobody."""
 
+import itertools
 import threading
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from comments import (
     counts,
     datastore,
     delivery,
+    filing,
     models,
     posting,
     records,
@@ -409,22 +411,14 @@ def test_many_authors_are_mended_in_transactions_of_bounded_size(
 def test_a_recount_finds_nothing_while_writers_go_on(
     open_store: datastore.Store, site: records.Site
 ) -> None:
+    site = trees.filing(site, "news", "sport")
     stop = threading.Event()
-
-    def write(label: int) -> None:
-        with open_store.context():
-            number = 0
-            while not stop.is_set():
-                row = trees.post(site, f"{label}.{number}", author=_author(number % 3))
-                if number % 2:
-                    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-                if number % 5 == 0:
-                    _deliver()
-                number += 1
-
-    writers = [threading.Thread(target=write, args=(label,)) for label in range(2)]
+    writers = [
+        *(threading.Thread(target=_write, args=(open_store, site, n, stop)) for n in range(2)),
+        threading.Thread(target=_file, args=(open_store, stop)),
+    ]
     with open_store.context():
-        trees.post(site, "first")
+        trees.post(site, "first", categories=("news",))
         for writer in writers:
             writer.start()
         try:
@@ -434,8 +428,29 @@ def test_a_recount_finds_nothing_while_writers_go_on(
             for writer in writers:
                 writer.join(60)
         assert found == [[]] * 6
+        filing.finish(now=NOW)
         _deliver()
         recounts.check_all()
+
+
+def _write(store: datastore.Store, site: records.Site, label: int, stop: threading.Event) -> None:
+    with store.context():
+        number = 0
+        while not stop.is_set():
+            row = trees.post(site, f"{label}.{number}", author=_author(number % 3))
+            if number % 2:
+                posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+            if number % 5 == 0:
+                _deliver()
+            number += 1
+
+
+def _file(store: datastore.Store, stop: threading.Event) -> None:
+    with store.context():
+        for names in itertools.cycle([["sport"], ["news", "sport"]]):
+            if stop.is_set():
+                return
+            filing.change(NAME, names, now=NOW)
 
 
 def _author(number: int) -> records.Author:

@@ -222,6 +222,10 @@ def test_who_is_held_wrote_nowhere_yet(store: datastore.Store, site: records.Sit
     assert stats.threads_of("demo", "g:eve").lines == ()
     (day,) = stats.by_day("demo").lines
     assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
+    trees.post(site, "text", author=_author("zoe"))
+    name = records.ThreadName("demo", "page")
+    people = stats.whole(lambda after: stats.commenters(name, after=after, limit=1))
+    assert list(people) == [stats.Person("g:zoe", 1)]
 
 
 @pytest.mark.parametrize("limit", [0, -1, stats.MOST + 1])

@@ -33,12 +33,17 @@ export function list({ site, query }, position) {
   });
 }
 
+// As `__proto__: null` for objects: a page may have taught all arrays another form of JSON.
+function bare(list) {
+  return Object.setPrototypeOf([...list], null);
+}
+
 /** Post a comment: {comment, token, expires}. `attempt` is {key, token}. */
-export function post({ site, query, title, url }, values, { key, token }) {
+export function post({ site, query, title, url, categories }, values, { key, token }) {
   return call("POST", `sites/${part(site)}/comments`, {
     __proto__: null,
     query,
-    body: { __proto__: null, ...values, title, url },
+    body: { __proto__: null, ...values, title, url, categories: bare(categories) },
     token,
     headers: { "Idempotency-Key": key },
   });

@@ -5,7 +5,8 @@
  *     <div id="flatthread">shown until the comments are there</div>
  *
  * The element's attributes: `data-thread`, an id of the site's own; else `data-page`, a URL; else
- * the page's canonical URL. `data-theme` (light or dark) sets colours where those of the page
+ * the page's canonical URL. `data-categories`, with commas between them, is what the page is filed
+ * under; the first comment tells the server. `data-theme` (light or dark) sets colours where those of the page
  * shall not be taken over. Pages that change without loading anew import this module and call
  * `mount`, `update` and `destroy`; it defines no global.
  */
@@ -91,13 +92,19 @@ async function style() {
 }
 
 function placeOf(host, options) {
-  const { site = script()?.dataset.site, thread, page } = { ...host.dataset, ...options };
+  const {
+    site = script()?.dataset.site,
+    thread,
+    page,
+    categories = "",
+  } = { ...host.dataset, ...options };
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
     query: thread ? { thread } : { page: url },
     title: document.title.replace(/\s+/g, " ").slice(0, 300),
     url,
+    categories: categories.split(",").filter((name) => name.trim()),
   };
 }
 

@@ -29,7 +29,7 @@ export class Thread {
   #foot = el("div", { class: "ft-foot" });
   #status = el("p", { class: "ft-status", role: "status" });
 
-  /** `place` is {site, query, title, url}: which thread, and what the page says of itself. */
+  /** `place` is {site, query, title, url, categories}: which thread, and what the page says of itself. */
   constructor(place) {
     this.#place = place;
     this.#guest = new Guest(place.site);
