@@ -239,7 +239,7 @@ def _forget(address: str) -> None:
     """
     from comments import consent
 
-    ended = consent.forget(address, console.settings().secret)
+    ended = consent.forget(address, console.settings().secret, now=datetime.now(UTC))
     click.echo(f"{ended} subscriptions ended. Nothing is stored of the address.")
 
 

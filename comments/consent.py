@@ -208,7 +208,7 @@ def ending_of(link: str, secret: str) -> Ending:
     return Ending(subscriber, tuple(names))
 
 
-def end(link: str, secret: str) -> None:
+def end(link: str, secret: str, *, now: datetime) -> None:
     """End what a link is about. Again, and where nothing is left, it changes nothing.
 
     Raises:
@@ -216,19 +216,19 @@ def end(link: str, secret: str) -> None:
         errors.Overloaded: the store did not answer in time.
     """
     ending = ending_of(link, secret)
-    subscriptions.unsubscribe(ending.subscriber, ending.names)
+    subscriptions.unsubscribe(ending.subscriber, ending.names, now=now)
 
 
-def end_all(link: str, secret: str) -> None:
+def end_all(link: str, secret: str, *, now: datetime) -> None:
     """End everything of whom a link was sent to, and erase his address.
 
     Raises:
         errors.BadLink, errors.Overloaded: see `end`.
     """
-    subscriptions.forget(ending_of(link, secret).subscriber)
+    subscriptions.forget(ending_of(link, secret).subscriber, now=now)
 
 
-def forget(email: str, secret: str) -> int:
+def forget(email: str, secret: str, *, now: datetime) -> int:
     """Erase everything that is stored of an address, also from lists; how many subscriptions.
 
     Raises:
@@ -237,7 +237,7 @@ def forget(email: str, secret: str) -> int:
     """
     subscriber = subscriber_of(mail.check_address(email), secret)
     count = len(subscriptions.of_subscriber(subscriber))
-    subscriptions.forget(subscriber)
+    subscriptions.forget(subscriber, now=now)
     # Also in lists that he left long ago: what he is told of does not say which those are.
     for name in followers.naming(subscriber):
         compaction.erase(name, subscriber)

@@ -28,6 +28,7 @@ from comments.records import Status
 S = TypeVar("S")
 
 PARTICIPANTS = "participants"
+FOLLOWERS = "followers"
 LISTED = "listed"
 APPROVED = Status.APPROVED.value
 
@@ -81,6 +82,12 @@ class Presence(NamedTuple):
 
     scope: Scope
     comments: int
+
+
+class Following(NamedTuple):
+    """Somebody in the list of a thread's followers, as far as counters know him."""
+
+    thread: str
 
 
 class Change(NamedTuple):
@@ -223,6 +230,9 @@ FROM_EVENTS: Sequence[Counter[State]] = (
     *STATISTICS,
 )
 COMMENTS: Sequence[Counter[State]] = (*IN_THREAD, *FROM_EVENTS)
+FOLLOWING: Sequence[Counter[Following]] = (
+    Counter(lambda state: Key(thread_scope(state.thread), FOLLOWERS), lambda _: 1),
+)
 PRESENCE: Sequence[Counter[Presence]] = (
     Counter(lambda state: Key(state.scope, PARTICIPANTS), lambda state: int(state.comments > 0)),
 )

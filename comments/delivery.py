@@ -77,9 +77,11 @@ class Done:
 Handler = Exact | Sending
 COUNTERS = "counters"
 WEBHOOKS = "webhooks"
+FOLLOWERS = "followers"
 HANDLERS: tuple[Handler, ...] = (
     Exact(COUNTERS, tallies.from_events, outbox.COUNTED),
     Exact(WEBHOOKS, hooks.from_events),
+    Exact(FOLLOWERS, tallies.from_followings, frozenset({outbox.Kind.FOLLOWED})),
 )
 
 

@@ -148,17 +148,18 @@ def every(name: records.ListName, *, limit: int) -> Iterator[str]:
 
 def count(name: records.ListName) -> int:
     """How many ids belong to a list. Reads the list and those segments that marks change."""
+    return datastore.snapshot(lambda: counted(name))
 
-    def body() -> int:
-        at = pointer(name)
-        ahead = idsets.Ahead(marks(name, at))
-        total = at.directory.count
-        for line, end in idsets.spans(lines(name, at.directory)):
-            if ahead.is_before(end):
-                total += idsets.gain(read_ids(name, line), list(ahead.until(end)))
-        return total + sum(belongs for _, belongs in ahead)
 
-    return datastore.snapshot(body)
+def counted(name: records.ListName) -> int:
+    """The same, inside a snapshot."""
+    at = pointer(name)
+    ahead = idsets.Ahead(marks(name, at))
+    total = at.directory.count
+    for line, end in idsets.spans(lines(name, at.directory)):
+        if ahead.is_before(end):
+            total += idsets.gain(read_ids(name, line), list(ahead.until(end)))
+    return total + sum(belongs for _, belongs in ahead)
 
 
 def check(follower: str) -> None:

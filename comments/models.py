@@ -470,7 +470,12 @@ def statistics_scope(kind: str, name: str) -> counters.Scope:
 
 def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
     """The key of a shard of a thread's counters."""
-    return ndb.Key(Counter, f"thread/{thread_key_name(name)}#{shard}")
+    return thread_counter_key_of(thread_key_name(name), shard)
+
+
+def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
+    """The same, by the thread's key name."""
+    return ndb.Key(Counter, f"thread/{thread}#{shard}")
 
 
 def participation_key(name: records.ThreadName, author: str) -> ndb.Key:

@@ -27,6 +27,7 @@ delivers it at once. Clocks that differ make a sweep late or early, and nothing 
 """
 
 import enum
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -35,7 +36,7 @@ import msgspec
 from google.cloud import ndb
 
 from comments import datastore, models
-from comments.counters import Change
+from comments.counters import Change, Following
 
 _OWNER = "outbox"
 SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it
@@ -55,6 +56,7 @@ class Kind(enum.StrEnum):
     IMPORTED = "imported"
     VOTED = "voted"
     FILED = "filed"  # under other categories of their thread: nothing that readers see
+    FOLLOWED = "followed"  # somebody joined the list of a thread's followers, or left it
     MAIL = "mail"  # follows from another event: some of the mail about it
 
 
@@ -62,6 +64,13 @@ class Kind(enum.StrEnum):
 OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.IMPORTED})
 # ... and whatever changes what is counted of them.
 COUNTED = OF_COMMENTS | {Kind.VOTED, Kind.FILED}
+
+
+class Followed(NamedTuple):
+    """A follower before and after; None where there was or is none."""
+
+    old: Following | None
+    new: Following | None
 
 
 class Event(NamedTuple):
@@ -104,6 +113,43 @@ def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) ->
         since=now,
     )
     return datastore.Writes(_OWNER, put=(row,))
+
+
+def followed(
+    site: str, thread: str, token: str, change: Followed, *, now: datetime
+) -> tuple[str, datastore.Writes]:
+    """Tell that somebody follows a thread, or does no more; the event's id, and its row.
+
+    `thread` is a key name. `token` is the change's own, the same however often it is written.
+    """
+    event = f"{_prefix(thread)}{token}"
+    detail = msgspec.json.encode((site, thread, *change)).decode()
+    row = follow(Kind.FOLLOWED, event, detail, due=now + SWEPT_AFTER)
+    return event, written([row])
+
+
+def followings(thread: str) -> list[Event]:
+    """The events of a thread's followers that are not counted yet."""
+    first = _prefix(thread)
+    keys = (
+        ("__key__", ">", models.event_key(first)),
+        ("__key__", "<", models.event_key(f"{first}~")),
+    )
+    query = datastore.Query("Event", where=keys, order=("__key__",), keys_only=True)
+    found = [message.key.path[-1].name for message in datastore.fetch(query)]
+    return [record(row) for row in read(found)]
+
+
+def following_of(event: Event) -> tuple[str, str, Followed]:
+    """What an event of followers says: the site, the thread's key name, and the change."""
+    site, thread, old, new = msgspec.json.decode(
+        event.detail, type=tuple[str, str, Following | None, Following | None]
+    )
+    return site, thread, Followed(old, new)
+
+
+def _prefix(thread: str) -> str:
+    return f"followed/{hashlib.sha256(thread.encode()).hexdigest()}/"
 
 
 def mail_id(*parts: str) -> str:

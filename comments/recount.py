@@ -31,9 +31,11 @@ from comments import (
     datastore,
     delivery,
     errors,
+    followers,
     models,
     outbox,
     records,
+    subscriptions,
     tallies,
     votes,
     voting,
@@ -43,7 +45,7 @@ from comments.counters import Scope
 _AT_ONCE = 100  # rows of authors in one transaction
 _NOTE_EVERY = 20  # threads, so that a restart repeats few and each costs little
 _TRIES = 5  # of one place that is mended by others too
-_NOT_OF_THREADS = {counters.PARTICIPANTS, counters.LISTED}
+_NOT_OF_THREADS = {counters.PARTICIPANTS, counters.LISTED, counters.FOLLOWERS}
 
 Numbers = Mapping[str, int]
 Tell = Callable[["Difference"], None]
@@ -190,6 +192,8 @@ def _thread(name: records.ThreadName) -> _Found:
         )
     }
     mended, stored[here], told = counts.as_stored(name)
+    if following := _following(name):
+        expected.setdefault(here, {})[counters.FOLLOWERS] = following
     found = _compared(here, stored, expected, mended)
     if told[0] == told[1]:
         return found
@@ -307,6 +311,15 @@ def _threads_numbers(site_id: str) -> dict[str, int]:
     for message in datastore.fetch(datastore.Query("Counter", where=(("site", "=", site_id),))):
         numbers = counters.added(numbers, _numbers(message))
     return {name: number for name, number in numbers.items() if name not in _NOT_OF_THREADS}
+
+
+def _following(name: records.ThreadName) -> int:
+    """How many follow a thread, but for what events have still to add to its counter."""
+    pending = counters.total(
+        counters.increments(counters.FOLLOWING, *outbox.following_of(event)[2])
+        for event in outbox.followings(models.thread_key_name(name))
+    )
+    return followers.counted(subscriptions.list_of(name)) - sum(pending.values())
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:

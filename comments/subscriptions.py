@@ -8,7 +8,8 @@ confirmed mail address under a keyed digest of it; a subscription is one thing h
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
 Who follows a thread is in its list too (`followers`), which a delivery goes through in pages. Row
-and mark are one commit, so the row says what the list says. `owner` is the author, on the site, who
+and mark are one commit, with an event by which followers are counted, so the row says what the list
+says. `owner` is the author, on the site, who
 asked: nobody is told of his own comments, and replies are looked up by him.
 
 What must stay true: an address is stored in one place, sealed, and only while its owner subscribes
@@ -17,18 +18,20 @@ may stand in a segment until the list is folded next; to erase it now, see `comp
 """
 
 import hashlib
+import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from google.cloud import ndb
 
-from comments import datastore, followers, models, records, tasks
+from comments import counters, datastore, followers, models, outbox, records, tasks
 from comments.models import comment_id
 
 _OWNER = "subscriptions"
 _THREAD, _REPLIES = "thread", "replies"
 _AT_ONCE = 100  # subscriptions in one transaction
+_TOKEN = 16  # bytes that tell one change of followers from another
 
 
 class Wanted(NamedTuple):
@@ -63,52 +66,56 @@ def subscribe(subscriber: str, address: str, wanted: Wanted, *, now: datetime) -
     Raises:
         errors.Overloaded: the store did not answer in time.
     """
+    token = secrets.token_hex(_TOKEN)
 
-    def body() -> bool:
+    def body() -> _Done:
+        done = _Done(token, now)
         key = models.subscriber_key(subscriber)
-        changes: list[datastore.Writes] = []
         if datastore.get(key) is None:
             row = models.Subscriber(key=key, since=now, address=address)
-            changes.append(datastore.Writes(_OWNER, put=(row,)))
-        asks = False
+            done.writes.append(datastore.Writes(_OWNER, put=(row,)))
         if wanted.replies:
-            changes.append(_put(subscriber, _REPLIES, wanted.owner, wanted, now=now))
+            done.writes.append(_put(subscriber, _REPLIES, wanted.owner, wanted, now=now))
         if wanted.thread:
-            writes, asks = _joining(subscriber, wanted, now=now)
-            changes += writes
-        datastore.apply(*changes)
-        return asks
+            _join(subscriber, wanted, done)
+        datastore.apply(*done.writes)
+        return done
 
-    if datastore.transaction(body):
-        tasks.asked(_list(wanted.thread))
+    datastore.transaction(body).tell()
 
 
-def unsubscribe(subscriber: str, names: Sequence[str]) -> None:
+def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None:
     """End subscriptions, also those that are not there. With the last one the address is erased.
 
     Raises:
         errors.Overloaded: the store did not answer in time.
     """
-    _end(subscriber, names, lists=())
+    _end(subscriber, names, lists=(), now=now)
 
 
-def _end(subscriber: str, names: Sequence[str], *, lists: Sequence[records.ListName]) -> None:
+def _end(
+    subscriber: str, names: Sequence[str], *, lists: Sequence[records.ListName], now: datetime
+) -> None:
     """End subscriptions, and leave these lists whether there is a subscription or not."""
+    token = secrets.token_hex(_TOKEN)
 
-    def body() -> list[records.ListName]:
+    def body() -> _Done:
+        done = _Done(token, now)
         stored = _stored(subscriber)
         ended = [row for row in stored if row.key.id() in names]
         gone = [row.key for row in ended]
         if len(ended) == len(stored):
             gone.append(models.subscriber_key(subscriber))
-        left = dict.fromkeys([*lists, *(records.ListName(row.list) for row in ended if row.list)])
-        marked = {each: followers.marking(each, subscriber, follows=False) for each in left}
-        writes = (each.writes for each in marked.values())
-        datastore.apply(datastore.Writes(_OWNER, delete=tuple(gone)), *writes)
-        return [name for name, each in marked.items() if each.asks]
+        done.writes.append(datastore.Writes(_OWNER, delete=tuple(gone)))
+        followed = {records.ListName(row.list): row for row in ended if row.list}
+        for name in dict.fromkeys([*lists, *followed]):
+            done.mark(name, subscriber, follows=False)
+            if name in followed:
+                done.count(followed[name].site, _thread_of(name), was=True, follows=False)
+        datastore.apply(*done.writes)
+        return done
 
-    for name in datastore.transaction(body):
-        tasks.asked(name)
+    datastore.transaction(body).tell()
 
 
 def of_subscriber(subscriber: str) -> list[Found]:
@@ -116,10 +123,10 @@ def of_subscriber(subscriber: str) -> list[Found]:
     return [Found(row.key.id(), row.list or "") for row in _stored(subscriber)]
 
 
-def forget(subscriber: str) -> None:
+def forget(subscriber: str, *, now: datetime) -> None:
     """End everything of a subscriber and erase his address. Lists may name him until compacted."""
     while found := of_subscriber(subscriber)[:_AT_ONCE]:
-        unsubscribe(subscriber, [each.name for each in found])
+        unsubscribe(subscriber, [each.name for each in found], now=now)
 
 
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
@@ -197,24 +204,25 @@ def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
     """
     followers.check(follower)
     wanted = Wanted(thread.site, models.thread_key_name(thread))
+    token = secrets.token_hex(_TOKEN)
 
-    def body() -> bool:
-        writes, asks = _joining(follower, wanted, now=now)
-        datastore.apply(*writes)
-        return asks
+    def body() -> _Done:
+        done = _Done(token, now)
+        _join(follower, wanted, done)
+        datastore.apply(*done.writes)
+        return done
 
-    if datastore.transaction(body):
-        tasks.asked(list_of(thread))
+    datastore.transaction(body).tell()
 
 
-def unfollow(thread: records.ThreadName, follower: str) -> None:
+def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
     """Let a follower follow a thread no more, also one who does not.
 
     Raises:
         errors.BadInput, errors.Overloaded: see `follow`.
     """
     followers.check(follower)
-    _end(follower, [name_of_thread(thread)], lists=[list_of(thread)])
+    _end(follower, [name_of_thread(thread)], lists=[list_of(thread)], now=now)
 
 
 def is_following(thread: records.ThreadName, follower: str) -> bool:
@@ -241,15 +249,54 @@ def _list(thread: str) -> records.ListName:
     return records.ListName(f"{_THREAD}:{thread}")
 
 
+def _thread_of(name: records.ListName) -> str:
+    return name.text.removeprefix(f"{_THREAD}:")
+
+
 def _name(kind: str, text: str) -> str:
     return f"{kind}:{comment_id(hashlib.sha256(text.encode()).digest())}"
 
 
-def _joining(
-    subscriber: str, wanted: Wanted, *, now: datetime
-) -> tuple[list[datastore.Writes], bool]:
-    marked = followers.marking(_list(wanted.thread), subscriber, follows=True)
-    return [_put(subscriber, _THREAD, wanted.thread, wanted, now=now), marked.writes], marked.asks
+class _Done:
+    """What a transaction does, and who is to hear of it after the commit."""
+
+    def __init__(self, token: str, now: datetime) -> None:
+        self._token = token
+        self.now = now
+        self.writes: list[datastore.Writes] = []
+        self._asking: list[records.ListName] = []
+        self._events: list[str] = []
+
+    def mark(self, name: records.ListName, subscriber: str, *, follows: bool) -> None:
+        """Let somebody join a list, or leave it."""
+        marked = followers.marking(name, subscriber, follows=follows)
+        self.writes.append(marked.writes)
+        self._asking += [name] if marked.asks else []
+
+    def count(self, site: str, thread: str, *, was: bool, follows: bool) -> None:
+        """Have the followers of a thread counted, if this changes them."""
+        if was == follows:
+            return
+        one = counters.Following(thread)
+        change = outbox.Followed(one if was else None, one if follows else None)
+        event, writes = outbox.followed(site, thread, self._token, change, now=self.now)
+        self.writes.append(writes)
+        self._events.append(event)
+
+    def tell(self) -> None:
+        """Have lists folded that ask, and events delivered."""
+        for name in self._asking:
+            tasks.asked(name)
+        for event in self._events:
+            tasks.tell(event)
+
+
+def _join(subscriber: str, wanted: Wanted, done: _Done) -> None:
+    key = models.subscription_key(subscriber, _name(_THREAD, wanted.thread))
+    was = datastore.get(key) is not None
+    done.mark(_list(wanted.thread), subscriber, follows=True)
+    done.count(wanted.site, wanted.thread, was=was, follows=True)
+    done.writes.append(_put(subscriber, _THREAD, wanted.thread, wanted, now=done.now))
 
 
 def _put(

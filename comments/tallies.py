@@ -115,6 +115,27 @@ def added(changes: Iterable[Change]) -> dict[counters.Key, int]:
     )
 
 
+def from_followings(events: Sequence[outbox.Event]) -> datastore.Writes:
+    """What events make of the followers of threads, in the transaction that notes them as done.
+
+    A batch of them writes one shard of a thread, the first, which is always there.
+    """
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for event in events:
+        site, thread, change = outbox.following_of(event)
+        increments = counters.increments(counters.FOLLOWING, change.old, change.new)
+        sums[site, thread] = counters.added(sums.get((site, thread), {}), _names(increments))
+    keys = [models.thread_counter_key_of(thread, 0) for _, thread in sums]
+    put = []
+    for ((site, thread), more), key, row in zip(
+        sums.items(), keys, datastore.get_multi(keys), strict=True
+    ):
+        counted = row or models.Counter(key=key, scope=f"thread/{thread}", site=site)
+        if more:
+            put.append(with_numbers(counted, counters.added(counts.numbers_of(counted), more)))
+    return datastore.Writes(_OWNER, put=tuple(put))
+
+
 def from_events(events: Sequence[outbox.Event]) -> datastore.Writes:
     """What events make of the counters of websites, categories and days, and of authors there.
 

@@ -49,7 +49,9 @@ def stored() -> dict[Scope, dict[str, int]]:
         kind, _, place = message.properties["scope"].string_value.partition("/")
         if kind == "thread":
             scope = Scope(kind, place)
-            found[scope] = counters.added(found.get(scope, {}), _numbers(message))
+            numbers = _numbers(message)
+            numbers.pop(counters.FOLLOWERS, None)  # from events; see `check_followers`
+            found[scope] = counters.added(found.get(scope, {}), numbers)
     for message in datastore.fetch(datastore.Query("Participation")):
         thread, author = message.key.path[0].name, message.key.path[1].name
         found[counters.participation_scope(thread, author)] = _numbers(message)
@@ -59,6 +61,21 @@ def stored() -> dict[Scope, dict[str, int]]:
 def check() -> None:
     """Every counter of threads and of authors in them equals its recount."""
     assert stored() == expected()
+
+
+def check_followers() -> None:
+    """The followers of every thread are those whose rows say so; no event of them waits."""
+    following: dict[str, int] = {}
+    for message in datastore.fetch(datastore.Query("Subscription")):
+        kind, _, thread = message.properties["list"].string_value.partition(":")
+        if kind:
+            following[thread] = following.get(thread, 0) + 1
+    found: dict[str, int] = {}
+    for message in datastore.fetch(datastore.Query("Counter")):
+        kind, _, thread = message.properties["scope"].string_value.partition("/")
+        if kind == "thread":
+            found[thread] = found.get(thread, 0) + _numbers(message).get(counters.FOLLOWERS, 0)
+    assert {thread: number for thread, number in found.items() if number} == following
 
 
 def expected_later() -> dict[Scope, dict[str, int]]:
@@ -128,6 +145,7 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
 def check_all() -> None:
     """Every counter equals its recount, and no event is left."""
     check()
+    check_followers()
     assert events() == []
     assert stored_later() == expected_later()
     assert stored_statistics() == expected_statistics()

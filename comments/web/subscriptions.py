@@ -83,8 +83,8 @@ def unsubscribe_from_everything() -> flask.Response:
     return _ended(consent.end_all, "You get no more mail, and your address is erased.")
 
 
-def _ended(end: Callable[[str, str], None], text: str) -> flask.Response:
-    end(_token(), context.settings().secret)
+def _ended(end: Callable[..., None], text: str) -> flask.Response:
+    end(_token(), context.settings().secret, now=datetime.now(UTC))
     return _page("Done", text, None)
 
 

@@ -135,7 +135,7 @@ class World(Chores):
             if three % 3:
                 subscriptions.follow(name, follower, now=now)
             else:
-                subscriptions.unfollow(name, follower)
+                subscriptions.unfollow(name, follower, now=now)
 
         return Step(
             act,

@@ -55,8 +55,10 @@ def roots() -> dict[str, int]:
 
 
 def in_threads() -> dict[str, Numbers]:
-    """The numbers of threads and of authors in them, shards added up."""
+    """The numbers of comments in threads and of authors in them, shards added up."""
     found = _shards("thread")
+    for numbers in found.values():
+        numbers.pop("followers", None)
     for each in rows("Participation"):
         found[f"thread {name_of(each, 0)}{ledger.BY}{name_of(each)}"] = _only(each)
     return ledger.without_zeros(found)
@@ -101,6 +103,15 @@ def subscribers() -> dict[str, set[str]]:
     return found
 
 
+def followers() -> dict[str, int]:
+    """The followers of threads as counted, by the name of the thread's list."""
+    counted = {
+        place.replace("thread ", "thread:", 1): numbers.get("followers", 0)
+        for place, numbers in _shards("thread").items()
+    }
+    return {name: number for name, number in counted.items() if number}
+
+
 def categories() -> dict[str, tuple[str, ...]]:
     """Under which categories each thread is filed."""
     return {
@@ -117,6 +128,11 @@ def events() -> dict[str, set[str]]:
         name_of(each): {done.string_value for done in each.properties["done"].array_value.values}
         for each in rows("Event")
     }
+
+
+def events_of_comments() -> dict[str, set[str]]:
+    """The same, without those of followers."""
+    return {event: done for event, done in events().items() if not event.startswith("followed/")}
 
 
 def check_tree(found: Iterable[Said], counted: dict[str, int]) -> None:
@@ -140,6 +156,7 @@ def check_sums(*, is_delivered: bool = True) -> None:
     assert in_threads() == ledger.in_threads(found)
     if is_delivered:
         assert events() == {}
+        assert followers() == {name: len(members) for name, members in subscribers().items()}
         assert later() == ledger.later(found)
 
 

@@ -367,17 +367,17 @@ def test_what_is_forgotten_is_gone_from_every_row_and_segment(
         assert compaction.compact(LIST)
         assert list(followers.naming(who)) == [LIST]
         # He left long ago: only the list still names him.
-        subscriptions.unfollow(THREAD, who)
+        subscriptions.unfollow(THREAD, who, now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
-        assert consent.forget(ANN, secret) == 0
+        assert consent.forget(ANN, secret, now=datetime.now(UTC)) == 0
         assert list(followers.naming(who)) == []
         kept = subscriptions.page(THREAD, limit=9).ids
         assert sorted(kept) == sorted(consent.subscriber_of(each, secret) for each in others)
         # And while he follows, with marks that nobody has folded.
         subscriptions.follow(THREAD, who, now=datetime.now(UTC))
-        assert consent.forget(ANN.upper(), secret) == 1
+        assert consent.forget(ANN.upper(), secret, now=datetime.now(UTC)) == 1
         assert list(followers.naming(who)) == []
-        assert consent.forget(ANN, secret) == 0
+        assert consent.forget(ANN, secret, now=datetime.now(UTC)) == 0
     assert who not in _everything(engine, world.store)
     for email in others:
         assert world.is_following(email)

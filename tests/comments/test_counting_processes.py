@@ -130,7 +130,7 @@ def change(rng, number, step, own):
             if follows:
                 subscriptions.follow(name, follower, now=trees.START)
             else:
-                subscriptions.unfollow(name, follower)
+                subscriptions.unfollow(name, follower, now=trees.START)
         return wish(step, "follow", name.id, follower, int(follows))
     if dice < 0.73:
         names = rng.choice([[], ["news"], ["news", "sport"]])

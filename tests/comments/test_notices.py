@@ -198,8 +198,8 @@ def test_who_unsubscribed_meanwhile_is_told_nothing(world: World) -> None:
     world.now += outbox.SWEPT_AFTER
     world.sweep()  # it is decided who is told
     assert len(recounts.events()) == 2
-    subscriptions.forget(world.id_of("ann@example.org"))
-    subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)])
+    subscriptions.forget(world.id_of("ann@example.org"), now=START)
+    subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)], now=START)
     world.deliver()
     assert world.box.taken == []
 

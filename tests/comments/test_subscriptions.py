@@ -1,13 +1,35 @@
 """Claims about following threads, and about who folds the lists of their followers."""
 
 import dataclasses
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import grpc
 import pytest
 
 from comments import app as apps
-from comments import datastore, errors, folding, followers, records, subscriptions, tasks, upkeep
-from emulator import faults, inprocess
-from tests import programs, trees
+from comments import (
+    counters,
+    counts,
+    datastore,
+    delivery,
+    errors,
+    folding,
+    followers,
+    models,
+    records,
+    recount,
+    subscriptions,
+    tallies,
+    tasks,
+    upkeep,
+)
+from emulator import errors as engine_errors
+from emulator import faults, inprocess, testing
+from tests import programs, recounts, trees
 
 SCHEME = trees.SETTINGS.scheme
 THREAD = records.ThreadName("demo", "page")
@@ -53,10 +75,114 @@ def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
     assert subscriptions.count(THREAD) == 2
     assert subscriptions.page(THREAD, limit=9) == followers.Page(("ann", "bob"), None)
     for _ in range(2):
-        subscriptions.unfollow(THREAD, "ann")
+        subscriptions.unfollow(THREAD, "ann", now=trees.START)
     assert not subscriptions.is_following(THREAD, "ann")
     assert subscriptions.page(THREAD, limit=1) == followers.Page(("bob",), "bob")
     assert subscriptions.page(THREAD, after="bob", limit=1) == followers.Page((), None)
+
+
+class Lost:
+    """Lets commits through, and loses the answers of those that a test names."""
+
+    def __init__(self) -> None:
+        self.lost: list[bool] = []
+
+    def __call__(self, method: str, _: Any, proceed: Callable[[], Any]) -> Any:
+        answer = proceed()
+        if method == "Commit" and self.lost and self.lost.pop(0):
+            error = engine_errors.DatastoreError("planned")
+            error.status = grpc.StatusCode.UNAVAILABLE.name
+            raise error
+        return answer
+
+
+def _followers(thread: records.ThreadName = THREAD) -> int:
+    return counts.of_threads([thread])[0].get("followers", 0)
+
+
+def test_followers_are_counted_from_events_each_change_once(
+    engine: inprocess.Engine, site: records.Site
+) -> None:
+    lost = Lost()
+    store = datastore.Store(inprocess.Channel(engine, interceptor=lost), project="test")
+    with store.context():
+        trees.post(site, "text")
+        for name in ("ann", "bob", "cid"):
+            lost.lost = [True]
+            subscriptions.follow(THREAD, name, now=trees.START)
+        subscriptions.follow(THREAD, "ann", now=trees.START)  # again
+        lost.lost = [True]
+        subscriptions.unfollow(THREAD, "bob", now=trees.START)
+        subscriptions.unfollow(THREAD, "bob", now=trees.START)
+        subscriptions.unfollow(THREAD, "nobody", now=trees.START)
+        assert _followers() == 0
+        lost.lost = [True]
+        delivery.deliver(recounts.events(), now=trees.START)
+        assert _followers() == 2
+        recounts.check_all()
+
+
+def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.post(site, "text")
+    for name in ("ann", "bob"):
+        subscriptions.follow(THREAD, name, now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START)
+    subscriptions.follow(THREAD, "cid", now=trees.START)
+    subscriptions.unfollow(THREAD, "ann", now=trees.START)
+    told: list[recount.Difference] = []
+    assert recount.thread(THREAD, tell=told.append, fixes=True) == 0
+
+    def drift() -> None:
+        row = datastore.get(models.thread_counter_key(THREAD, 0))
+        numbers = counters.added(counts.numbers_of(row), {"followers": 5})
+        datastore.apply(datastore.Writes("tallies", put=(tallies.with_numbers(row, numbers),)))
+
+    datastore.transaction(drift)
+    assert recount.thread(THREAD, tell=told.append, fixes=True) == 1
+    assert [(each.name, each.stored - each.expected) for each in told] == [("followers", 5)]
+    assert recount.site("demo", tell=told.append, fixes=True) == 0
+    delivery.deliver(recounts.events(), now=trees.START)
+    assert _followers() == 2
+    recounts.check_all()
+    assert recount.site("demo", tell=told.append, fixes=True) == 0
+
+
+@pytest.mark.slow
+def test_many_who_follow_and_leave_at_once_are_counted_exactly(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        trees.post(site, "text")
+    gate = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        with open_store.context():
+            gate.wait(60)
+            for _ in range(12):
+                change = rng.choice([subscriptions.follow, subscriptions.unfollow])
+                change(THREAD, f"f{rng.randrange(6)}", now=trees.START)
+                if rng.random() < 0.3:
+                    delivery.deliver(recounts.events(), now=trees.START)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    with open_store.context():
+        delivery.deliver(recounts.events(), now=trees.START)
+        recounts.check_all()
+        assert _followers() == subscriptions.count(THREAD)
+
+
+def test_to_follow_costs_four_reads_and_three_writes(
+    engine: inprocess.Engine, store: datastore.Store
+) -> None:
+    for cost_of in (subscriptions.follow, subscriptions.unfollow):
+        with testing.meter(engine) as cost:
+            cost_of(THREAD, "ann", now=trees.START)
+        assert cost.reads <= 4
+        assert cost.writes + cost.deletes <= 4
 
 
 def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: datastore.Store) -> None:
@@ -76,7 +202,7 @@ def test_what_cannot_be_a_follower_is_refused(store: datastore.Store) -> None:
     with pytest.raises(errors.BadInput, match="follower"):
         subscriptions.follow(THREAD, "", now=trees.START)
     with pytest.raises(errors.BadInput, match="follower"):
-        subscriptions.unfollow(THREAD, "")
+        subscriptions.unfollow(THREAD, "", now=trees.START)
 
 
 def test_the_name_of_a_threads_list_is_for_ever() -> None:
