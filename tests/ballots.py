@@ -30,6 +30,11 @@ def count_all(now: datetime = LATER) -> None:
     delivery.deliver(recounts.events(), now=now)
 
 
+def comment(comment_id: str) -> records.Comment:
+    """A stored comment."""
+    return models.comment_record(datastore.get(models.comment_key(comment_id)))
+
+
 def cast() -> dict[str, dict[str, int]]:
     """The votes that are stored, by comment and voter."""
     found: dict[str, dict[str, int]] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 import flask
 
 from comments import datastore, models
-from comments.web import answers
+from comments.web import answers, bare
 
 blueprint = flask.Blueprint("pages", __name__, template_folder="templates")
 
@@ -25,7 +25,11 @@ _TYPES = {
 def _files() -> dict[str, answers.Fixed]:
     """The widget's files, read and compressed once in a process."""
     files = (file for file in _STATIC.iterdir() if file.suffix in _TYPES)
-    return {file.name: answers.fixed(file.read_bytes()) for file in files}
+    return {file.name: answers.fixed(_sent(file)) for file in files}
+
+
+def _sent(file: Path) -> bytes:
+    return bare.without_comments(file.read_text(encoding="utf-8")).encode()
 
 
 @blueprint.record_once

@@ -9,6 +9,7 @@
 import { words } from "./words.js";
 
 const BASE = new URL("../api/v1/", import.meta.url);
+const LONGEST_WAIT = 60; // seconds
 const TIMEOUT = 30_000; // milliseconds; the server gives up on its own before
 
 /** Why a call failed. `field` names the input at fault; `isFinal` says that nothing was stored. */
@@ -66,6 +67,29 @@ export function retract(id, token) {
   return call("DELETE", `comments/${part(id)}`, { __proto__: null, token });
 }
 
+/** Vote for a comment (1) or against it (-1): {token, expires}. `attempt` is {key, token}. */
+export function vote(id, value, { key, token }) {
+  return call("PUT", `comments/${part(id)}/vote`, {
+    __proto__: null,
+    body: { __proto__: null, value },
+    token,
+    headers: { "Idempotency-Key": key },
+  });
+}
+
+export function withdraw(id, token) {
+  return call("DELETE", `comments/${part(id)}/vote`, { __proto__: null, token });
+}
+
+/** How the reader votes in a thread: {votes, cursor}. */
+export function ownVotes({ site, query }, token, cursor) {
+  return call("GET", `sites/${part(site)}/votes`, {
+    __proto__: null,
+    query: cursor ? { ...query, cursor } : query,
+    token,
+  });
+}
+
 /** A body as the server would store it: {html}. */
 export function preview(site, body) {
   return call("POST", `sites/${part(site)}/preview`, {
@@ -115,8 +139,10 @@ async function answer(url, options) {
 
 function problem(response, content) {
   const { status } = response;
-  if (status === 429 || status === 503) {
-    return new Problem(status, words.busy(Number(response.headers.get("Retry-After"))));
+  const wait = Number(response.headers.get("Retry-After"));
+  // To wait longer than that is a rule, which the server tells in its own words.
+  if (status === 503 || (status === 429 && wait <= LONGEST_WAIT)) {
+    return new Problem(status, words.busy(wait));
   }
   const { code, field, detail = words.unreachable } = content ?? {};
   // "name: is empty" reads better as a sentence: "Name is empty".

@@ -16,7 +16,8 @@ export class Comment {
 
   /**
    * `actions` are called with this comment: reply, change, remove, and goTo with an id.
-   * `context` answers what a single comment cannot know: nameOf(id) and isOwn(id).
+   * `context` answers what a single comment cannot know: nameOf(id), isOwn(id) and votes(comment),
+   * the elements of the votes on it.
    */
   constructor(data, actions, context) {
     this.#actions = actions;
@@ -83,7 +84,13 @@ export class Comment {
     this.element.replaceChildren(
       this.#head(toName),
       body,
-      el("div", { class: "ft-actions" }, this.replyButton, ...this.#ownButtons(context)),
+      el(
+        "div",
+        { class: "ft-actions" },
+        ...context.votes(this),
+        this.replyButton,
+        ...this.#ownButtons(context),
+      ),
       this.slot,
     );
   }

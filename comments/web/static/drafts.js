@@ -57,7 +57,7 @@ export class Draft {
 }
 
 /** 128 random bits in hex. (crypto.randomUUID is missing on pages served by plain http.) */
-function randomKey() {
+export function randomKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

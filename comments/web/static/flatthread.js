@@ -25,6 +25,7 @@ import "./listing.js";
 import "./memory.js";
 import "./prose.js";
 import "./times.js";
+import "./votes.js";
 
 const ID = "flatthread";
 const threads = new WeakMap();

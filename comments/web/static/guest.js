@@ -36,11 +36,16 @@ export class Guest {
     return Object.hasOwn(mine, id) ? mine[id] : null;
   }
 
+  /** Remember the capability that somebody earned by voting. */
+  meet(token, expires) {
+    memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
+  }
+
   /** Remember a comment just posted. */
   keep(id, values, token, expires) {
     memory.save("me", { __proto__: null, name: values.name, website: values.website });
     if (!token) return;
-    memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
+    this.meet(token, expires);
     this.#write(id, { __proto__: null, token, expires, body: values.body });
   }
 

@@ -10,6 +10,7 @@ import { Guest } from "./guest.js";
 import { Listing } from "./listing.js";
 import * as prose from "./prose.js";
 import * as times from "./times.js";
+import { Votes } from "./votes.js";
 import { words } from "./words.js";
 
 const MINUTE = 60_000; // milliseconds
@@ -19,6 +20,7 @@ export class Thread {
   #place;
   #guest;
   #changes;
+  #votes;
   #listing = new Listing();
   #cursor = null;
   #total = 0;
@@ -33,6 +35,7 @@ export class Thread {
   constructor(place) {
     this.#place = place;
     this.#guest = new Guest(place.site);
+    this.#votes = new Votes(this.#guest, place);
     this.#changes = new Changes(this.#guest, {
       draft: (spot) => this.#draftBelow(spot),
       preview: (body) => this.#preview(body),
@@ -99,6 +102,7 @@ export class Thread {
   #replace(page) {
     this.#listing.clear();
     this.#append(page);
+    this.#votes.load();
     this.#whole.replaceChildren();
   }
 
@@ -133,6 +137,7 @@ export class Thread {
     return {
       nameOf: (id) => this.#listing.get(id)?.name ?? null,
       isOwn: (id) => this.#guest.own(id) !== null,
+      votes: (comment) => this.#votes.elements(comment, this.#guest.own(comment.id) === null),
     };
   }
 

@@ -1,0 +1,133 @@
+/**
+ * Votes: the two buttons of a comment with its score between them, and how the reader votes.
+ *
+ * Owns what the reader voted, as the server told it or as he just pressed. The page of a thread is
+ * the same for everybody and counts a vote some seconds later, so a score is shown as the page has
+ * it plus what the reader changed since. Votes are sent one after the other: the first of somebody
+ * who is not known yet earns the capability that the next ones are sent with.
+ */
+
+import * as api from "./api.js";
+import { button, el, isBusy, setBusy } from "./dom.js";
+import { randomKey } from "./drafts.js";
+import { words } from "./words.js";
+
+export class Votes {
+  #guest;
+  #place;
+  #mine = new Map();
+  #counted = new Map();
+  #controls = new Map();
+  #keys = new Map();
+  #turn = Promise.resolve();
+
+  constructor(guest, place) {
+    this.#guest = guest;
+    this.#place = place;
+  }
+
+  /** Ask how the reader votes. Without an answer nothing is pressed, and he may vote all the same. */
+  async load() {
+    const found = new Map();
+    const token = this.#guest.token;
+    try {
+      for (let cursor = token && ""; cursor !== null;) {
+        const page = await api.ownVotes(this.#place, token, cursor);
+        for (const [id, value] of Object.entries(page.votes)) found.set(id, value);
+        cursor = page.cursor;
+      }
+    } catch {
+      return;
+    }
+    this.#mine = found;
+    this.#counted = new Map(found);
+    for (const control of this.#controls.values()) control.refresh();
+  }
+
+  /** The votes on a comment as elements; the buttons only where the reader may vote. */
+  elements(comment, mayVote) {
+    const score = el("span", { class: "ft-score", "aria-hidden": "true" });
+    const group = el("div", { class: "ft-votes", role: "group" }, score);
+    const error = el("p", { class: "ft-error", role: "alert" });
+    const buttons = new Map();
+    const refresh = () => {
+      const shown = comment.data.score + this.#of(comment.id) - this.#countedOf(comment.id);
+      score.textContent = shown.toLocaleString(words.language);
+      group.setAttribute("aria-label", words.score(shown));
+      for (const [value, control] of buttons) {
+        control.setAttribute("aria-pressed", String(this.#of(comment.id) === value));
+      }
+    };
+    if (mayVote) {
+      const press = (value) => this.#press(comment.id, value, { group, error, refresh });
+      buttons.set(1, voteButton("ft-vote-up", "\u25b2", words.voteUp(comment.name), () => press(1)));
+      buttons.set(
+        -1,
+        voteButton("ft-vote-down", "\u25bc", words.voteDown(comment.name), () => press(-1)),
+      );
+      score.before(buttons.get(1));
+      score.after(buttons.get(-1));
+    }
+    this.#controls.set(comment.id, { refresh });
+    refresh();
+    return [group, error];
+  }
+
+  #of(id) {
+    return this.#mine.get(id) ?? 0;
+  }
+
+  #countedOf(id) {
+    return this.#counted.get(id) ?? 0;
+  }
+
+  /** Vote, or take the vote back if it is pressed already. */
+  async #press(id, pressed, { group, error, refresh }) {
+    if (isBusy(group)) return;
+    setBusy(group, true);
+    const before = this.#of(id);
+    const value = before === pressed ? 0 : pressed;
+    error.textContent = "";
+    this.#mine.set(id, value);
+    refresh();
+    try {
+      await this.#inTurn(() => this.#send(id, value));
+    } catch (problem) {
+      this.#mine.set(id, before);
+      refresh();
+      error.textContent = problem.message;
+    }
+    setBusy(group, false);
+  }
+
+  #inTurn(send) {
+    const sent = this.#turn.then(send);
+    this.#turn = sent.catch(() => {});
+    return sent;
+  }
+
+  async #send(id, value) {
+    try {
+      const { token, expires } = await this.#call(id, value);
+      this.#guest.meet(token, expires);
+      this.#keys.delete(id);
+    } catch (problem) {
+      if (problem.status !== 401 || !this.#guest.token) throw problem;
+      // The server no longer takes the capability: a new one is earned.
+      this.#guest.leave();
+      await this.#send(id, value);
+    }
+  }
+
+  #call(id, value) {
+    const { token } = this.#guest;
+    // The same until an answer comes: of what was sent twice only one can be a vote.
+    const key = this.#keys.get(id) ?? randomKey();
+    this.#keys.set(id, key);
+    return value ? api.vote(id, value, { key, token }) : api.withdraw(id, token);
+  }
+}
+
+function voteButton(className, sign, label, onclick) {
+  return button(className, sign, onclick, { "aria-label": label });
+}

@@ -1,0 +1,141 @@
+"""People vote: by mouse, by keyboard, again, and when the server refuses."""
+
+import re
+from datetime import UTC, datetime
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import datastore
+from tests import ballots
+from tests.browser.test_conversation import comment, write
+
+pytestmark = pytest.mark.browser
+
+UP, DOWN = re.compile("^Vote for the comment by"), re.compile("^Vote against the comment by")
+
+
+def score(page: playwright.Page, body: str) -> playwright.Locator:
+    return comment(page, body).locator(".ft-score")
+
+
+def up(page: playwright.Page, body: str) -> playwright.Locator:
+    return comment(page, body).get_by_role("button", name=UP)
+
+
+def down(page: playwright.Page, body: str) -> playwright.Locator:
+    return comment(page, body).get_by_role("button", name=DOWN)
+
+
+def settled(page: playwright.Page, body: str) -> None:
+    expect(comment(page, body).locator(".ft-votes[aria-disabled]")).to_have_count(0)
+
+
+def cast(store: datastore.Store) -> list[int]:
+    with store.context():
+        return sorted(value for votes in ballots.cast().values() for value in votes.values())
+
+
+def test_a_vote_shows_at_once_is_sent_once_and_can_be_taken_back(
+    server, open_tab, say, open_store
+) -> None:
+    say("one")
+    page = open_tab(server).page
+    expect(score(page, "one")).to_have_text("0")
+
+    up(page, "one").click()
+
+    expect(score(page, "one")).to_have_text("1")
+    expect(up(page, "one")).to_have_attribute("aria-pressed", "true")
+    settled(page, "one")
+    assert cast(open_store) == [1]
+    down(page, "one").click()
+    expect(score(page, "one")).to_have_text("-1")
+    expect(up(page, "one")).to_have_attribute("aria-pressed", "false")
+    settled(page, "one")
+    assert cast(open_store) == [-1]
+    down(page, "one").click()
+    expect(score(page, "one")).to_have_text("0")
+    settled(page, "one")
+    assert cast(open_store) == []
+
+
+def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
+    server, open_tab, say, open_store
+) -> None:
+    say("one")
+    say("two")
+    page = open_tab(server).page
+    up(page, "one").click()
+    down(page, "two").click()
+    settled(page, "one")
+    settled(page, "two")
+    with open_store.context():
+        ballots.count_all(datetime.now(UTC).replace(year=2100))
+    page.reload()
+    expect(up(page, "one")).to_have_attribute("aria-pressed", "true")
+    expect(down(page, "two")).to_have_attribute("aria-pressed", "true")
+    expect(score(page, "one")).to_have_text("1")
+    expect(score(page, "two")).to_have_text("-1")
+    # One reader, who was not known before the first vote, voted on both.
+    with open_store.context():
+        assert len({voter for votes in ballots.cast().values() for voter in votes}) == 1
+    other = open_tab(server, locale="en-GB").page
+    expect(score(other, "one")).to_have_text("1")
+    expect(up(other, "one")).to_have_attribute("aria-pressed", "false")
+    up(other, "one").click()
+    expect(score(other, "one")).to_have_text("2")
+    settled(other, "one")
+    assert cast(open_store) == [-1, 1, 1]
+
+
+def test_votes_are_cast_by_keyboard_and_the_focus_stays(server, open_tab, say, open_store) -> None:
+    say("one")
+    page = open_tab(server).page
+    up(page, "one").focus()
+    page.keyboard.press("Enter")
+    expect(score(page, "one")).to_have_text("1")
+    expect(up(page, "one")).to_be_focused()
+    settled(page, "one")
+    page.keyboard.press("Tab")
+    expect(down(page, "one")).to_be_focused()
+    page.keyboard.press("Space")
+    expect(score(page, "one")).to_have_text("-1")
+    expect(down(page, "one")).to_be_focused()
+    settled(page, "one")
+    expect(comment(page, "one").get_by_role("group", name="Score: -1")).to_be_visible()
+    assert cast(open_store) == [-1]
+
+
+def test_nobody_is_offered_to_vote_on_his_own_comment_or_on_one_that_is_gone(
+    server, open_tab, say
+) -> None:
+    page = open_tab(server).page
+    write(page, "mine")
+    expect(score(page, "mine")).to_have_text("0")
+    expect(up(page, "mine")).to_have_count(0)
+    comment(page, "mine").get_by_role("button", name="Edit").click()
+    form = comment(page, "mine").get_by_role("form", name="Edit your comment")
+    form.get_by_role("textbox", name="Comment").fill("still mine")
+    form.get_by_role("button", name="Save changes").click()
+    expect(up(page, "still mine")).to_have_count(0)
+
+
+def test_a_vote_that_is_refused_is_not_shown_and_says_why(
+    server, open_tab, say, open_store
+) -> None:
+    one = say("one")
+    tab = open_tab(server)
+    tab.expect_status(429)
+    with open_store.context():
+        posted = ballots.comment(one)
+        for number in range(5):
+            ballots.vote(posted, f"bob {number}", network="127.0.0.1", now=datetime.now(UTC))
+    up(tab.page, "one").click()
+    expect(comment(tab.page, "one").get_by_role("alert")).to_have_text(
+        "Too many votes on this comment came from your network"
+    )
+    expect(score(tab.page, "one")).to_have_text("0")
+    expect(up(tab.page, "one")).to_have_attribute("aria-pressed", "false")
+    assert cast(open_store) == [1] * 5
