@@ -22,11 +22,16 @@ def vote(
     voting.vote(comment.id, comment.site, who, value, settings=settings, now=now)
 
 
-def count_all(now: datetime = LATER) -> None:
-    """Count every vote that waits, and deliver what happened."""
+def count_waiting(now: datetime = LATER) -> None:
+    """Count every vote that waits, and delete those on what was taken back."""
     while waiting := voting.waiting(now):
         for name in waiting:
             voting.count(name.id, now=now)
+
+
+def count_all(now: datetime = LATER) -> None:
+    """Count every vote that waits, and deliver what happened."""
+    count_waiting(now)
     delivery.deliver(recounts.events(), now=now)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from comments import datastore, folding, materialized, models, posting, records, sites, upkeep
 from emulator import inprocess, storage
-from tests import programs, readers, trees
+from tests import ballots, programs, readers, trees
 
 pytestmark = pytest.mark.slow
 
@@ -215,6 +215,7 @@ def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
     _let_age_pass()
     for switched in keeper.waiting:
         upkeep.clear(switched)
+    ballots.count_waiting()
     assert upkeep.look() == []
     assert processes.showing(paths) == processes.showing(paths) == [[], []]
     assert _stored_forms() == set()

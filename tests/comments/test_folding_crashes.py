@@ -21,10 +21,12 @@ from comments import (
     records,
     shelves,
     sites,
+    tasks,
     upkeep,
+    voting,
 )
 from emulator import inprocess
-from tests import readers, trees
+from tests import ballots, readers, trees
 from tests.conftest import ROOT
 
 SCHEME = trees.SETTINGS.scheme
@@ -63,13 +65,19 @@ class Folder(readers.Reader):
             self._before(self.commits)
 
     def work(self, pass_grace: Callable[[], object]) -> None:
-        """Fold what the store says is to be folded, and clear it after the grace."""
+        """Fold and count what the store says is to be, and clear it after the grace."""
         for name in self.do(upkeep.look):
-            self.do(lambda name=name: self._upkeep.fold(name))  # type: ignore[misc]
+            self.do(lambda name=name: self._work_at(name))  # type: ignore[misc]
         pass_grace()
         self.clock.now += folding.GRACE
         for switched in self._upkeep.waiting:
             self.do(lambda switched=switched: upkeep.clear(switched))  # type: ignore[misc]
+
+    def _work_at(self, name: tasks.Name) -> None:
+        if isinstance(name, records.VotedComment):
+            voting.count(name.id, now=ballots.LATER)
+        elif isinstance(name, records.ThreadName):
+            self._upkeep.fold(name)
 
 
 class Scene:

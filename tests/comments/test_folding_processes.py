@@ -23,7 +23,7 @@ from comments import (
     upkeep,
 )
 from emulator import inprocess
-from tests import programs, trees
+from tests import ballots, programs, trees
 
 pytestmark = pytest.mark.slow
 
@@ -213,6 +213,7 @@ def _check_settled() -> None:
     _fold_whole()
     folding.delete_orphans(NAME, orphans)
     _check_reader()
+    ballots.count_waiting()
     assert upkeep.look() == []
     assert folding.sweep(NAME) == []
     directory = materialized.load_directory(NAME)
@@ -301,6 +302,7 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
         assert folder.stdout.readline() == f"{outcome}\n"
     assert folder.returncode == 0
     _check_reader()
+    ballots.count_waiting()
     assert upkeep.look() == [NAME]
     _check_settled()
 
