@@ -44,6 +44,7 @@ FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubled with each
 LONGEST_PAUSE = timedelta(hours=1)
 MOST_ATTEMPTS = 24  # most of a day; then somebody has to look
 _MAIL = "mail/"  # what ids of its events begin with; comments' ids hold no "/"
+_FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -149,7 +150,12 @@ def following_of(event: Event) -> tuple[str, str, Followed]:
 
 
 def _prefix(thread: str) -> str:
-    return f"followed/{hashlib.sha256(thread.encode()).hexdigest()}/"
+    return f"{_FOLLOWED}{hashlib.sha256(thread.encode()).hexdigest()}/"
+
+
+def is_of_followers(event: str) -> bool:
+    """Whether an id is that of an event of a thread's followers, and known as such by its form."""
+    return event.startswith(_FOLLOWED)
 
 
 def mail_id(*parts: str) -> str:

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -142,7 +143,10 @@ class Chores:
             return messages.writes(itertools.chain.from_iterable(rows))
 
         every = outbox.COUNTED
-        counting = delivery.HANDLERS if counts else [delivery.Exact(delivery.COUNTERS, fail, every)]
+        counting = [
+            each if counts or isinstance(each, delivery.Sending) else replace(each, writes=fail)
+            for each in delivery.HANDLERS
+        ]
         return [
             *counting,
             delivery.Exact("writer", write if writes else fail, every),

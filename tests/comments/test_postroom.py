@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, delivery, errors, messages, outbox, postroom, records
+from comments import datastore, delivery, errors, messages, outbox, postroom, records, subscriptions
 from emulator import inprocess, testing
 from tests import recounts, trees
 
@@ -127,3 +127,23 @@ def test_what_is_no_letter_is_not_found(store: datastore.Store, letter: str) -> 
     for verb in (postroom.show, postroom.drop, lambda each: postroom.revive(each, now=NOW)):
         with pytest.raises(errors.NotFound):
             verb(letter)
+
+
+def test_an_event_of_followers_that_was_given_up_is_shown_and_revived(
+    store: datastore.Store, site: records.Site
+) -> None:
+    name = trees.name_of(site)
+    subscriptions.follow(name, "ann", now=trees.START)
+    (event,) = recounts.events()
+
+    def fail(_: object) -> datastore.Writes:
+        raise ValueError("planned")
+
+    failing = delivery.Exact(delivery.FOLLOWERS, fail, frozenset({outbox.Kind.FOLLOWED}))
+    for _ in range(outbox.MOST_ATTEMPTS):
+        delivery.deliver([event], now=NOW, handlers=(failing,))
+    assert [*postroom.dead_ids()] == [event]
+    assert postroom.show(event).is_dead
+    postroom.revive(event, now=NOW)
+    assert delivery.deliver([event], now=NOW) == delivery.Done(1, 0)
+    assert recounts.of(name) == {"followers": 1}
