@@ -90,7 +90,7 @@ def plain(bodies: Path, first: str) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def _running(arguments: list[str], environ: dict[str, str], first: str) -> Iterator[Server]:
-    port = _free_port()
+    port = free_port()
     bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
     start = time.perf_counter()
     process = subprocess.Popen(
@@ -122,7 +122,8 @@ def _settings() -> ModuleType:
     return settings
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens at."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

@@ -114,8 +114,9 @@ class Writes:
     def __post_init__(self) -> None:
         """Check each entity's kind against `OWNERS`."""
         for key in self.keys:
-            if OWNERS.get(key.kind(), self.owner) != self.owner:
-                raise errors.UnownedWrite(f"{self.owner} may not write {key.kind()}")
+            kind = key.pairs()[-1][0]  # `key.kind()` copies the whole path
+            if OWNERS.get(kind, self.owner) != self.owner:
+                raise errors.UnownedWrite(f"{self.owner} may not write {kind}")
 
     @property
     def keys(self) -> tuple[ndb.Key, ...]:

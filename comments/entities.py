@@ -113,7 +113,7 @@ def row(key: ndb.Key, stored: Any) -> ndb.Model:
     Raises:
         TypeError: the kind has a property of an unknown type.
     """
-    model, columns = _shape_of(key.kind())
+    model, columns = _shape_of(key.pairs()[-1][0])
     values: dict[str, Any] = {}
     for name, value in stored.properties.items():
         column = columns.get(name)

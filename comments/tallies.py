@@ -53,13 +53,12 @@ class Entry:
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: models.Counter | None = None
         self._participations: dict[str, models.Participation | None] = {}
-
-    @property
-    def keys(self) -> list[ndb.Key]:
-        """What the transaction has to read for it."""
-        return [
-            models.thread_counter_key(self._name, self._shard),
-            *(models.participation_key(self._name, author) for author in self._authors),
+        # Once: NDB copies a key's parent again and again to make its child.
+        self._kept = {author: models.participation_key(name, author) for author in self._authors}
+        # What the transaction has to read for it.
+        self.keys: list[ndb.Key] = [
+            models.thread_counter_key(name, self._shard),
+            *self._kept.values(),
         ]
 
     def fill(self, thread: models.Thread | None, rows: Sequence[Any]) -> None:
@@ -84,7 +83,7 @@ class Entry:
             old = counts.numbers_of(self._participations[scope.author])
             new = counters.added(old, more)
             numbers = counters.added(numbers, _names(counters.presence(here, old, new)))
-            key = models.participation_key(self._name, scope.author)
+            key = self._kept[scope.author]
             if new:
                 put.append(participation(key, self._name.site, scope.author, new))
             else:

@@ -1,0 +1,61 @@
+"""Sixty-four people answer different comments of one thread at once, through the gRPC door.
+
+In pessimistic mode, where who meets others waits or is aborted: nobody may give up, and nothing may
+be counted wrong. How fast they are beside others is for `benchmarks/parents.py`.
+"""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from comments import datastore, floor, models, sites, tallies
+from emulator import inprocess, testing
+from tests import recounts, trees
+from tests.conftest import ROOT
+
+WRITERS = 64
+EACH = 2
+DEADLINE = 120.0  # of one post, on a machine that does other things too
+
+
+@pytest.fixture
+def open_store() -> Iterator[datastore.Store]:
+    """A store behind a port."""
+    with (
+        inprocess.open_engine(
+            None, indexes=ROOT / "index.yaml", concurrency="pessimistic"
+        ) as engine,
+        testing.running_server(engine) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        yield datastore.Store(channel, project="test", deadline=DEADLINE, rpc_timeout=DEADLINE)
+
+
+@pytest.mark.parametrize("spread", [WRITERS, 1], ids=["spread", "at rest"])
+def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
+    store: datastore.Store, spread: int
+) -> None:
+    site = sites.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+    parents = [trees.post(site, f"comment {number}").id for number in range(WRITERS)]
+    name = trees.name_of(site)
+    if spread > 1:
+        tallies.spread(name, spread)
+    start = threading.Barrier(WRITERS)
+
+    def work(number: int) -> None:
+        with store.context():
+            start.wait(DEADLINE)
+            for each in range(EACH):
+                trees.post(site, f"answer {number}.{each}", parents[number])
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(work, range(WRITERS)))  # raises what any of them met
+    rows = {row.id: row for row in floor.thread(name)}
+    assert len(rows) == WRITERS * (1 + EACH)
+    assert {rows[parent].child_count for parent in parents} == {EACH}
+    assert recounts.of(name)["approved"] == len(rows)
+    assert datastore.get(models.thread_key(name)).shards >= spread
+    recounts.check()
