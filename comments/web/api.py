@@ -159,6 +159,14 @@ def list_replies(comment_id: str) -> flask.Response:
     return answers.page(listing, sites.get(listing.name.site))
 
 
+@blueprint.get("/sites/<site:site_id>/subscription")
+def offer_mail(site_id: str) -> flask.Response:
+    """Whether mail can be asked for."""
+    sites.get(site_id)
+    queries.read(shapes.NoQuery)
+    return answers.fresh(shapes.MailOffer(context.settings().sends_mail))
+
+
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
 def subscribe(site_id: str) -> flask.Response:
     """Ask an address whether it wants mail of new comments of a thread, or of replies."""

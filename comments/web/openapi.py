@@ -100,6 +100,10 @@ OPERATIONS = (
         shapes.CommentPage, (400, 404, 503), query=shapes.RepliesQuery,
     ),
     Operation(
+        "get", "/sites/{site}/subscription", "offerMail", "Whether mail can be asked for",
+        shapes.MailOffer, (400, 404, 503),
+    ),
+    Operation(
         "put", "/sites/{site}/subscription", "subscribe",
         "Ask an address whether it wants mail of new comments of a thread, or of replies",
         shapes.Asked, (*_WRITE, 401, 409, 429), body=shapes.NewSubscription, extra=_THREAD,

@@ -172,6 +172,12 @@ class ChangedComment(msgspec.Struct, frozen=True):
     comment: public.Comment
 
 
+class MailOffer(msgspec.Struct, frozen=True):
+    """Whether this service sends mail, so that it can be asked for."""
+
+    mail: bool
+
+
 class Asked(msgspec.Struct, frozen=True):
     """That a mail was sent which asks for confirmation, unless the address had too many of them.
 

@@ -50,6 +50,11 @@ export function post({ site, query, title, url, categories }, values, { key, tok
   });
 }
 
+/** GET {mail}, or PUT what is wanted. */
+export function subscription(method, { site, query }, body, token) {
+  return call(method, `sites/${part(site)}/subscription`, { __proto__: null, query, body, token });
+}
+
 export function read(id) {
   return call("GET", `comments/${part(id)}`, { __proto__: null });
 }

@@ -209,16 +209,24 @@ export class Thread {
   }
 
   #postComposer({ label, submit, parent, draft, cancel }) {
-    return new Composer({
+    let notify;
+    const composer = new Composer({
       label,
       submit,
       fields: ["body", "name", "website"],
       values: this.#guest.profile,
       draft,
-      send: (values) => this.#post(values, parent, draft),
+      send: (values) => this.#post(values, parent, draft, notify),
       preview: (body) => this.#preview(body),
       cancel,
     });
+    const form = composer.element;
+    const used = async () => {
+      const { offer } = await import("./notify.js").catch(() => ({}));
+      notify = await offer?.(form, this.#place);
+    };
+    form.addEventListener("focusin", used, { once: true });
+    return composer;
   }
 
   async #preview(body) {
@@ -241,7 +249,8 @@ export class Thread {
     comment.slot.replaceChildren(comment.composer.element);
   }
 
-  async #post(values, parent, draft) {
+  async #post(values, parent, draft, notify) {
+    const wanted = notify?.wanted;
     const body = parent === null ? values : { ...values, parent };
     const answer = await this.#send(body, draft, values);
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
@@ -251,6 +260,7 @@ export class Thread {
     this.#count(this.#total + (isNew ? 1 : 0));
     this.#listing.point(comment);
     this.#say(words.posted);
+    if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 
   /** Send an attempt. A capability the server no longer takes is given up: a new one is earned. */
