@@ -35,6 +35,11 @@ def count_all(now: datetime = LATER) -> None:
     delivery.deliver(recounts.events(), now=now)
 
 
+def left() -> bool:
+    """Whether votes wait to be counted, or events to be delivered."""
+    return bool(voting.waiting(LATER) or recounts.events())
+
+
 def comment(comment_id: str) -> records.Comment:
     """A stored comment."""
     return models.comment_record(datastore.get(models.comment_key(comment_id)))

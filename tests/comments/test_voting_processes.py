@@ -1,0 +1,124 @@
+"""Claims about votes under everything at once: processes, threads, faults and kills.
+
+Two processes of 16 threads each vote at random on a few comments, count, and take comments back;
+calls fail with every status, before and after they are applied, and in one round the processes die
+in the middle of a commit. All of them also cast the same vote of one voter, again and again.
+Afterwards every row says what its votes come to, and every counter agrees.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comments import datastore, posting, recount, sites
+from emulator import faultrules, inprocess
+from tests import ballots, programs, trees
+from tests.comments import test_counting_processes as counting
+
+pytestmark = pytest.mark.slow
+
+THREADS = 16  # of each of two processes
+STEPS = 3  # of each thread
+
+VOTING = """
+import json, random, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from comments import datastore, errors, records, upkeep, voting
+from emulator import faults, inprocess
+from tests import ballots, trees
+from tests.comments import test_counting_processes as counting
+from tests.comments import test_voting_processes as shared
+
+path, label, seed, ids, plan = sys.argv[1:4] + [json.loads(each) for each in sys.argv[4:6]]
+engine = inprocess.open_engine(path, indexes=counting.INDEXES, concurrency="pessimistic")
+store = datastore.Store(inprocess.Channel(engine), project="test", deadline=5.0)
+gate = threading.Barrier(shared.THREADS)
+
+def tried(step):
+    for _ in range(6):
+        try:
+            return step()
+        except errors.Overloaded:
+            continue  # perhaps it was applied, perhaps not: again, as clients do
+        except (errors.Conflict, errors.NotFound, errors.TooMany):
+            return None
+
+def work(number):
+    rng = random.Random(f"{seed}{label}{number}")
+    with store.context():
+        gate.wait(60)
+        for step in range(shared.STEPS):
+            tried(lambda: ballots.vote(comments[0], "everybody"))
+            row, voter = rng.choice(comments[1:]), f"voter {rng.randrange(8)}"
+            value, network = rng.choice([1, 1, -1, 0]), f"network {rng.randrange(3)}"
+            tried(lambda: ballots.vote(row, voter, value, network=network))
+            if step % 3 == 0:
+                tried(lambda: voting.count(rng.choice(ids), now=ballots.LATER))
+        tried(lambda: ballots.vote(comments[0], "everybody"))
+
+with store.context():
+    comments = [ballots.comment(each) for each in ids]
+worker = upkeep.Worker(store, trees.SETTINGS.scheme)
+worker.start()
+engine.install_faults(faults.Plan.parse(plan))
+with ThreadPoolExecutor(shared.THREADS) as pool:
+    list(pool.map(work, range(shared.THREADS)))
+worker.stop(30)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[datastore.Store]:
+    """A store in a file that other processes share, with its context entered."""
+    with inprocess.open_engine(path, indexes=counting.INDEXES, concurrency="pessimistic") as engine:
+        opened = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+        with opened.context():
+            yield opened
+
+
+def _start(path: Path, label: str, seed: int, ids: list[str], rules: object) -> object:
+    plan = json.dumps({"seed": seed, "rules": rules})
+    return subprocess.Popen(
+        [sys.executable, "-c", VOTING, str(path), label, str(seed), json.dumps(ids), plan],
+        cwd=programs.ROOT,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seed", "rules", "status"),
+    [
+        (1, counting._failing(), 0),
+        (2, counting._killed(min(faultrules.POINTS), 20), -signal.SIGKILL),
+    ],
+)
+def test_every_row_says_what_its_votes_come_to_whatever_fails(
+    store: datastore.Store, path: Path, seed: int, rules: object, status: int
+) -> None:
+    site = sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START)
+    rows = [trees.post(site, f"{n}") for n in range(4)]
+    ids = [row.id for row in rows]
+    children = [_start(path, label, seed, ids, rules) for label in "ab"]
+    gone = rows[3]
+    posting.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
+    for child in children:
+        child.wait(timeout=5 * programs.PATIENCE)  # type: ignore[attr-defined]
+    assert [child.returncode for child in children] == [status] * 2  # type: ignore[attr-defined]
+    ballots.vote(rows[1], "late")
+    while ballots.left():
+        ballots.count_all()
+    ballots.check()
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    cast = ballots.cast()
+    assert cast[ids[0]] == {"g:everybody": 1}
+    assert ballots.stored(ids[0]) == (1, 0, 1)
+    assert ids[3] not in cast
