@@ -153,9 +153,9 @@ def _prefix(thread: str) -> str:
     return f"{_FOLLOWED}{hashlib.sha256(thread.encode()).hexdigest()}/"
 
 
-def is_of_followers(event: str) -> bool:
-    """Whether an id is that of an event of a thread's followers, and known as such by its form."""
-    return event.startswith(_FOLLOWED)
+def is_event(name: str) -> bool:
+    """Whether an id is that of an event, by its form, and not that of a message."""
+    return "/" not in name or name.startswith((_FOLLOWED, _MAIL))
 
 
 def mail_id(*parts: str) -> str:

@@ -136,8 +136,7 @@ def _dead(kind: str, after: str, limit: int) -> list[str]:
 def _rows(letter: str) -> Sequence[_Row]:
     if not letter or len(letter) > _LONGEST_ID or not letter.isascii():
         return []
-    is_message = "/" in letter and not outbox.is_of_followers(letter)
-    return messages.read([letter]) if is_message else outbox.read([letter])
+    return outbox.read([letter]) if outbox.is_event(letter) else messages.read([letter])
 
 
 def _find(letter: str) -> Letter | None:
