@@ -10,6 +10,8 @@ ROWS = {*(f"A{n}" for n in range(1, 10)), "A18", *(f"C{n}" for n in range(1, 8))
 ROWS |= {"B19", "C10", "C11", "C12", "C14", "C15", "C17", "D1", "D2", "D3", "A10", "A11", "A17"}
 ROWS |= {"C13", "B10", "B15", "B18", "B20", "B21", "B22", "B26", "B27"}
 
+FAULTS = {"F1", "F2", "F3", "F7", "F8", "F16", "F17", "F18", "F22"}
+
 
 def test_every_test_named_for_a_threat_exists() -> None:
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
@@ -26,3 +28,10 @@ def test_every_test_named_for_a_threat_exists() -> None:
 def test_every_row_built_so_far_is_on_the_page() -> None:
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| ([A-Z]\d+) \|", text, re.MULTILINE)) == ROWS
+
+
+def test_every_fault_built_so_far_is_on_the_page() -> None:
+    """Faults have no rows of their own: a row names those it is about, in brackets."""
+    text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\|[^|]*\((F[^)]*)\) \|", text, re.MULTILINE)
+    assert {fault for each in named for fault in each.split(", ")} == FAULTS

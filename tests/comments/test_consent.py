@@ -121,6 +121,16 @@ def test_nothing_that_a_stranger_chose_is_in_the_question(world: World) -> None:
     assert "List-Unsubscribe" not in world.box.taken[0][1]
 
 
+def test_a_host_that_a_caller_names_is_in_no_mail(world: World) -> None:
+    evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    sent = {"email": ANN, "thread": True}
+    assert world.client.put(URL, json=sent, headers=evil).status_code == 202
+    world.deliver()
+    assert "evil" not in world.box.taken[0][1].as_string()
+    assert world.settings.public_url.startswith("https://")
+    assert f"{world.settings.public_url}/" in world.box.text()
+
+
 def test_to_open_the_link_changes_nothing_and_its_button_subscribes(world: World) -> None:
     world.ask()
     world.deliver()

@@ -96,6 +96,7 @@ class Machine(RuleBasedStateMachine):
         self.world = steps.World()
         self.is_sound = True
         self.calls = self.looks = 0
+        self.was_overtaken = False
         self.overtaking: tuple[int, Callable[[], object]] | None = None
         self.stack = contextlib.ExitStack()
         for module, bounds in SMALL:
@@ -169,6 +170,7 @@ class Machine(RuleBasedStateMachine):
             self.calls, self.overtaking = 0, (call, overtake)
             taken = [(slow, _outcome(slow.act))]
             self.overtaking = None
+            self.was_overtaken = bool(between)
             if not between:
                 overtake()
             taken.append((fast, between[0].result()))

@@ -15,6 +15,7 @@ import pytest
 from comments import datastore, errors, floor, models, posting, records, repair, sites
 from emulator import inprocess
 from tests import trees
+from tests.comments import stocktaking
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -26,6 +27,7 @@ from pathlib import Path
 from comments import datastore, floor, records
 from emulator import inprocess
 from tests import trees
+from tests.comments import stocktaking
 
 path, parent, label, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
 engine = inprocess.open_engine(path, indexes=sys.argv[5], concurrency="pessimistic")
@@ -94,6 +96,29 @@ def test_64_threads_of_two_processes_post_to_one_parent(
         counter = floor.thread(name)[0].child_count if parent else thread.child_count
         assert counter == 64
         assert sorted(row[2] for row in rows) == list(range(1, 65) if parent else range(64))
+
+
+@pytest.mark.parametrize("below", ["a comment", "the thread"])
+def test_200_posts_at_once_are_200_comments(
+    open_store: datastore.Store, site: records.Site, below: str
+) -> None:
+    open_store.deadline = 300.0
+    with open_store.context():
+        parent = trees.post(site, "parent").id if below == "a comment" else None
+    barrier = threading.Barrier(200)
+
+    def write(n: int) -> str:
+        with open_store.context():
+            barrier.wait(60)
+            return trees.post(site, f"{n}", parent).id
+
+    with ThreadPoolExecutor(200) as pool:
+        posted = set(pool.map(write, range(200)))
+    with open_store.context():
+        assert posted <= {row.id for row in floor.thread(trees.name_of(site))}
+        assert len(posted) == 200
+        stocktaking.check_sums(is_delivered=False)
+        assert repair.find_problems(trees.SETTINGS.scheme, trees.name_of(site)) == []
 
 
 def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
