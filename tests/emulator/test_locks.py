@@ -273,6 +273,23 @@ def test_a_read_that_begins_a_transaction_locks_too(service, key, impatient, ref
     service.rollback(queried.transaction)
 
 
+def test_a_first_read_that_has_to_be_done_again_keeps_its_transaction(
+    service, key, engine, monkeypatch
+):
+    """Its age and its locks are its turn: a new one would stand at the end of the queue."""
+    answers = iter([False])
+    still = transactions._is_unchanged
+    monkeypatch.setattr(
+        transactions, "_is_unchanged", lambda *reads: next(answers, True) and still(*reads)
+    )
+    transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
+    assert next(answers, "used") == "used"
+    opened = engine._transactions
+    assert (list(opened._open), dict(opened._ended)) == ([transaction], {})
+    service.commit(upsert(service, key, a=2), transaction=transaction)
+    assert service.get(key) == {"a": 2}
+
+
 @pytest.mark.usefixtures("patient")
 def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
     service, key, engine, clock, refused
