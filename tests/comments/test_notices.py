@@ -6,6 +6,7 @@ Against a real mail server; time is moved by hand, and each step of a delivery i
 import dataclasses
 import itertools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,9 +16,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from comments import app as apps
 from comments import (
+    compaction,
     config,
     consent,
     counts,
@@ -37,7 +42,7 @@ from comments import (
     upkeep,
 )
 from comments.records import Status
-from emulator import inprocess
+from emulator import inprocess, testing
 from tests import programs, recounts, trees
 from tests.comments import postboxes
 from tests.comments.postboxes import Box
@@ -47,6 +52,7 @@ pytestmark = pytest.mark.slow
 SITE = records.Site("demo", ("http://localhost:8080",), "", 2)
 THREAD = records.ThreadName("demo", "page")
 START = trees.START
+INDEXES = programs.ROOT / "index.yaml"
 
 
 @dataclasses.dataclass
@@ -194,12 +200,14 @@ def test_who_unsubscribed_meanwhile_is_told_nothing(world: World) -> None:
     first = world.say("mine", author="g:ann")
     world.deliver()
     world.subscribe("ann@example.org", author="g:ann", replies=True)
+    ann = world.subscribe("ann@example.org", author="g:another", replies=True)
     cid = world.subscribe("cid@example.org")
     world.say("late", first.id)
     world.now += outbox.SWEPT_AFTER
     world.sweep()  # it is decided who is told
     assert len(recounts.events()) == 2
-    subscriptions.forget(world.id_of("ann@example.org"), now=START)
+    # Of these she wants no more; her address stays, for what she still wants.
+    subscriptions.unsubscribe(ann, [subscriptions.name_of_replies("demo", "g:ann")], now=START)
     subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)], now=START)
     world.deliver()
     assert world.box.taken == []
@@ -387,14 +395,15 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
 
 
 def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
-    world: World, open_store: datastore.Store
+    world: World, open_store: datastore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mail, "TIMEOUT", 4 * programs.PATIENCE)
     world.subscribe("ann@example.org")
     hangs, goes_on = threading.Event(), threading.Event()
 
     def refuse(_: str) -> None:
         hangs.set()
-        goes_on.wait(mail.TIMEOUT / 2)
+        goes_on.wait(3 * programs.PATIENCE)
 
     world.box.refuse = refuse
     now = world.now
@@ -414,13 +423,135 @@ def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
         assert worker.stop(programs.PATIENCE)
 
 
+def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
+    world: World, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "PAGE", 5)
+    for number in range(5):
+        world.subscribe(f"a{number}@example.org")
+
+    def reads() -> int:
+        world.say("news")
+        world.now += outbox.SWEPT_AFTER
+        world.sweep()
+        with testing.meter(engine) as cost:
+            world.sweep()  # the first page
+        assert len(world.box.taken) % 5 == 0
+        for event in outbox.read(recounts.events()):
+            datastore.transaction(lambda event=event: datastore.apply(outbox.drop(event)))  # type: ignore[misc]
+        return cost.reads
+
+    short = reads()
+    # Behind all ids of subscribers, which hold no "~".
+    compaction.load(subscriptions.list_of(THREAD), (f"~{number:06d}" for number in range(30_000)))
+    assert subscriptions.count(THREAD) == 30_005
+    assert reads() <= short + 4
+    assert len(world.box.taken) == 10
+
+
+PEOPLE = ("ann", "bob", "cid")
+STEPS = st.one_of(
+    st.tuples(st.just("thread"), st.sampled_from(PEOPLE), st.booleans()),
+    st.tuples(st.just("replies"), st.sampled_from(PEOPLE), st.booleans()),
+    st.tuples(st.just("say"), st.sampled_from(PEOPLE), st.integers(-1, 3)),
+    st.tuples(st.just("retract"), st.just(""), st.integers(0, 3)),
+    st.tuples(st.just("deliver"), st.just(""), st.just(0)),
+)
+
+
+class Model:
+    """Who has to be told what, in plain words: the oracle of `notices`."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.wants: set[tuple[str, str]] = set()
+        self.said: list[tuple[records.Comment, str, str]] = []  # with author and whom it answers
+        self.gone: set[str] = set()
+        self.untold: list[int] = []
+        self.expected: list[tuple[str, str]] = []
+
+    def step(self, verb: str, who: str, how: int) -> None:
+        getattr(self, verb)(who, how)
+
+    def thread(self, who: str, how: int) -> None:
+        self._subscribe(who, "thread", is_wanted=bool(how))
+
+    def replies(self, who: str, how: int) -> None:
+        self._subscribe(who, "replies", is_wanted=bool(how))
+
+    def _subscribe(self, who: str, kind: str, *, is_wanted: bool) -> None:
+        email, author = f"{who}@example.org", f"g:{who}"
+        name = subscriptions.name_of_thread(THREAD)
+        if kind == "replies":
+            name = subscriptions.name_of_replies("demo", author)
+        if is_wanted:
+            self.world.subscribe(email, author=author, replies=kind == "replies")
+            self.wants.add((who, kind))
+        else:
+            subscriptions.unsubscribe(self.world.id_of(email), [name], now=self.world.now)
+            self.wants.discard((who, kind))
+
+    def say(self, who: str, how: int) -> None:
+        standing = [each for each in self.said if each[0].id not in self.gone]
+        parent = standing[how] if 0 <= how < len(standing) else None
+        text = f"text {len(self.said)}"
+        row = self.world.say(text, parent[0].id if parent else None, f"g:{who}")
+        self.untold.append(len(self.said))
+        self.said.append((row, who, parent[1] if parent else ""))
+
+    def retract(self, _: str, how: int) -> None:
+        if how < len(self.said):
+            row, who, _answered = self.said[how]
+            self.gone.add(row.id)
+            posting.retract(row.id, author_id=f"g:{who}", revision=None, now=START)
+
+    def deliver(self, _: str = "", __: int = 0) -> None:
+        for number in self.untold:
+            row, author, answered = self.said[number]
+            parent_is_gone = row.reply_to in self.gone
+            for who in PEOPLE:
+                is_told = (who, "thread") in self.wants
+                is_told |= (who, "replies") in self.wants and who == answered and not parent_is_gone
+                if is_told and who != author and row.id not in self.gone:
+                    self.expected.append((f"{who}@example.org", f"text {number}"))
+        self.untold.clear()
+        self.world.deliver()
+
+
+# The long run: NOTICES_EXAMPLES=500 .venv/bin/python -m pytest tests/comments/test_notices.py
+@hypothesis_settings(max_examples=int(os.environ.get("NOTICES_EXAMPLES", "12")))
+@given(steps=st.lists(STEPS, min_size=4, max_size=14))
+def test_whatever_happens_everybody_gets_what_he_wants_once(
+    steps: list[tuple[str, str, int]],
+) -> None:
+    with (
+        postboxes.serving() as box,
+        inprocess.open_engine(
+            None, indexes=INDEXES, concurrency="pessimistic", history=0
+        ) as engine,
+    ):
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            sites.add("demo", SITE.origins, scheme=trees.SETTINGS.scheme, now=START)
+            model = Model(World(store, box.settings(), box))
+            for step in steps:
+                model.step(*step)
+            model.deliver()
+            told = [
+                (address, re.search(r"^> (text \d+)$", box.text(number), re.MULTILINE)[1])  # type: ignore[index]
+                for number, address in enumerate(box.recipients)
+            ]
+            assert sorted(told) == sorted(model.expected)
+            recounts.check_all()
+
+
 # Sends what is due, and dies behind so many mails.
 DYING = """
 import os
 import sys
 from datetime import datetime
 from comments import datastore, delivery, mail, notices
-from emulator import inprocess
+from emulator import inprocess, testing
 from tests.comments import test_notices as shared
 from tests.comments.postboxes import Box
 
@@ -446,7 +577,6 @@ with store.context():
         pass
 """
 PAGE = 4
-INDEXES = programs.ROOT / "index.yaml"
 
 
 def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(

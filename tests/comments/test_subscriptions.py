@@ -129,7 +129,8 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     for name in ("ann", "bob"):
         subscriptions.follow(THREAD, name, now=trees.START)
     delivery.deliver(recounts.events(), now=trees.START)
-    subscriptions.follow(THREAD, "cid", now=trees.START)
+    for name in ("cid", "dan"):
+        subscriptions.follow(THREAD, name, now=trees.START)
     subscriptions.unfollow(THREAD, "ann", now=trees.START)
     told: list[recount.Difference] = []
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 0
@@ -144,7 +145,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     assert [(each.name, each.stored - each.expected) for each in told] == [("followers", 5)]
     assert recount.site("demo", tell=told.append, fixes=True) == 0
     delivery.deliver(recounts.events(), now=trees.START)
-    assert _followers() == 2
+    assert _followers() == 3
     recounts.check_all()
     assert recount.site("demo", tell=told.append, fixes=True) == 0
 
