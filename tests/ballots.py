@@ -24,9 +24,9 @@ def vote(
 
 def count_waiting(now: datetime = LATER) -> None:
     """Count every vote that waits, and delete those on what was taken back."""
-    while waiting := voting.waiting(now):
-        for name in waiting:
-            voting.count(name.id, now=now)
+    for name in voting.waiting(now):
+        voting.count(name.id, now=now)
+    assert voting.waiting(now) == []
 
 
 def count_all(now: datetime = LATER) -> None:

@@ -364,6 +364,21 @@ def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_i
     ballots.check()
 
 
+def test_a_worker_counts_a_vote_whose_answer_was_lost(
+    open_store: datastore.Store, store: datastore.Store, site: records.Site, faults: Faults,
+    clock: Clock,
+) -> None:  # fmt: skip
+    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    row = trees.post(site, "text")
+    worker = upkeep.Worker(open_store, trees.SETTINGS.scheme)
+    worker.step()
+    _lost(faults, "Commit", "after", grpc.StatusCode.UNAVAILABLE)
+    ballots.vote(row, "ann")
+    clock.now += tasks.COUNT_AFTER
+    worker.step()
+    assert ballots.stored(row.id) == (1, 0, 1)
+
+
 def test_votes_of_a_process_that_is_gone_are_counted_by_the_next_that_looks(
     open_store: datastore.Store, row: records.Comment, clock: Clock
 ) -> None:
@@ -436,14 +451,16 @@ def test_imported_votes_stay_beside_those_that_are_cast(
     ballots.check()
 
 
+@pytest.mark.parametrize("is_late", [True, False])
 def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
-    row: records.Comment, monkeypatch: pytest.MonkeyPatch
+    row: records.Comment, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
 ) -> None:
     monkeypatch.setattr(votes, "AT_ONCE", 3)
     for number in range(7):
         ballots.vote(row, f"{number}")
     ballots.count_all()
-    ballots.vote(row, "late")
+    if is_late:
+        ballots.vote(row, "late")
     _retract(row)
     assert ballots.stored(row.id) == (0, 0, 0)
     ballots.count_all()
