@@ -23,6 +23,7 @@ from tests.comments import ledger, stocktaking
 from tests.comments.chores import NAMES, SETTINGS, Chores, Step, Wish, key_of, name_of
 
 AUTHORS = ["g:ann", "g:bob", "g:cat"]
+VOTERS = ["g:ann", "g:dan", "g:eve"]
 SKEW = [timedelta(0), timedelta(minutes=10), timedelta(minutes=-10)]
 # What people do more often than others stands more often here.
 KINDS = [
@@ -147,7 +148,7 @@ class World(Chores):
         comment_id = self._pick(one)
         if comment_id is None:
             return Step(lambda: None)
-        voter, value, now = [*AUTHORS, "g:dan"][two % 4], three % 3 - 1, self.now
+        voter, value, now = VOTERS[two % 3], three % 3 - 1, self.now
         site, key = self.ledger.said[comment_id].site, (comment_id, voter)
         return Step(
             lambda: voting.vote(

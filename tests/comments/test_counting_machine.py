@@ -189,9 +189,17 @@ class Machine(RuleBasedStateMachine):
         self.world.wait(seconds)
 
     @precondition(lambda self: self.world.ledger.said)
-    @rule(pick=NUMBERS, more=st.sampled_from([-2, -1, 1, 5]), is_lost=st.booleans())
-    def drift(self, pick: int, more: int, *, is_lost: bool) -> None:
-        """Numbers of some row are changed, or lost with it: a recount tells exactly of them."""
+    @rule(
+        pick=NUMBERS,
+        more=st.sampled_from([-2, -1, 1, 5]),
+        is_lost=st.booleans(),
+        call=st.integers(0, 12),
+    )
+    def drift(self, pick: int, more: int, call: int, *, is_lost: bool) -> None:
+        """Numbers of some row are changed, or lost with it: a recount tells exactly of them.
+
+        Another one, before the n-th call of the first, mends nothing twice.
+        """
         rows = [
             (kind, each)
             for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance")
@@ -213,8 +221,12 @@ class Machine(RuleBasedStateMachine):
             writes = datastore.Writes("tallies", delete=(row.key,))
         datastore.transaction(lambda: datastore.apply(writes))
         found: list[recount.Difference] = []
-        for site in ("a", "b"):
-            recount.site(site, tell=found.append, fixes=True)
+        with ThreadPoolExecutor(1) as pool:
+            self.calls = 0
+            self.overtaking = (call, lambda: pool.submit(self._elsewhere, mending).result())
+            mending = Step(lambda: _recount(found))
+            mending.act()
+            self.overtaking = None
         told = {each.name: each.stored - each.expected for each in found if each.name != "shards"}
         assert told == wrong, (kind, path)
 
@@ -306,6 +318,11 @@ class Machine(RuleBasedStateMachine):
 
 def _names_of(kind: str) -> list[tuple[str, str]]:
     return [(each.key.path[0].name, each.key.path[-1].name) for each in stocktaking.rows(kind)]
+
+
+def _recount(found: list[recount.Difference]) -> None:
+    for site in ("a", "b"):
+        recount.site(site, tell=found.append, fixes=True)
 
 
 def _is_uncounted(done: set[str] | None) -> bool:

@@ -19,7 +19,7 @@ VERBS = {
     "reply": Wish("post", 9, 0, 1),
     "edit": Wish("edit", 0, 1, 0),
     "retract": Wish("retract", 0, 1, 0),
-    "vote": Wish("vote", 0, 3, 2),
+    "vote": Wish("vote", 0, 2, 2),
     "count": Wish("count", 0, 0, 1),
     "place": Wish("place", 0, 0, 2),
     "file": Wish("file", 0, 1, 0),
