@@ -24,6 +24,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from google.cloud import ndb
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -44,7 +45,6 @@ from comments import (
     floor,
     folding,
     followers,
-    models,
     outbox,
     recount,
     repair,
@@ -209,7 +209,7 @@ class Machine(RuleBasedStateMachine):
             return
         kind, message = sorted(rows, key=lambda each: (each[0], str(each[1].key)))[pick % len(rows)]
         path = [part for each in message.key.path for part in (each.kind, each.name)]
-        row = datastore.get(models.ndb.Key(*path))
+        row = datastore.get(ndb.Key(*path))
         numbers = counts.numbers_of(row)
         wrong = {"approved": more, "spam": -more}
         if is_lost:

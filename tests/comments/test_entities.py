@@ -9,7 +9,7 @@ from google.cloud import ndb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comments import datastore, entities, models
+from comments import datastore, entities, models, records
 
 KINDS = [
     each
@@ -71,7 +71,7 @@ def test_a_row_is_sent_and_read_as_ndb_would(
 
 
 def test_a_row_that_was_read_may_be_changed_and_sent(store: datastore.Store) -> None:
-    key = models.thread_counter_key(models.records.ThreadName("demo", "page"), 0)
+    key = models.thread_counter_key(records.ThreadName("demo", "page"), 0)
     stored = _message(models.Counter(key=key, scope="thread/demo/page", shards=2))
     row: Any = entities.row(key, stored)
     row.shards += 1

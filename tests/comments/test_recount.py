@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.cloud import ndb
 
 from comments import (
     counters,
@@ -258,7 +259,7 @@ def test_threads_stored_before_there_were_counters_get_theirs(
     for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
         for message in list(datastore.fetch(datastore.Query(kind))):
             path = [part for step in message.key.path for part in (step.kind, step.name)]
-            _delete(models.ndb.Key(*path))
+            _delete(ndb.Key(*path))
     trees.post(site, "meanwhile", grown["2"].id)  # counted from what is there: nothing
     _recount()
     assert _recount() == []

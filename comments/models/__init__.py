@@ -1,0 +1,209 @@
+"""The stored kinds, and how a stored row becomes a record.
+
+Owns property names, key shapes and what is indexed; DESIGN of the rows in docs/architecture.md.
+Property names, key names and the meaning of stored text are for ever: golden tests hold them.
+Only what a query filters or orders by is indexed, because each indexed property costs a row.
+
+    Site      key: site id
+    Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
+    BucketDirectory, Bucket, Ranking
+              keys: "current", attempt and number, and attempt, below the thread's key
+    FollowerList
+              key: what the list is about
+    FollowerMark, FollowerSegment
+              keys below the list's: generation and id; generation, attempt and number.
+              A generation is ten digits, so that the order of names is that of numbers
+    Subscriber, Subscription
+              keys: digest of an address; kind and digest of what it is about, below it
+    RateBucket
+              key: purpose and slot
+    Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
+    Standing  key: "{site id}/{author's id}"
+    Category  key: "{site id}/{category}"
+    Day       key: "{site id}/{category, or nothing}/{date}"
+    Appearance
+              key: "{site id}/{category, or nothing}/{date, or nothing}/{author's id}"
+    Event     key: "{comment id}.{revision}"
+    Message   key: "{event id}/{channel}/{recipient}"
+    Vote, VoterNetwork
+              keys below the comment's: the voter's id; a keyed hash
+    VotesDue  key: comment id
+    SiteHooks key: site id
+    Job       key: what is done, and to which site
+    Participation
+              key: the author's id, below the thread's key
+    Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
+              would make NDB's retry a second comment
+"""
+
+from comments.models.ballots import (
+    Vote,
+    VoterNetwork,
+    VotesDue,
+    key_of,
+    vote_key,
+    voter_network_key,
+    votes_due_key,
+)
+from comments.models.buckets import (
+    Bucket,
+    BucketDirectory,
+    Ranking,
+    bucket_key,
+    bucket_path,
+    content,
+    directory_key,
+    directory_path,
+    ranking_key,
+)
+from comments.models.events import (
+    Event,
+    Job,
+    Message,
+    RateBucket,
+    SiteHooks,
+    event_key,
+    job_key,
+    message_key,
+    rate_bucket_key,
+    site_hooks_key,
+)
+from comments.models.lists import (
+    FollowerList,
+    FollowerMark,
+    FollowerSegment,
+    Subscriber,
+    Subscription,
+    follower_list_key,
+    follower_mark_entry,
+    follower_mark_key,
+    follower_of,
+    follower_segment_key,
+    generation_of,
+    subscriber_key,
+    subscription_key,
+)
+from comments.models.numbers import (
+    Appearance,
+    Category,
+    Counter,
+    Day,
+    Participation,
+    Standing,
+    day_entry,
+    participation_key,
+    site_counter_key,
+    standing_alias,
+    standing_key,
+    statistics_key,
+    statistics_scope,
+    thread_counter_key,
+    thread_counter_key_of,
+)
+from comments.models.rows import (
+    comment_from_message,
+    comment_record,
+    comment_state,
+    parent_id,
+    site_record,
+    state_from_message,
+    texts,
+    thread_record,
+)
+from comments.models.times import (
+    plain,
+    plain_or_none,
+    projected_time,
+)
+from comments.models.trees import (
+    Comment,
+    Site,
+    Thread,
+    author_name,
+    comment_id,
+    comment_key,
+    is_comment_id,
+    site_key,
+    thread_key,
+    thread_key_name,
+    thread_key_of,
+)
+
+__all__ = [
+    "Appearance",
+    "Bucket",
+    "BucketDirectory",
+    "Category",
+    "Comment",
+    "Counter",
+    "Day",
+    "Event",
+    "FollowerList",
+    "FollowerMark",
+    "FollowerSegment",
+    "Job",
+    "Message",
+    "Participation",
+    "Ranking",
+    "RateBucket",
+    "Site",
+    "SiteHooks",
+    "Standing",
+    "Subscriber",
+    "Subscription",
+    "Thread",
+    "Vote",
+    "VoterNetwork",
+    "VotesDue",
+    "author_name",
+    "bucket_key",
+    "bucket_path",
+    "comment_from_message",
+    "comment_id",
+    "comment_key",
+    "comment_record",
+    "comment_state",
+    "content",
+    "day_entry",
+    "directory_key",
+    "directory_path",
+    "event_key",
+    "follower_list_key",
+    "follower_mark_entry",
+    "follower_mark_key",
+    "follower_of",
+    "follower_segment_key",
+    "generation_of",
+    "is_comment_id",
+    "job_key",
+    "key_of",
+    "message_key",
+    "parent_id",
+    "participation_key",
+    "plain",
+    "plain_or_none",
+    "projected_time",
+    "ranking_key",
+    "rate_bucket_key",
+    "site_counter_key",
+    "site_hooks_key",
+    "site_key",
+    "site_record",
+    "standing_alias",
+    "standing_key",
+    "state_from_message",
+    "statistics_key",
+    "statistics_scope",
+    "subscriber_key",
+    "subscription_key",
+    "texts",
+    "thread_counter_key",
+    "thread_counter_key_of",
+    "thread_key",
+    "thread_key_name",
+    "thread_key_of",
+    "thread_record",
+    "vote_key",
+    "voter_network_key",
+    "votes_due_key",
+]

@@ -1,0 +1,28 @@
+"""Times as they are stored: UTC without saying so."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def plain(moment: datetime) -> datetime:
+    """The moment without the nanoseconds class that NDB reads it as, which is no JSON value."""
+    return datetime.combine(moment.date(), moment.time(), UTC)
+
+
+def plain_or_none(moment: datetime | None) -> datetime | None:
+    """The moment as `plain` makes it; None for none."""
+    return None if moment is None else plain(moment)
+
+
+def projected_time(value: Any) -> datetime | None:
+    """A moment as projections hold it, where it is microseconds; None for none."""
+    if value.WhichOneof("value_type") != "integer_value":
+        return None
+    return _EPOCH + timedelta(microseconds=value.integer_value)
+
+
+def _time(value: Any) -> datetime:
+    moment: datetime = value.timestamp_value.ToDatetime(UTC)
+    return moment
