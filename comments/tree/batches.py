@@ -1,0 +1,143 @@
+"""Comments of another system's export, placed behind what is there."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from google.cloud import ndb
+
+from comments import datastore, errors, models, outbox, records, sorthash, tallies
+from comments.counters import Change as Counted
+from comments.tree.rows import OWNER, changed_at, new_row, new_thread, place, touch
+from comments.tree.values import Draft, Imported, Text
+
+
+def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to make
+    scheme: sorthash.Scheme,
+    name: records.ThreadName,
+    nodes: Sequence[records.ImportedComment],
+    *,
+    title: str,
+    url: str,
+    state: records.ThreadState,
+    now: datetime,
+) -> Imported:
+    """Place comments of another system's export behind what is there, in the order given.
+
+    Answered comments come before their replies, in `nodes` or in the store. Those that are
+    present already are left as they are. Replies may stand below retracted or held comments,
+    which are then listed as tombstones.
+
+    Raises:
+        errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
+    """
+    fresh = new_thread(name, title, url, now)
+    fresh.state = state.value
+    batch = _Batch(scheme, name, nodes, fresh)
+    for node in nodes:
+        if node.id not in batch.rows:
+            batch.add(node)
+    put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
+    if batch.thread_changed:
+        put = (*put, batch.thread)
+    if not batch.added:
+        return Imported((datastore.Writes(OWNER, put=put),), 0)
+    changes = batch.changes()
+    first = next(node.id for node in nodes if node.id in batch.added)
+    event = outbox.event_id(first, batch.rows[first].revision)
+    writes = (
+        datastore.Writes(OWNER, put=put),
+        batch.entry.writes(changes),
+        outbox.tell(outbox.Kind.IMPORTED, event, changes, now=now),
+    )
+    return Imported(writes, len(batch.added), event)
+
+
+class _Batch:
+    """The rows an imported batch touches, by id, and which of them changed (in order)."""
+
+    def __init__(
+        self,
+        scheme: sorthash.Scheme,
+        name: records.ThreadName,
+        nodes: Sequence[records.ImportedComment],
+        fresh: models.Thread,
+    ) -> None:
+        self.scheme = scheme
+        self.name = name
+        ids = dict.fromkeys(node.id for node in nodes)
+        ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
+        self.entry = tallies.Entry(name, (node.author.id for node in nodes))
+        thread, *rows = datastore.get_multi(
+            [models.thread_key(name), *map(models.comment_key, ids), *self.entry.keys]
+        )
+        self.entry.fill(thread, rows[len(ids) :])
+        del rows[len(ids) :]
+        self.thread: models.Thread = thread or fresh
+        self.thread_changed = thread is None
+        self.rows: dict[str, models.Comment] = {row.key.id(): row for row in rows if row}
+        self.changed: dict[str, None] = {}
+        self.added: set[str] = set()
+        # Of comments that were there: how they stood before this batch.
+        self._before = {key: models.comment_state(row) for key, row in self.rows.items()}
+
+    def add(self, node: records.ImportedComment) -> None:
+        """Place one node that is not there yet."""
+        answered = None if node.reply_to is None else self._row(node.reply_to)
+        parent = answered
+        if answered is not None and answered.level >= self.scheme.levels - 1:
+            parent = self._above(answered)
+        row = new_row(
+            Draft(
+                id=node.id,
+                name=self.name,
+                reply_to=node.reply_to,
+                author=node.author,
+                text=Text(node.body, node.html, node.renderer),
+                fingerprint=b"",
+                created=node.created,
+            ),
+            reply_to=node.reply_to,
+            status=node.status,
+            source=node.source,
+        )
+        row.up, row.down, row.score = node.up, node.down, node.up - node.down
+        place(self.scheme, row, parent, self.thread)
+        self.rows[node.id] = row
+        self.changed[node.id] = None
+        self.added.add(node.id)
+        if parent is None:
+            self.thread_changed = True
+        else:
+            self.changed[parent.key.id()] = None
+        if row.listed:
+            self._list_above(parent)
+
+    def _row(self, comment_id: str) -> models.Comment:
+        row = self.rows.get(comment_id) or datastore.get(models.comment_key(comment_id))
+        if row is None or row.thread != models.thread_key_name(self.name):
+            raise errors.NotFound("parent", comment_id)
+        if comment_id not in self.rows:
+            self._before[comment_id] = models.comment_state(row)
+        self.rows[comment_id] = row
+        found: models.Comment = row
+        return found
+
+    def _above(self, row: models.Comment) -> models.Comment | None:
+        parent_id = models.parent_id(row)
+        return None if parent_id is None else self._row(parent_id)
+
+    def _list_above(self, parent: models.Comment | None) -> None:
+        while parent is not None and not parent.listed:
+            parent.listed = parent.unfolded = True
+            parent.changed = changed_at(parent)
+            if parent.key.id() not in self.added:
+                touch(parent, was_listed=False)
+            self.changed[parent.key.id()] = None
+            parent = self._above(parent)
+
+    def changes(self) -> list[Counted]:
+        """Each changed row before and after, for the counters and the event."""
+        return [
+            Counted(self._before.get(row_id), models.comment_state(self.rows[row_id]))
+            for row_id in self.changed
+        ]

@@ -1,0 +1,97 @@
+"""What jobs write into comments: flags for folding, mended places, categories."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from google.cloud import ndb
+
+from comments import datastore, models, outbox, records, tallies
+from comments.counters import Change as Counted
+from comments.tree.rows import OWNER, changed_at, touch
+from comments.tree.values import Place, Refiled
+
+
+def folded(seen: Mapping[str, tuple[int, bool]]) -> datastore.Writes:
+    """Clear the flags of comments that a directory holds, for `folding`.
+
+    `seen` says at which revision it holds each, and whether listed. A comment that changed since
+    keeps its flag.
+    """
+    rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in seen])
+    cleared = []
+    for row, (revision, is_listed) in zip(rows, seen.values(), strict=True):
+        if row is None or row.revision != revision or not row.unfolded:
+            continue
+        row.unfolded = row.rewrites = row.moved = False
+        row.shelved = is_listed
+        cleared.append(row)
+    return datastore.Writes(OWNER, put=tuple(cleared))
+
+
+def unfold(ids: Sequence[str]) -> datastore.Writes:
+    """Set the flags of comments that were stored without one and that readers see."""
+    rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in ids])
+    unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
+    for row in unknown:
+        row.unfolded, row.changed = True, changed_at(row)
+    return datastore.Writes(OWNER, put=tuple(unknown))
+
+
+def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[datastore.Writes, ...]:
+    """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
+    rows = datastore.get_multi([models.comment_key(place.id) for place in places])
+    mended: list[ndb.Model] = []
+    counted: list[Counted] = []
+    for row, place in zip(rows, places, strict=True):
+        unchanged = row is not None and (row.parent, row.number) == (place.was_below, place.was)
+        if not unchanged or row.thread != models.thread_key_name(name):
+            continue
+        before = models.comment_state(row)
+        # Buckets may hold it at the hash it had, or at any other before it was damaged.
+        row.moved = row.moved or row.sort_hash != place.sort_hash
+        was_listed = row.listed
+        row.parent, row.number, row.level = place.parent, place.number, place.level
+        row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
+        # Numbers are never reused, so a counter is raised and never lowered.
+        row.child_count = max(row.child_count, place.child_count)
+        touch(row, was_listed=was_listed)
+        mended.append(row)
+        counted.append(Counted(before, models.comment_state(row)))
+    return (datastore.Writes(OWNER, put=tuple(mended)), tallies.entered(name, counted))
+
+
+def mend_thread(name: records.ThreadName, child_count: int) -> datastore.Writes:
+    """Raise the thread's root counter to at least `child_count`, for `repair`."""
+    thread = datastore.get(models.thread_key(name))
+    if thread is None or thread.child_count >= child_count:
+        return datastore.Writes(OWNER)
+    thread.child_count = child_count
+    return datastore.Writes(OWNER, put=(thread,))
+
+
+def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Refiled:
+    """Count comments under the categories that their thread has now, for `filing`.
+
+    Readers see nothing of it: no revision, and nothing to fold.
+    """
+    thread, *rows = datastore.get_multi(
+        [models.thread_key(name), *(models.comment_key(comment_id) for comment_id in ids)]
+    )
+    changed: list[models.Comment] = []
+    counted: list[Counted] = []
+    for row in rows:
+        is_here = row is not None and row.thread == thread.key.id()
+        if not is_here or row.categories == thread.categories:
+            continue
+        before = models.comment_state(row)
+        row.categories = list(thread.categories)
+        changed.append(row)
+        counted.append(Counted(before, models.comment_state(row)))
+    if not changed:
+        return Refiled((), 0)
+    event = outbox.filing_id(changed[0].key.id(), thread.filed)
+    writes = (
+        datastore.Writes(OWNER, put=tuple(changed)),
+        outbox.tell(outbox.Kind.FILED, event, counted, now=now),
+    )
+    return Refiled(writes, len(changed), event)

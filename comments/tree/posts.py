@@ -1,0 +1,102 @@
+"""A new comment: its place, or the place it got when the same request came before."""
+
+from collections.abc import Sequence
+
+from comments import datastore, errors, models, outbox, records, shards, sorthash, tallies
+from comments.counters import Change as Counted
+from comments.records import Status
+from comments.tree.rows import OWNER, new_row, new_thread, parent_row, place
+from comments.tree.values import Change, Draft
+
+
+def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FIRST) -> Change:
+    """Place a new comment, or recognise that it was placed already.
+
+    `turn` says in which shard of the thread's counters it is counted.
+
+    Raises:
+        errors.NotFound: the answered comment is not there, not in this thread, or not public.
+        errors.Conflict: the answered comment was retracted, the thread is closed, or its parent
+            holds as many children as the scheme can number.
+        errors.KeyReused: the id is taken by a comment with other content.
+    """
+    entry = tallies.Entry(draft.name, [draft.author.id], turn)
+    keys = [models.thread_key(draft.name), *entry.keys]
+    if draft.reply_to is not None:
+        keys.append(models.comment_key(draft.reply_to))
+    # Only then: it is inserted, so that one which is there already is met without being read.
+    if datastore.may_have_run():
+        earlier = _earlier(draft)
+        if earlier is not None:
+            return earlier
+    thread, *others = datastore.get_multi(keys)
+    counted, answered = others[: len(entry.keys)], others[len(entry.keys) :]
+    thread = thread or new_thread(
+        draft.name, draft.title, draft.url, draft.created, draft.categories
+    )
+    row = new_row(draft, reply_to=draft.reply_to)
+    try:
+        parent = _placed(scheme, draft, row, thread, answered)
+    except errors.FlatthreadError:
+        earlier = _earlier(draft)
+        if earlier is not None:
+            return earlier
+        raise
+    entry.fill(thread, counted)
+    changes = [Counted(None, models.comment_state(row))]
+    event = outbox.event_id(draft.id, row.revision)
+    writes = (
+        datastore.Writes(OWNER, insert=(row,), put=(thread if parent is None else parent,)),
+        entry.writes(changes),
+        outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created),
+    )
+    return Change(models.comment_record(row), writes, event, is_new=True)
+
+
+def _placed(
+    scheme: sorthash.Scheme,
+    draft: Draft,
+    row: models.Comment,
+    thread: models.Thread,
+    answered: Sequence[models.Comment | None],
+) -> models.Comment | None:
+    """Give the row its place, if it may have one; the parent it took its number from."""
+    if thread.state != records.ThreadState.OPEN:
+        raise errors.Conflict("the thread takes no more comments", code="thread-closed")
+    target = _answerable(answered[0], draft) if answered else None
+    parent = _tree_parent(scheme, target)
+    place(scheme, row, parent, thread)
+    return parent
+
+
+def _earlier(draft: Draft) -> Change | None:
+    """What came of an earlier request with the draft's id, if there was one."""
+    row = datastore.get(models.comment_key(draft.id))
+    return None if row is None else _repeat(row, draft)
+
+
+def _repeat(row: models.Comment, draft: Draft) -> Change:
+    same_thread = row.thread == models.thread_key_name(draft.name)
+    if not same_thread or row.fingerprint != draft.fingerprint:
+        raise errors.KeyReused("this idempotency key was used for another comment")
+    return Change(models.comment_record(row))
+
+
+def _answerable(row: models.Comment | None, draft: Draft) -> models.Comment:
+    """The comment a draft answers; refuses those that take no replies."""
+    wanted = draft.reply_to or ""
+    if row is None or row.thread != models.thread_key_name(draft.name):
+        raise errors.NotFound("parent", wanted)
+    if row.status == Status.RETRACTED:
+        raise errors.Conflict("the answered comment was retracted", code="parent-retracted")
+    if row.status != Status.APPROVED:
+        # To a reader a comment that is held or rejected is not there.
+        raise errors.NotFound("parent", wanted)
+    return row
+
+
+def _tree_parent(scheme: sorthash.Scheme, answered: models.Comment | None) -> models.Comment | None:
+    """Where a reply goes: below the answered comment, or beside it on the deepest level."""
+    if answered is None or answered.level < scheme.levels - 1:
+        return answered
+    return parent_row(answered)

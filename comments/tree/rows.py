@@ -1,0 +1,153 @@
+"""What the verbs share: rows as they are made, placed and marked, and what a change writes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from comments import counters, datastore, errors, models, outbox, records, sorthash, tallies
+from comments.counters import Change as Counted
+from comments.records import Status
+from comments.tree.values import Change, Draft
+
+OWNER = "tree"
+
+
+def new_thread(
+    name: records.ThreadName,
+    title: str,
+    url: str,
+    now: datetime,
+    categories: Sequence[str] = (),
+) -> models.Thread:
+    """A thread nobody has written in."""
+    return models.Thread(
+        key=models.thread_key(name),
+        site=name.site,
+        thread=name.id,
+        title=title,
+        url=url,
+        categories=list(categories),
+        created=now,
+    )
+
+
+def new_row(
+    draft: Draft,
+    *,
+    reply_to: str | None,
+    status: Status = Status.APPROVED,
+    source: str | None = None,
+) -> models.Comment:
+    """The row of a comment that has no place yet."""
+    return models.Comment(
+        key=models.comment_key(draft.id),
+        site=draft.name.site,
+        thread=models.thread_key_name(draft.name),
+        thread_id=draft.name.id,
+        reply_to=reply_to,
+        author_name=draft.author.name,
+        author_website=draft.author.website,
+        author_email=draft.author.email,
+        author_id=draft.author.id,
+        body=draft.text.body,
+        html=draft.text.html,
+        renderer=draft.text.renderer,
+        status=status.value,
+        listed=status is Status.APPROVED,
+        # What readers never saw and do not see is nothing to fold.
+        unfolded=status is Status.APPROVED,
+        created=draft.created,
+        changed=draft.created if status is Status.APPROVED else None,
+        fingerprint=draft.fingerprint,
+        source=source,
+    )
+
+
+def place(
+    scheme: sorthash.Scheme,
+    row: models.Comment,
+    parent: models.Comment | None,
+    thread: models.Thread,
+) -> None:
+    """Take the next number of `parent`, or of the thread, and write the row's place from it."""
+    if parent is None:
+        # Roots count from 0, so the number is the counter before it grows.
+        row.number = thread.child_count
+        thread.child_count += 1
+    else:
+        parent.child_count += 1
+        row.number = parent.child_count
+    above = "" if parent is None else parent.sort_hash
+    try:
+        row.sort_hash = sorthash.child(scheme, above, row.number)
+    except sorthash.BadSortHash as error:
+        raise errors.Conflict("no more replies fit here", code="parent-full") from error
+    row.parent = None if parent is None else parent.key.id()
+    row.level = 0 if parent is None else parent.level + 1
+    row.slug = sorthash.slug(scheme, row.sort_hash)
+    row.populate(categories=list(thread.categories))
+
+
+def existing(comment_id: str) -> models.Comment:
+    """The row of a comment.
+
+    Raises:
+        errors.NotFound: there is no such comment.
+    """
+    row = datastore.get(models.comment_key(comment_id)) if comment_id else None
+    if row is None:
+        raise errors.NotFound("comment", comment_id)
+    found: models.Comment = row
+    return found
+
+
+def parent_row(row: models.Comment) -> models.Comment | None:
+    """The row above one, None for a root.
+
+    Raises:
+        errors.Conflict: it is not there; `repair` mends such a thread.
+    """
+    parent_id = models.parent_id(row)
+    if parent_id is None:
+        return None
+    parent = datastore.get(models.comment_key(parent_id))
+    if parent is None:
+        raise errors.Conflict("the thread is damaged here: run repair", code="thread-damaged")
+    found: models.Comment = parent
+    return found
+
+
+def touch(row: models.Comment, *, was_listed: bool) -> None:
+    """Mark a change readers can see. `was_listed`: they saw the row before it."""
+    row.revision += 1
+    row.text_revision = None  # this one
+    # What readers neither saw nor see is nothing to fold: ten thousand held comments cost nobody.
+    row.unfolded = row.unfolded or row.listed or row.shelved
+    # A bucket may hold what this change took away.
+    row.rewrites = row.unfolded
+    if was_listed or row.listed:
+        row.changed = changed_at(row)
+
+
+def changed_at(row: models.Comment) -> datetime | None:
+    """When readers last got to see another state of the row. Never back, whose clock it may be."""
+    written: tuple[datetime | None, ...] = (row.changed, row.created, row.edited)
+    return records.newest(written)
+
+
+def changed_rows(
+    kind: outbox.Kind,
+    changed: Sequence[tuple[counters.State, models.Comment]],
+    *,
+    now: datetime,
+) -> Change:
+    """The change of the first row and of those that changed with it, each with its state before."""
+    row = changed[0][1]
+    counted = [Counted(before, models.comment_state(after)) for before, after in changed]
+    name = records.ThreadName(row.site, row.thread_id)
+    event = outbox.event_id(row.key.id(), row.revision)
+    writes = (
+        datastore.Writes(OWNER, put=tuple(after for _, after in changed)),
+        tallies.entered(name, counted),
+        outbox.tell(kind, event, counted, now=now),
+    )
+    return Change(models.comment_record(row), writes, event)

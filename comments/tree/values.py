@@ -1,0 +1,82 @@
+"""What verbs of the tree take and give: texts, drafts, changes, places."""
+
+import dataclasses
+from datetime import datetime
+
+from comments import datastore, records
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """A body with what it was rendered to, and by which renderer."""
+
+    body: str
+    html: str
+    renderer: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A comment on its way into a thread; everything but its place in the tree.
+
+    `fingerprint` tells a repeat of the same request from another one under the same id.
+    """
+
+    id: str
+    name: records.ThreadName
+    reply_to: str | None
+    author: records.Author
+    text: Text
+    fingerprint: bytes
+    created: datetime
+    title: str = ""
+    url: str = ""
+    categories: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What a verb did: the comment as it will stand, and what to put. A repeat puts nothing.
+
+    `writes` holds what other owners put in the same commit too: apply all of it. `event` tells of
+    the change.
+    """
+
+    comment: records.Comment
+    writes: tuple[datastore.Writes, ...] = ()
+    event: str = ""
+    is_new: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Imported:
+    """What a batch of imported comments puts, and how many of them were not there yet."""
+
+    writes: tuple[datastore.Writes, ...]
+    added: int
+    event: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refiled:
+    """What counts comments under other categories, and how many of them."""
+
+    writes: tuple[datastore.Writes, ...]
+    changed: int
+    event: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a comment belongs by its links. `was_below` and `was` are its stored parent, number."""
+
+    id: str
+    was_below: str | None
+    was: int
+    parent: str | None
+    number: int
+    level: int
+    sort_hash: str
+    slug: str
+    listed: bool
+    child_count: int
