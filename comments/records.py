@@ -90,6 +90,16 @@ class Author(msgspec.Struct, frozen=True):
     id: str = ""
 
 
+class Actor(msgspec.Struct, frozen=True):
+    """Who does something that others are told of: `id` is his account's, and `name` is shown.
+
+    What acts without an account has an id without ":", as the command line has ("cli").
+    """
+
+    id: str
+    name: str
+
+
 class Comment(msgspec.Struct, frozen=True):
     """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers.
 
