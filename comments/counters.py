@@ -19,7 +19,7 @@ approved comment there, so the participants change when that number leaves or re
 (`PRESENCE`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from comments import categories
@@ -271,6 +271,27 @@ def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]
     names = sorted({*numbers, *more})
     sums = {name: numbers.get(name, 0) + more.get(name, 0) for name in names}
     return {name: number for name, number in sums.items() if number}
+
+
+def rows(changes: Iterable[Change]) -> set[Scope]:
+    """The scopes whose rows are written, at most, when changes are counted from events."""
+    scopes = {key.scope for change in changes for key in increments(FROM_EVENTS, *change)}
+    return scopes | {above(scope) for scope in scopes if scope.author}
+
+
+def parts(changes: Sequence[Change], most: int) -> Iterator[slice]:
+    """Where to cut changes, so that each part is counted in so many rows at most.
+
+    A change of which more are written stands alone. A part begins with one that is counted.
+    """
+    start, seen = 0, set[Scope]()
+    for place, change in enumerate(changes):
+        more = rows([change])
+        if seen and len(seen | more) > most:
+            yield slice(start, place)
+            start, seen = place, set()
+        seen |= more
+    yield slice(start, len(changes))
 
 
 def presence(scope: Scope, old: Mapping[str, int], new: Mapping[str, int]) -> dict[Key, int]:

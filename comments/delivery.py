@@ -34,12 +34,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from comments import datastore, errors, hooks, models, outbox, tallies, tasks
+from comments import counters, datastore, errors, hooks, models, outbox, tallies, tasks
 
 _log = logging.getLogger("flatthread")
 
 AT_ONCE = 20  # events in one transaction
-MOST_CHANGES = 150  # of comments in one transaction; each may touch an author's row
+# Rows of counters in one transaction. With a mark and messages of hooks for each event these are
+# 500 writes, which every version of the service takes in one commit.
+MOST_ROWS = outbox.MOST_ROWS
 SWEPT = 200  # events that one sweep looks for
 
 
@@ -169,13 +171,14 @@ class _Round:
         def body() -> int:
             rows = {row.key.id(): row for row in outbox.read(events)}
             taken: list[tuple[models.Event, outbox.Event]] = []
-            changes = handled = 0
+            counted: set[counters.Scope] = set()
+            handled = 0
             for event in events:
                 row = rows.get(event)
                 if row is not None and any(_is_for(handler, row) for handler in handlers):
                     told = outbox.record(row)
-                    changes += len(told.changes)
-                    if taken and changes > MOST_CHANGES:
+                    counted |= counters.rows(told.changes)
+                    if taken and len(counted) > MOST_ROWS:
                         break
                     taken.append((row, told))
                 handled += 1

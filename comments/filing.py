@@ -89,7 +89,8 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
         return refiled
 
     refiled = datastore.transaction(body)
-    tasks.tell(refiled.event)
+    for event in refiled.events:
+        tasks.tell(event)
     return refiled.changed
 
 

@@ -2,7 +2,8 @@
 
 Owns the kind Event. An event is written in the transaction of what it tells, so there is one for
 every change that was committed and none for any other. Its id is the comment's id and the revision
-the change brought it to: the same however often the transaction ran. `delivery` hands it to every
+the change brought it to: the same however often the transaction ran. A commit that changes many
+comments writes an event for as many as one commit can count (`parts`). `delivery` hands it to every
 handler and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
@@ -35,13 +36,14 @@ from typing import NamedTuple
 import msgspec
 from google.cloud import ndb
 
-from comments import datastore, models
+from comments import counters, datastore, models
 from comments.counters import Change, Following
 
 _OWNER = "outbox"
 SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it
 FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubled with each
 LONGEST_PAUSE = timedelta(hours=1)
+MOST_ROWS = 280  # of counters, that one event changes
 MOST_ATTEMPTS = 24  # most of a day; then somebody has to look
 _MAIL = "mail/"  # what ids of its events begin with; comments' ids hold no "/"
 _FOLLOWED = "followed/"
@@ -101,6 +103,14 @@ def filing_id(comment_id: str, times: int) -> str:
     `times` is how often the categories of their thread were changed. No revision looks like it.
     """
     return f"{comment_id}.c{times}"
+
+
+def parts(changes: Sequence[Change]) -> Iterator[slice]:
+    """Which changes of one commit an event tells of, and which the next ones.
+
+    An event is counted by one commit, however many authors, days and categories it is of.
+    """
+    return counters.parts(changes, MOST_ROWS)
 
 
 def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) -> datastore.Writes:

@@ -150,10 +150,10 @@ def _write_batch(
         datastore.apply(*imported.writes)
         # A body that runs again after a commit that was applied finds its own work and adds 0.
         added.append(imported.added)
-        events.append(imported.event)
+        events.extend(imported.events)
 
     datastore.transaction(body, line=f"{thread.name.site}/{thread.name.id}")
-    for event in events:
+    for event in dict.fromkeys(events):
         tasks.tell(event)
     if max(added):
         tasks.changed(thread.name, changes=max(added))

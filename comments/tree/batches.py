@@ -42,14 +42,13 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     if not batch.added:
         return Imported((datastore.Writes(OWNER, put=put),), 0)
     changes = batch.changes()
-    first = next(node.id for node in nodes if node.id in batch.added)
-    event = outbox.event_id(first, batch.rows[first].revision)
+    events = {batch.event(part): changes[part] for part in outbox.parts(changes)}
     writes = (
         datastore.Writes(OWNER, put=put),
         batch.entry.writes(changes),
-        outbox.tell(outbox.Kind.IMPORTED, event, changes, now=now),
+        *(outbox.tell(outbox.Kind.IMPORTED, *event, now=now) for event in events.items()),
     )
-    return Imported(writes, len(batch.added), event)
+    return Imported(writes, len(batch.added), tuple(events))
 
 
 class _Batch:
@@ -141,3 +140,12 @@ class _Batch:
             Counted(self._before.get(row_id), models.comment_state(self.rows[row_id]))
             for row_id in self.changed
         ]
+
+    def event(self, part: slice) -> str:
+        """The id of the event that tells of some of the changes: that of the first comment.
+
+        It is a new one, so no other event has its id: what was there is changed by a new comment
+        that stands before it, and is not counted otherwise than before.
+        """
+        first = list(self.changed)[part.start]
+        return outbox.event_id(first, self.rows[first].revision)

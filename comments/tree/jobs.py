@@ -89,9 +89,12 @@ def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Re
         counted.append(Counted(before, models.comment_state(row)))
     if not changed:
         return Refiled((), 0)
-    event = outbox.filing_id(changed[0].key.id(), thread.filed)
+    events = {
+        outbox.filing_id(changed[part.start].key.id(), thread.filed): counted[part]
+        for part in outbox.parts(counted)
+    }
     writes = (
         datastore.Writes(OWNER, put=tuple(changed)),
-        outbox.tell(outbox.Kind.FILED, event, counted, now=now),
+        *(outbox.tell(outbox.Kind.FILED, *event, now=now) for event in events.items()),
     )
-    return Refiled(writes, len(changed), event)
+    return Refiled(writes, len(changed), tuple(events))

@@ -50,20 +50,20 @@ class Change:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Imported:
-    """What a batch of imported comments puts, and how many of them were not there yet."""
+    """What a batch of imported comments puts, how many were not there yet, and what tells of it."""
 
     writes: tuple[datastore.Writes, ...]
     added: int
-    event: str = ""
+    events: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refiled:
-    """What counts comments under other categories, and how many of them."""
+    """What counts comments under other categories, how many of them, and what tells of it."""
 
     writes: tuple[datastore.Writes, ...]
     changed: int
-    event: str = ""
+    events: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

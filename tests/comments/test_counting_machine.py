@@ -71,7 +71,7 @@ SMALL: list[tuple[Any, dict[str, Any]]] = [
     (compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}),
     (followers, {"MARKS": 4, "_AT_ONCE": 2}),
     (folding, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
-    (delivery, {"AT_ONCE": 4, "MOST_CHANGES": 5}),
+    (delivery, {"AT_ONCE": 4, "MOST_ROWS": 12}),
     (outbox, {"MOST_ATTEMPTS": 3}),
     (recount, {"_NOTE_EVERY": 1, "_AT_ONCE": 2}),
 ]

@@ -373,8 +373,9 @@ def test_a_comparison_is_of_one_moment(
 
 
 def test_an_interrupted_recount_goes_on_where_it_ended(
-    grown: dict[str, records.Comment], monkeypatch: pytest.MonkeyPatch
+    grown: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    trees.post(site, "next", thread="other/2")  # whose key begins with the one that is noted
     monkeypatch.setattr(recount, "_NOTE_EVERY", 1)
     seen: list[str] = []
     real = recount.thread
@@ -390,9 +391,9 @@ def test_an_interrupted_recount_goes_on_where_it_ended(
     with pytest.raises(KeyboardInterrupt):
         _recount()
     _recount()
-    assert seen == ["other", "interrupted", "page"]
+    assert seen == ["other", "interrupted", "other/2", "page"]
     _recount()
-    assert seen[3:] == ["other", "page"]  # a whole one begins anew
+    assert seen[4:] == ["other", "other/2", "page"]  # a whole one begins anew
 
 
 def test_many_authors_are_mended_in_transactions_of_bounded_size(

@@ -1,0 +1,139 @@
+"""Claims about what one commit of a delivery holds, with as many categories as there may be.
+
+The service takes 10 MiB in one commit, and older versions of it 500 writes.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from comments import (
+    categories,
+    counts,
+    datastore,
+    delivery,
+    filing,
+    hooks,
+    models,
+    outbound,
+    outbox,
+    records,
+    webhooks,
+)
+from emulator import inprocess
+from tests import recounts, trees
+
+NOW = trees.START + timedelta(days=1)
+MOST_WRITES = 500
+MOST_BYTES = 10 << 20
+# As long as names may be, in letters of four bytes.
+NAMES = [f"{chr(0x20000 + n) * (categories.LONGEST - 1)}{n}" for n in range(2 * categories.MOST)]
+BEFORE, AFTER = NAMES[: categories.MOST], NAMES[categories.MOST :]
+PAGE = records.ThreadName("demo", "p" * 500)
+
+
+class Commits:
+    """How many writes and bytes each commit held."""
+
+    def __init__(self) -> None:
+        self.writes: list[int] = []
+        self.bytes: list[int] = []
+
+    def __call__(self, method: str, request: Any, proceed: Any) -> Any:
+        if method == "Commit":
+            self.writes.append(len(request.mutations))
+            self.bytes.append(request.ByteSize())
+        return proceed()
+
+
+@pytest.fixture
+def commits() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def open_store(engine: inprocess.Engine, commits: Commits) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine, interceptor=commits), project="test")
+
+
+def _node(number: int) -> records.ImportedComment:
+    """A comment of an author of its own, on a day of its own."""
+    return records.ImportedComment(
+        id=models.comment_id(f"{number:016}".encode()),
+        reply_to=None,
+        author=records.Author("somebody", id=f"g:{number:026}"),
+        body="text",
+        html="text",
+        renderer="",
+        status=records.Status.APPROVED,
+        created=trees.START + timedelta(days=number),
+        source="",
+    )
+
+
+def _deliver() -> delivery.Done:
+    return delivery.deliver(recounts.events(), now=NOW)
+
+
+def _check(commits: Commits) -> None:
+    """Everything was counted, by commits that the service takes."""
+    assert max(commits.writes) <= MOST_WRITES
+    assert max(commits.bytes) <= MOST_BYTES
+    assert recounts.events() == []
+    recounts.check_all()
+
+
+def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
+    # A mark, a message for each hook, and the rows of counters.
+    assert delivery.AT_ONCE * (1 + hooks.MOST) + delivery.MOST_ROWS <= MOST_WRITES
+    assert outbox.MOST_ROWS <= delivery.MOST_ROWS
+
+
+def test_an_import_of_many_authors_and_days_is_told_in_parts(
+    store: datastore.Store, site: records.Site, commits: Commits
+) -> None:
+    trees.store_imported(PAGE, _node(0))
+    filing.change(PAGE, BEFORE, now=NOW)
+    _deliver()
+    nodes = [_node(number) for number in range(1, 101)]
+    assert trees.store_imported(PAGE, *nodes) == 100
+    events = recounts.events()
+    assert len(events) > 1
+    # Run again, an import adds nothing and tells of nothing.
+    assert trees.store_imported(PAGE, *nodes) == 0
+    assert recounts.events() == events
+    assert _deliver() == delivery.Done(len(events), 0)
+    assert counts.of_site("demo")["participants"] == 101
+    _check(commits)
+
+
+def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
+    store: datastore.Store, site: records.Site, commits: Commits
+) -> None:
+    trees.store_imported(PAGE, _node(0))
+    filing.change(PAGE, BEFORE, now=NOW)
+    trees.store_imported(PAGE, *(_node(number) for number in range(1, filing.AT_ONCE)))
+    _deliver()
+    assert filing.change(PAGE, AFTER, now=NOW) == filing.AT_ONCE
+    events = recounts.events()
+    assert len(events) > 1
+    assert _deliver() == delivery.Done(len(events), 0)
+    _check(commits)
+
+
+def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
+    store: datastore.Store, site: records.Site, commits: Commits
+) -> None:
+    site = trees.filing(site, *BEFORE)
+    client = outbound.Client(resolver=lambda _host: ["93.184.215.14"])
+    secret = webhooks.secret(bytes(32))
+    for number in range(hooks.MOST):
+        url = f"https://hooks.example/{number}"
+        made = hooks.Registered(f"{number}", url, (secret,), tuple(webhooks.Type), NOW)
+        hooks.add("demo", made, client)
+    for number in range(delivery.AT_ONCE):
+        trees.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
+    assert _deliver() == delivery.Done(delivery.AT_ONCE, 0)
+    assert max(commits.writes) > delivery.MOST_ROWS  # what they have in common is one row
+    _check(commits)
