@@ -66,6 +66,10 @@ OWNERS = {
     "Event": "outbox",
     "Message": "messages",
     "SiteHooks": "hooks",
+    "Account": "accounts",
+    "Identity": "accounts",
+    "Session": "accounts",
+    "Ticket": "accounts",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

@@ -26,6 +26,7 @@ OWNERS = {
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",
+    "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
 }  # fmt: skip
 DOOR = "datastore"
 KINDS = "models"  # the package whose modules define the kinds for one another

@@ -29,6 +29,10 @@ Only what a query filters or orders by is indexed, because each indexed property
               keys below the comment's: the voter's id; a keyed hash
     VotesDue  key: comment id
     SiteHooks key: site id
+    Account   key: 128 random bits, base32, lower case
+    Identity  key: "{provider}:{who, there}", see accounts/identities.py
+    Session   key: digest of its token, below its account's
+    Ticket    key: digest of its token
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -100,6 +104,16 @@ from comments.models.numbers import (
     thread_counter_key,
     thread_counter_key_of,
 )
+from comments.models.people import (
+    Account,
+    Identity,
+    Session,
+    Ticket,
+    account_key,
+    identity_key,
+    session_key,
+    ticket_key,
+)
 from comments.models.rows import (
     comment_from_message,
     comment_record,
@@ -130,6 +144,7 @@ from comments.models.trees import (
 )
 
 __all__ = [
+    "Account",
     "Appearance",
     "Bucket",
     "BucketDirectory",
@@ -141,20 +156,24 @@ __all__ = [
     "FollowerList",
     "FollowerMark",
     "FollowerSegment",
+    "Identity",
     "Job",
     "Message",
     "Participation",
     "Ranking",
     "RateBucket",
+    "Session",
     "Site",
     "SiteHooks",
     "Standing",
     "Subscriber",
     "Subscription",
     "Thread",
+    "Ticket",
     "Vote",
     "VoterNetwork",
     "VotesDue",
+    "account_key",
     "author_name",
     "bucket_key",
     "bucket_path",
@@ -174,6 +193,7 @@ __all__ = [
     "follower_of",
     "follower_segment_key",
     "generation_of",
+    "identity_key",
     "is_comment_id",
     "job_key",
     "key_of",
@@ -185,6 +205,7 @@ __all__ = [
     "projected_time",
     "ranking_key",
     "rate_bucket_key",
+    "session_key",
     "site_counter_key",
     "site_hooks_key",
     "site_key",
@@ -203,6 +224,7 @@ __all__ = [
     "thread_key_name",
     "thread_key_of",
     "thread_record",
+    "ticket_key",
     "vote_key",
     "voter_network_key",
     "votes_due_key",

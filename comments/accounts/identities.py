@@ -1,0 +1,80 @@
+"""What leads to an account: a sign-in name, a confirmed mail address, somebody at a provider.
+
+Owns the form of an Identity's key, which is stored for ever:
+
+    "{provider}:{subject}"   login, first: as it is; else 128 bits of a keyed digest, base32
+
+Providers are `login`, `mail`, `first` (whoever owned this service first) and those of readers,
+"site/{site id}" and "oidc/{name}". No address and no provider's id is stored as it is. Two
+subjects never lead to one key, and no subject is empty: what a provider leaves out is nobody.
+"""
+
+import re
+from typing import NamedTuple
+
+from comments import digests, errors, mail
+
+LOGIN, MAIL, FIRST = "login", "mail", "first"
+# Not personal, and still to be found when the secret has changed.
+_PLAIN = {LOGIN, FIRST}
+_LOGIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_LONGEST_SUBJECT = 1_000
+
+
+class Identity(NamedTuple):
+    """Somebody, as a provider knows him."""
+
+    provider: str
+    subject: str
+
+    def name(self, secret: str) -> str:
+        """The name of its key."""
+        if self.provider in _PLAIN:
+            return f"{self.provider}:{self.subject}"
+        made = digests.keyed(secret, "identity", self.provider, self.subject)
+        return f"{self.provider}:{digests.text(made)}"
+
+
+FIRST_OWNER = Identity(FIRST, "owner")
+
+
+def of_login(raw: str) -> Identity:
+    """The identity of a sign-in name.
+
+    Raises:
+        errors.BadInput: it cannot be one.
+    """
+    login = raw.strip().lower()
+    if not _LOGIN.fullmatch(login):
+        raise errors.BadInput("login", "1 to 63 of a-z, 0-9, '.', '_' and '-'")
+    return Identity(LOGIN, login)
+
+
+def of_address(raw: str) -> Identity:
+    """The identity of a mail address. Upper and lower case are one, as every mail server has it.
+
+    Raises:
+        errors.BadInput: it is not one plain address.
+    """
+    return Identity(MAIL, mail.check_address(raw).lower())
+
+
+def of_typed(raw: str) -> Identity:
+    """What somebody typed to sign in: a name or an address. What can be neither leads nowhere."""
+    try:
+        return of_address(raw) if "@" in raw else of_login(raw)
+    except errors.BadInput:
+        return Identity(MAIL, f"nobody {raw[:100]}")
+
+
+def of_provider(provider: str, subject: str) -> Identity:
+    """Somebody at a provider.
+
+    Raises:
+        errors.BadInput: the provider does not say who.
+    """
+    # Half a surrogate pair is text to JSON and to nobody else.
+    is_text = not any("\ud800" <= each <= "\udfff" for each in subject)
+    if not subject.strip() or len(subject) > _LONGEST_SUBJECT or not is_text:
+        raise errors.BadInput("sub", f"1 to {_LONGEST_SUBJECT} characters say who it is")
+    return Identity(provider, subject)

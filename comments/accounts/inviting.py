@@ -1,0 +1,193 @@
+"""Invitations: how somebody comes to a role, and how he comes back who lost his password.
+
+Owns what these tickets hold. An invitation gives roles to whoever accepts it: to nobody in
+particular, or to the owner of one mail address. A reset lets the owner of one account choose a
+password. Both are made by who may give them, shown or mailed once, and used once.
+
+What must stay true:
+
+- The first owner is made by a ticket that an operator made, never by being the first to come; and
+  by one such ticket only, however many were made.
+- An invitation that is bound to an address is accepted by an account of that address only: by a new
+  one, which gets it confirmed by this, or by the one that has it.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments import datastore, errors, models, roles, sealed
+from comments.accounts import identities, people, sessions, tickets
+
+_OWNER = "accounts"
+TERM = timedelta(days=7)
+RESET_TERM = timedelta(days=1)
+_BOUND = "invited address"
+
+
+class Invitation(msgspec.Struct, frozen=True):
+    """What an accepted invitation gives. `address` is the only one that may accept it.
+
+    `first` says that it makes the first owner.
+    """
+
+    grants: tuple[roles.Grant, ...]
+    address: str = ""
+    first: bool = False
+
+
+class Form(msgspec.Struct, frozen=True):
+    """What somebody new says of himself. `login` may be empty where the address is known."""
+
+    name: str
+    login: str
+    password: str
+
+
+def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelta = TERM) -> str:
+    """Make an invitation; its token.
+
+    Raises:
+        errors.BadInput: the address is not one plain address.
+    """
+    address = invitation.address
+    if address:
+        identities.of_address(address)
+        address = sealed.seal(address, _BOUND, secret, now=now)
+    content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address))
+    ticket = tickets.Ticket(tickets.Purpose.INVITATION, content.decode())
+    return tickets.issue(ticket, secret, now=now, term=term)
+
+
+def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) -> sessions.Session:
+    """Make an account of an invitation, and sign it in. `browser` is the token it had before.
+
+    Raises:
+        errors.BadLink: the invitation is none, was used, or is too old.
+        errors.BadInput: the form names nobody, or the password cannot be one.
+        errors.Conflict: the name, or the address, has an account.
+    """
+    attempt = tickets.new_token()
+    hashed = people.checked_password(form.password)
+    login = identities.of_login(form.login) if form.login else None
+    account = people.new_id()
+    session = sessions.new_token(account)
+
+    def body() -> sessions.Session:
+        invitation, used = _use(token, attempt, secret, now)
+        known = _identities(invitation, login)
+        if not known:
+            raise errors.BadInput("login", "is empty")
+        newcomer = people.Newcomer(
+            id=account,
+            name=people.checked_name(form.name),
+            identities=known,
+            login=login.subject if login else "",
+            address=invitation.address,
+            password=hashed,
+            grants=invitation.grants,
+        )
+        row, joined = people.joining(newcomer, secret=secret, now=now)
+        begun = sessions.beginning(session, row, secret, now=now)
+        datastore.apply(used, joined, begun)
+        return sessions.Session(people.record(row), session)
+
+    accepted = datastore.transaction(body)
+    sessions.end(browser, secret)
+    return accepted
+
+
+def accept_as(account: str, token: str, *, secret: str, now: datetime) -> people.Account:
+    """Give an account what an invitation gives.
+
+    Raises:
+        errors.BadLink: the invitation is none, was used, or is too old.
+        errors.Forbidden: it is bound to an address that the account does not have.
+        errors.Conflict: it makes the first owner, and there was one.
+        errors.NotFound: there is no such account.
+    """
+    attempt = tickets.new_token()
+
+    def body() -> people.Account:
+        invitation, used = _use(token, attempt, secret, now)
+        row = datastore.get(models.account_key(account))
+        if row is None:
+            raise errors.NotFound("account", account)
+        if invitation.address:
+            bound = identities.of_address(invitation.address).name(secret)
+            if bound not in row.identities:
+                raise errors.Forbidden("this invitation is for another address")
+        if invitation.first:
+            datastore.apply(_owning(row))
+        people.given(row, invitation.grants)
+        datastore.apply(used, datastore.Writes(_OWNER, put=(row,)))
+        return people.record(row)
+
+    return datastore.transaction(body)
+
+
+def reset(account: people.Account, *, secret: str, now: datetime) -> str:
+    """Make a ticket with which an account's owner chooses a password; its token."""
+    ticket = tickets.Ticket(tickets.Purpose.RESET, account.id)
+    return tickets.issue(ticket, secret, now=now, term=RESET_TERM)
+
+
+def renew(
+    token: str, password: str, *, browser: str, secret: str, now: datetime
+) -> sessions.Session:
+    """Choose a password with a reset's token: ends every session, takes the authenticator away.
+
+    Raises:
+        errors.BadLink: the ticket is none, was used, or is too old, or the account is gone.
+        errors.BadInput: the password cannot be one.
+    """
+    attempt, hashed = tickets.new_token(), people.checked_password(password)
+    fresh, made = people.new_epoch(), tickets.new_token()
+
+    def body() -> sessions.Session:
+        account, used = tickets.using(token, tickets.Purpose.RESET, attempt, secret, now=now)
+        row = datastore.get(models.account_key(account))
+        if row is None:
+            raise errors.BadLink
+        row.password, row.totp, row.totp_step, row.epoch = hashed, "", 0, fresh
+        session = f"{account}.{made}"
+        begun = sessions.beginning(session, row, secret, now=now)
+        datastore.apply(used, begun, datastore.Writes(_OWNER, put=(row,)))
+        return sessions.Session(people.record(row), session)
+
+    renewed = datastore.transaction(body)
+    sessions.end(browser, secret)
+    return renewed
+
+
+def _use(
+    token: str, attempt: str, secret: str, now: datetime
+) -> tuple[Invitation, datastore.Writes]:
+    content, used = tickets.using(token, tickets.Purpose.INVITATION, attempt, secret, now=now)
+    invitation = msgspec.json.decode(content, type=Invitation)
+    if not invitation.address:
+        return invitation, used
+    address = sealed.unseal(invitation.address, _BOUND, secret, now=now)
+    return msgspec.structs.replace(invitation, address=address), used
+
+
+def _identities(
+    invitation: Invitation, login: identities.Identity | None
+) -> tuple[identities.Identity, ...]:
+    found = [login] if login else []
+    if invitation.address:
+        found.append(identities.of_address(invitation.address))
+    if invitation.first and found:
+        found.append(identities.FIRST_OWNER)
+    return tuple(found)
+
+
+def _owning(row: models.Account) -> datastore.Writes:
+    """Note that this service has its first owner, in a transaction."""
+    name = identities.FIRST_OWNER.name("")
+    there = datastore.get(models.identity_key(name))
+    if there is not None and there.account != row.key.id():
+        raise errors.Conflict("this service has an owner", code="account-exists")
+    row.populate(identities=list(dict.fromkeys((*row.identities, name))))
+    marker = models.Identity(key=models.identity_key(name), account=row.key.id())
+    return datastore.Writes(_OWNER, put=(marker,))

@@ -1,0 +1,76 @@
+"""Passwords: how they are hashed, and that a wrong name costs what a wrong password does.
+
+Owns the parameters of argon2id and what a password may be. Hashes carry their parameters, so these
+may be raised at any time; what was hashed with others is hashed anew when its owner signs in.
+
+argon2 is imported where a password is checked: most processes never check one.
+"""
+
+import functools
+import threading
+import unicodedata
+from typing import TYPE_CHECKING
+
+from comments import errors
+
+if TYPE_CHECKING:
+    import argon2
+
+SHORTEST, LONGEST = 10, 200  # characters
+# OWASP's second choice of equal strength, because memory is scarce on App Engine's small classes.
+_KIB, _PASSES, _LANES = 19 * 1024, 2, 1
+# How many are hashed at once in a process: 38 MiB, however many people sign in.
+_turns = threading.BoundedSemaphore(2)
+
+
+def check(password: str) -> str:
+    """The password in its one form, if it may be one.
+
+    Raises:
+        errors.BadInput: it is too short or too long.
+    """
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise errors.BadInput("password", f"has {SHORTEST} to {LONGEST} characters")
+    return password
+
+
+def hashed(password: str) -> str:
+    """The hash of a password, with its parameters and salt."""
+    with _turns:
+        return _hasher().hash(_bytes(password))
+
+
+def matches(stored: str, password: str) -> bool:
+    """Whether a password is the one of a hash. An empty hash is matched by none, as slowly."""
+    import argon2  # noqa: PLC0415 - see the module
+
+    tried = stored or _nobodys()
+    try:
+        with _turns:
+            _hasher().verify(tried, _bytes(password[: LONGEST + 1]))
+    except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
+        return False
+    return bool(stored)
+
+
+def is_outdated(stored: str) -> bool:
+    """Whether a hash was made with other parameters than are used now."""
+    return _hasher().check_needs_rehash(stored)
+
+
+def _bytes(password: str) -> bytes:
+    # Keyboards send one letter in several forms (NIST SP 800-63B asks for NFKC).
+    return unicodedata.normalize("NFKC", password).encode(errors="surrogatepass")
+
+
+@functools.cache
+def _hasher() -> "argon2.PasswordHasher":
+    import argon2  # noqa: PLC0415 - see the module
+
+    return argon2.PasswordHasher(time_cost=_PASSES, memory_cost=_KIB, parallelism=_LANES)
+
+
+@functools.cache
+def _nobodys() -> str:
+    """A hash of nobody's: to check a password of an unknown name costs what any check does."""
+    return hashed("nobody has this password")

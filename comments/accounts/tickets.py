@@ -1,0 +1,106 @@
+"""Tickets: what may be done once, and within a while, by whoever holds a token.
+
+Owns the kind Ticket. A token is 256 random bits; the store knows a keyed digest of it. What a
+ticket is for stands in the store and not in the token, so a ticket of one purpose is none of
+another, and nobody can make one without this service.
+
+To use a ticket is part of the transaction of what it allows: of twenty who use one at once, the
+store's order lets one through. Its row stays until it would have expired, so that a transaction
+whose answer was lost finds its own work (`used` is its attempt) and anybody else is refused.
+"""
+
+import enum
+import re
+import secrets
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from google.cloud import ndb
+
+from comments import datastore, digests, errors, models
+
+_OWNER = "accounts"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+# Of those that nobody used: each new ticket takes a few away, so they do not pile up.
+_SWEPT = 5
+
+
+class Purpose(enum.StrEnum):
+    """What a ticket is for. Stored as text."""
+
+    INVITATION = "invitation"
+    RESET = "reset"
+    SIGN_IN = "sign-in"
+    CODE = "code"
+
+
+class Ticket(NamedTuple):
+    """What may be done: `content` is the purpose's own."""
+
+    purpose: Purpose
+    content: str
+
+
+def new_token() -> str:
+    """A token for a ticket, or for an attempt to use one."""
+    return secrets.token_urlsafe(32)
+
+
+def issuing(
+    token: str, ticket: Ticket, secret: str, *, now: datetime, term: timedelta
+) -> datastore.Writes:
+    """What makes a ticket, in a transaction."""
+    row = models.Ticket(
+        key=_key(token, secret), purpose=ticket.purpose, content=ticket.content, expires=now + term
+    )
+    return datastore.Writes(_OWNER, put=(row,))
+
+
+def issue(ticket: Ticket, secret: str, *, now: datetime, term: timedelta) -> str:
+    """Make a ticket; its token."""
+    token = new_token()
+    sweep(now=now)
+
+    def body() -> None:
+        datastore.apply(issuing(token, ticket, secret, now=now, term=term))
+
+    datastore.transaction(body)
+    return token
+
+
+def using(
+    token: str, purpose: Purpose, attempt: str, secret: str, *, now: datetime
+) -> tuple[str, datastore.Writes]:
+    """The content of a ticket and what uses it up, in the transaction of what it allows.
+
+    `attempt` is the same in every run of a transaction, and another one in every other.
+
+    Raises:
+        errors.BadLink: it is no ticket of this purpose, or was used, or is too old.
+    """
+    row = datastore.get(_key(token, secret)) if _TOKEN.fullmatch(token) else None
+    if row is None or row.purpose != purpose or row.used not in {"", attempt}:
+        raise errors.BadLink("is no link of ours, or was used already")
+    if row.used != attempt and now >= row.expires:
+        raise errors.BadLink("has expired: ask for a new one", code="link-expired")
+    content = str(row.content)
+    # What it held may be personal; that it was used is all that is needed from here on.
+    row.used = attempt
+    return content, datastore.Writes(_OWNER, put=(row,))
+
+
+def sweep(*, now: datetime) -> None:
+    """Delete a few tickets that are too old."""
+    query = datastore.Query("Ticket", [("expires", "<", now)], limit=_SWEPT, keys_only=True)
+    names = [entity.key.path[-1].name for entity in datastore.fetch(query)]
+
+    def body() -> None:
+        gone = tuple(models.ticket_key(name) for name in names)
+        datastore.apply(datastore.Writes(_OWNER, delete=gone))
+
+    if names:
+        datastore.transaction(body)
+
+
+def _key(token: str, secret: str) -> ndb.Key:
+    return models.ticket_key(digests.text(digests.keyed(secret, "ticket", token)))

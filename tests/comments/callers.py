@@ -1,0 +1,55 @@
+"""People who sign in, for tests: accounts of every role, made the way the product makes them."""
+
+from datetime import datetime
+
+from comments import roles
+from comments.accounts import identities, inviting, people, sessions, signing
+from tests.conftest import NOW
+
+SECRET = "a secret of the tests"
+PASSWORD = "correct horse battery"
+NETWORK = "192.0.2.7"
+OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
+
+
+def moderator(site: str = "demo") -> roles.Grant:
+    return roles.Grant(roles.Role.MODERATOR, site)
+
+
+def account(
+    login: str, *grants: roles.Grant, password: str = PASSWORD, mail: str = "", now: datetime = NOW
+) -> people.Account:
+    """An account with a password, or without one if that is empty."""
+    known = [identities.of_login(login)]
+    if mail:
+        known.append(identities.of_address(mail))
+    newcomer = people.Newcomer(
+        id=people.new_id(),
+        name=login.capitalize(),
+        identities=tuple(known),
+        login=login,
+        address=mail,
+        password=people.checked_password(password) if password else "",
+        grants=grants,
+    )
+    return people.add(newcomer, secret=SECRET, now=now)
+
+
+def sign_in(
+    login: str, password: str = PASSWORD, code: str = "", *, now: datetime = NOW, token: str = ""
+) -> sessions.Session:
+    attempt = signing.Attempt(login, password, code, NETWORK, token)
+    return signing.sign_in(attempt, secret=SECRET, now=now)
+
+
+def invite(
+    *grants: roles.Grant, address: str = "", first: bool = False, now: datetime = NOW
+) -> str:
+    return inviting.invite(inviting.Invitation(grants, address, first), secret=SECRET, now=now)
+
+
+def accept(
+    token: str, login: str = "ann", password: str = PASSWORD, *, now: datetime = NOW
+) -> sessions.Session:
+    form = inviting.Form(login.capitalize() or "Ann", login, password)
+    return inviting.accept(token, form, browser="", secret=SECRET, now=now)

@@ -1,0 +1,187 @@
+"""Claims about invitations and resets: used once, by whom they are for, whoever else tries."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from google.api_core import exceptions as api
+
+from comments import datastore, errors, roles, transactions
+from comments.accounts import inviting, people, sessions, tickets, totp
+from tests.comments import callers
+from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
+from tests.conftest import NOW
+
+MAIL = "ann@example.org"
+
+
+def test_an_invitation_makes_an_account_with_its_roles_signed_in(store: datastore.Store) -> None:
+    session = callers.accept(callers.invite(moderator("blog"), moderator("shop")))
+    assert session.account.grants == (moderator("blog"), moderator("shop"))
+    assert sessions.find(session.token, SECRET, now=NOW) == session
+    assert callers.sign_in("ann").account == session.account
+    assert people.staff() == [session.account]
+
+
+def test_an_invitation_is_accepted_once_also_by_twenty_at_once(
+    open_store: datastore.Store,
+) -> None:
+    with open_store.context():
+        token = callers.invite(OWNER)
+    start, got, refused = threading.Barrier(20), [], []
+
+    def accept(number: int) -> None:
+        with open_store.context():
+            start.wait()
+            try:
+                got.append(callers.accept(token, f"ann{number}"))
+            except errors.BadLink as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=accept, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(got), len(refused)) == (1, 19)
+    with open_store.context():
+        assert people.staff() == [got[0].account]
+
+
+def test_what_is_refused_leaves_an_invitation_as_it_is(store: datastore.Store) -> None:
+    callers.account("bob")
+    token = callers.invite(OWNER)
+    for login, password in (("bob", PASSWORD), ("", PASSWORD), ("a b", PASSWORD), ("ann", "short")):
+        with pytest.raises((errors.BadInput, errors.Conflict)):
+            callers.accept(token, login, password)
+    assert callers.accept(token, "ann").account.grants == (OWNER,)
+
+
+@pytest.mark.parametrize("token", ["", "x" * 43, "a.b", "\ud800" * 43, "x" * 10_000])
+def test_what_is_no_ticket_is_refused(store: datastore.Store, token: str) -> None:
+    with pytest.raises(errors.BadLink):
+        callers.accept(token)
+    with pytest.raises(errors.BadLink):
+        inviting.renew(token, PASSWORD, browser="", secret=SECRET, now=NOW)
+
+
+def test_a_ticket_is_good_for_its_purpose_and_its_term(store: datastore.Store) -> None:
+    ann = callers.account("ann", OWNER)
+    invitation, reset = callers.invite(OWNER), inviting.reset(ann, secret=SECRET, now=NOW)
+    with pytest.raises(errors.BadLink):
+        callers.accept(reset, "bob")
+    with pytest.raises(errors.BadLink):
+        inviting.renew(invitation, PASSWORD, browser="", secret=SECRET, now=NOW)
+    with pytest.raises(errors.BadLink) as late:
+        callers.accept(invitation, "bob", now=NOW + inviting.TERM)
+    assert late.value.code == "link-expired"
+    over = NOW + inviting.RESET_TERM
+    with pytest.raises(errors.BadLink):
+        inviting.renew(reset, PASSWORD, browser="", secret=SECRET, now=over)
+    assert callers.accept(invitation, "bob", now=NOW + inviting.TERM - timedelta(seconds=1))
+
+
+def test_tickets_that_nobody_used_do_not_pile_up(store: datastore.Store) -> None:
+    for day in range(30):
+        callers.invite(OWNER, now=NOW + timedelta(days=day))
+    kept = list(datastore.fetch(datastore.Query("Ticket")))
+    assert len(kept) <= inviting.TERM.days + 1
+
+
+@pytest.mark.usefixtures("store")
+class TestBoundToAnAddress:
+    def test_a_new_account_has_the_address(self) -> None:
+        made = callers.accept(callers.invite(moderator(), address=MAIL), "").account
+        assert people.named(MAIL, SECRET) == made
+        assert people.address_of(made, SECRET, now=NOW) == MAIL
+        assert callers.sign_in(MAIL).account == made
+
+    def test_an_account_with_another_address_is_refused_and_one_with_it_is_not(self) -> None:
+        bob = callers.account("bob", mail="bob@example.org")
+        ann = callers.account("ann", mail=MAIL.upper())
+        token = callers.invite(moderator(), address=MAIL)
+        with pytest.raises(errors.Forbidden, match="another address"):
+            inviting.accept_as(bob.id, token, secret=SECRET, now=NOW)
+        assert people.named("bob", SECRET) == bob
+        with pytest.raises(errors.Conflict, match="sign in"):
+            callers.accept(token, "eve")
+        given = inviting.accept_as(ann.id, token, secret=SECRET, now=NOW)
+        assert given.grants == (moderator(),)
+        with pytest.raises(errors.BadLink):
+            inviting.accept_as(ann.id, token, secret=SECRET, now=NOW)
+
+
+def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: datastore.Store) -> None:
+    ann = callers.account("ann", moderator("blog"))
+    session = callers.sign_in("ann")
+    for invited, held in (
+        (moderator("shop"), [moderator("blog"), moderator("shop")]),
+        (roles.Grant(roles.Role.OWNER, "blog"), [moderator("blog"), moderator("shop"),
+                                                 roles.Grant(roles.Role.OWNER, "blog")]),
+    ):  # fmt: skip
+        given = inviting.accept_as(ann.id, callers.invite(invited), secret=SECRET, now=NOW)
+        assert list(given.grants) == held
+    assert sessions.find(session.token, SECRET, now=NOW) is None
+
+
+def test_a_first_owner_may_have_had_an_account(store: datastore.Store) -> None:
+    ann, bob = callers.account("ann"), callers.account("bob")
+    tokens = [callers.invite(OWNER, first=True) for _ in range(3)]
+    inviting.accept_as(ann.id, tokens[0], secret=SECRET, now=NOW)
+    assert people.is_owned()
+    with pytest.raises(errors.Conflict):
+        inviting.accept_as(bob.id, tokens[1], secret=SECRET, now=NOW)
+    with pytest.raises(errors.Conflict):
+        callers.accept(tokens[2], "eve")
+    assert people.staff() == [people.named("ann", SECRET)]
+
+
+def test_a_reset_gives_a_password_ends_sessions_and_takes_the_authenticator(
+    store: datastore.Store,
+) -> None:
+    ann = callers.account("ann", OWNER)
+    session = callers.sign_in("ann")
+    people.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
+    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    with pytest.raises(errors.BadInput):
+        inviting.renew(token, "short", browser="", secret=SECRET, now=NOW)
+    renewed = inviting.renew(
+        token, "another password", browser=session.token, secret=SECRET, now=NOW
+    )
+    assert sessions.find(session.token, SECRET, now=NOW) is None
+    assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
+    assert not renewed.account.has_totp
+    assert callers.sign_in("ann", "another password")
+    with pytest.raises(errors.BadLink):
+        inviting.renew(token, PASSWORD, browser="", secret=SECRET, now=NOW)
+
+
+@pytest.mark.parametrize("lost", ["accept", "accept_as", "renew", "sign_in"])
+def test_a_commit_whose_answer_is_lost_is_found_again(
+    store: datastore.Store, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    ann = callers.account("ann", OWNER)
+    invitation, reset = callers.invite(OWNER), inviting.reset(ann, secret=SECRET, now=NOW)
+    commit, losses = transactions.Transaction.commit, []
+
+    def losing(self: transactions.Transaction) -> None:
+        commit(self)
+        if len(losses) < 6 and self._mutations:
+            losses.append(self)
+            if len(losses) % 2:
+                raise api.ServiceUnavailable("the answer was lost")
+
+    monkeypatch.setattr(transactions.Transaction, "commit", losing)
+    done = {
+        "accept": lambda: callers.accept(invitation, "bob"),
+        "accept_as": lambda: inviting.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
+        "renew": lambda: inviting.renew(reset, PASSWORD, browser="", secret=SECRET, now=NOW),
+        "sign_in": lambda: callers.sign_in("ann"),
+    }[lost]()
+    assert losses
+    if isinstance(done, sessions.Session):
+        assert sessions.find(done.token, SECRET, now=NOW) == done
+    used = [row for row in datastore.fetch(datastore.Query("Ticket"))
+            if row.properties["used"].string_value]  # fmt: skip
+    assert len(used) == (lost != "sign_in")
+    assert tickets.Purpose.RESET in str(used) or lost != "renew"

@@ -1,0 +1,233 @@
+"""Claims about signing in: when a session is good, and that guesses are counted and alike."""
+
+import base64
+import threading
+from datetime import datetime, timedelta
+
+import pytest
+
+from comments import datastore, errors
+from comments.accounts import passwords, people, sessions, signing, totp
+from emulator import inprocess, testing
+from tests.comments import callers
+from tests.comments.callers import OWNER, PASSWORD, SECRET
+from tests.conftest import NOW
+
+MINUTE = timedelta(minutes=1)
+
+
+def _find(token: str, now: datetime = NOW) -> sessions.Session | None:
+    return sessions.find(token, SECRET, now=now)
+
+
+def test_a_session_is_its_tokens_and_nobody_elses(store: datastore.Store) -> None:
+    callers.account("ann", OWNER)
+    bob = callers.account("bob")
+    session = callers.sign_in("ann")
+    assert _find(session.token) == session
+    account, _, random = session.token.partition(".")
+    for token in (
+        "",
+        random,
+        f"{account}.",
+        f"{bob.id}.{random}",
+        f"{account}.{random[:-1]}A" if not random.endswith("A") else f"{account}.{random[:-1]}B",
+        f"{session.token}x",
+        f"{session.token}\n",
+        f"{'z' * 26}.{random}",
+    ):
+        assert _find(token) is None
+    assert sessions.find(session.token, "another secret of ours", now=NOW) is None
+
+
+def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: datastore.Store) -> None:
+    callers.account("ann", OWNER)
+    token = callers.sign_in("ann").token
+    assert _find(token, NOW + sessions.IDLE - MINUTE)
+    # It was used a minute before the end, so it goes on from there.
+    assert _find(token, NOW + sessions.IDLE + MINUTE)
+    assert _find(token, NOW + 2 * sessions.IDLE + MINUTE) is None
+
+    token, now = callers.sign_in("ann").token, NOW
+    while now + sessions.IDLE / 2 < NOW + sessions.LONGEST:
+        now += sessions.IDLE / 2
+        assert _find(token, now)
+    assert _find(token, NOW + sessions.LONGEST) is None
+
+    token = callers.sign_in("ann").token
+    sessions.end(token, SECRET)
+    sessions.end(token, SECRET)
+    assert _find(token) is None
+
+
+def test_use_is_noted_every_few_minutes_only(
+    store: datastore.Store, engine: inprocess.Engine
+) -> None:
+    callers.account("ann", OWNER)
+    token = callers.sign_in("ann").token
+    with testing.meter(engine) as cost:
+        for second in range(0, 500, 50):
+            _find(token, NOW + timedelta(seconds=second))
+    assert (cost.reads, cost.writes) == (20, 0)
+    with testing.meter(engine) as cost:
+        _find(token, NOW + 11 * MINUTE)
+        _find(token, NOW + 12 * MINUTE)
+    assert cost.writes == 1
+
+
+def test_signing_in_ends_the_session_that_the_browser_had(store: datastore.Store) -> None:
+    callers.account("ann", OWNER)
+    callers.account("eve", OWNER)
+    planted, other = callers.sign_in("eve").token, callers.sign_in("ann").token
+    token = callers.sign_in("ann", token=planted).token
+    assert token not in {planted, other}
+    assert _find(planted) is None
+    assert _find(other)
+    assert _find(token)
+
+
+def test_sessions_of_one_account_do_not_pile_up(store: datastore.Store) -> None:
+    callers.account("ann", OWNER)
+    tokens = [
+        callers.sign_in("ann", now=NOW + number * 20 * MINUTE).token
+        for number in range(sessions.MOST + 3)
+    ]
+    now = NOW + len(tokens) * 20 * MINUTE
+    assert [_find(token, now) is not None for token in tokens] == [False] * 3 + [
+        True
+    ] * sessions.MOST
+    late = now + sessions.LONGEST
+    callers.sign_in("ann", now=late)
+    assert len(list(datastore.fetch(datastore.Query("Session")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("login", "password"),
+    [("ann", "another password"), ("nobody", PASSWORD), ("a b", PASSWORD), ("x@y", PASSWORD),
+     ("", ""), ("guest", ""), ("ann", "\ud800" * 12), ("ann", "x" * 10_000)],
+)  # fmt: skip
+def test_what_is_wrong_is_wrong_alike(
+    store: datastore.Store, engine: inprocess.Engine, login: str, password: str
+) -> None:
+    callers.account("ann", OWNER)
+    callers.account("guest", password="")
+    hashes = []
+    with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
+        verify = type(passwords._hasher()).verify
+        patch.setattr(
+            type(passwords._hasher()),
+            "verify",
+            lambda self, stored, given: hashes.append(stored) or verify(self, stored, given),
+        )
+        with pytest.raises(signing.Wrong) as wrong:
+            callers.sign_in(login, password)
+    assert wrong.value.message == "name, password or code are wrong"
+    # Two limits read and written, an identity and an account read, one hash of the same strength.
+    assert (cost.reads + cost.small, cost.writes) == (4, 2)
+    assert [each.split("$")[3] for each in hashes] == ["m=19456,t=2,p=1"]
+
+
+def test_tries_are_counted_for_a_name_and_for_a_network(store: datastore.Store) -> None:
+    callers.account("ann", OWNER)
+    for login in ("ann", "nobody"):
+        for _ in range(signing.PER_NAME.most):
+            with pytest.raises(signing.Wrong):
+                callers.sign_in(login, "another password")
+        with pytest.raises(errors.TooMany) as refused:
+            callers.sign_in(login, PASSWORD)
+        assert 0 < refused.value.retry_after <= signing.PER_NAME.window.total_seconds()
+    for number in range(signing.PER_NETWORK.most - 2 * signing.PER_NAME.most):
+        with pytest.raises(signing.Wrong):
+            callers.sign_in(f"somebody{number}")
+    with pytest.raises(errors.TooMany):
+        callers.sign_in("somebody-else")
+    assert callers.sign_in("ann", now=NOW + signing.PER_NAME.window)
+
+
+def test_guesses_at_once_are_counted_one_by_one(open_store: datastore.Store, monkeypatch) -> None:
+    monkeypatch.setattr(passwords, "matches", lambda *_: False)
+    with open_store.context():
+        callers.account("ann", OWNER)
+    start, wrong, refused = threading.Barrier(20), [], []
+
+    def guess() -> None:
+        with open_store.context():
+            start.wait()
+            try:
+                callers.sign_in("ann", "another password")
+            except signing.Wrong as error:
+                wrong.append(error)
+            except errors.TooMany as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=guess) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(wrong), len(refused)) == (signing.PER_NAME.most, 20 - signing.PER_NAME.most)
+
+
+class TestAuthenticators:
+    @pytest.mark.parametrize(
+        ("moment", "code"),
+        [
+            (59, "287082"),
+            (1_111_111_109, "081804"),
+            (1_111_111_111, "050471"),
+            (1_234_567_890, "005924"),
+            (2_000_000_000, "279037"),
+            (20_000_000_000, "353130"),
+        ],
+    )
+    def test_codes_are_those_of_the_standard(self, moment: int, code: str) -> None:
+        """RFC 6238, appendix B: the last six of its eight digits."""
+        key = base64.b32encode(b"12345678901234567890").decode()
+        assert totp.code(key, moment // totp.STEP) == code
+
+    def test_a_code_is_good_for_its_half_minute_and_its_neighbours_once(self) -> None:
+        key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
+        near = {each: totp.code(key, step + each) for each in range(-3, 4)}
+        for each, code in near.items():
+            expected = step + each if abs(each) <= 1 else None
+            assert totp.step_of(key, code, now=NOW, after=0) == expected
+        assert totp.step_of(key, f"{near[0][:3]} {near[0][3:]}", now=NOW, after=step - 1) == step
+        assert totp.step_of(key, near[0], now=NOW, after=step) is None
+        assert totp.step_of(key, near[-1], now=NOW, after=step) is None
+        for wrong in ("", "000", "1234567", "abcdef", "١٢٣٤٥٦"):
+            assert totp.step_of(key, wrong, now=NOW, after=0) is None
+
+    def test_a_code_is_asked_for_and_taken_once(self, open_store: datastore.Store) -> None:
+        key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
+        with open_store.context():
+            ann = callers.account("ann", OWNER)
+            people.set_totp(ann.id, key, step - 2, secret=SECRET, now=NOW)
+            for code in ("", "000000", totp.code(key, step - 5)):
+                with pytest.raises(signing.Wrong):
+                    callers.sign_in("ann", code=code)
+        start, got = threading.Barrier(5), []
+
+        def replay() -> None:
+            with open_store.context():
+                start.wait()
+                try:
+                    got.append(callers.sign_in("ann", code=totp.code(key, step)))
+                except signing.Wrong:
+                    got.append(None)
+
+        threads = [threading.Thread(target=replay) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(got) == 5
+        assert len([each for each in got if each]) == 1
+
+    @pytest.mark.usefixtures("store")
+    def test_one_that_cannot_be_read_any_more_lets_nobody_in(self) -> None:
+        ann = callers.account("ann", OWNER)
+        people.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
+        with pytest.raises(signing.Wrong):
+            callers.sign_in("ann")
+        people.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
+        assert callers.sign_in("ann")
