@@ -37,6 +37,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
 _WARMING = 3  # requests for another thread, until only this one is cold
+_OTHERS = 12  # small threads, by key before all others: a process reads some at its start
 
 
 class Stocked(msgspec.Struct):
@@ -79,6 +80,10 @@ def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked
         store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT, deadline=120.0)
         with store.context():
             sites.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
+            for number in range(_OTHERS):
+                thread = talk.thread(shapes.repeated(shape, 50), first=sum(sizes) + number * 50)
+                name = records.ThreadName(SITE, f"other {number}")
+                ours.add_thread(engine, name, thread, is_folded=True)
             for size in sizes:
                 thread = talk.thread(shapes.repeated(shape, size), first=sum(sizes[: len(found)]))
                 name = records.ThreadName(SITE, f"t{size}")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
+_WARMED = 8  # threads of it: Python runs faster what it has run as often
+_QUIET = 2.0  # seconds of a process before it looks for what others left; readers come first
 _log = logging.getLogger("flatthread")
 
 
@@ -63,7 +65,9 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
 def start_worker(app: flask.Flask) -> upkeep.Worker:
     """Start what this process does beside answering. Call it after the last fork."""
     kept = context.of(app)
-    worker = upkeep.Worker(kept.store, kept.settings.scheme, handlers.of(kept.settings))
+    worker = upkeep.Worker(
+        kept.store, kept.settings.scheme, handlers.of(kept.settings), first=_QUIET
+    )
     worker.start()
     return worker
 
@@ -71,24 +75,26 @@ def start_worker(app: flask.Flask) -> upkeep.Worker:
 def warm_up(app: flask.Flask) -> None:
     """Answer what a reader may ask first, so that the first one does not wait for first uses.
 
-    Call it after the last fork, before there are readers. It reads one folded thread, if there is
-    one, and writes nothing. What goes wrong with it is left to whoever asks next: a store that is
-    away must not keep a process from starting.
+    Call it after the last fork, before there are readers. It reads a few folded threads, if there
+    are any, and writes nothing. What goes wrong with it is left to whoever asks next: a store that
+    is away must not keep a process from starting.
     """
     # A start without it, as on App Engine, does not pay for this.
     from werkzeug import test  # noqa: PLC0415
 
     try:
         with context.of(app).store.context(), datastore.within(_WARMING):
-            name = materialized.some()
-            for coding in ("identity", "gzip"):
-                asked = test.create_environ(
-                    "/healthz" if name is None else f"/api/v1/sites/{name.site}/comments",
-                    query_string={} if name is None else {"thread": name.id},
-                    headers={"Accept-Encoding": coding},
-                )
-                for _ in app.wsgi_app(asked, _ignore):
-                    pass
+            asked = [
+                (f"/api/v1/sites/{name.site}/comments", {"thread": name.id})
+                for name in materialized.some(_WARMED)
+            ]
+            for path, query in asked or [("/healthz", {})]:
+                for coding in ("identity", "gzip"):
+                    environ = test.create_environ(
+                        path, query_string=query, headers={"Accept-Encoding": coding}
+                    )
+                    for _ in app.wsgi_app(environ, _ignore):
+                        pass
     except Exception:  # noqa: BLE001 - whatever it is, the start goes on, and who asks is told
         _log.info("Nothing could be read before the first request.", exc_info=True)
 

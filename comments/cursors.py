@@ -4,6 +4,7 @@ Owns their form. A cursor is bound to its listing by the label it is signed with
 thread, order or parent is refused like a forged one. What a position is belongs to the listing.
 """
 
+import functools
 from collections.abc import Sequence
 
 from itsdangerous import BadSignature, URLSafeSerializer
@@ -18,7 +19,7 @@ def label(*parts: str) -> str:
 
 def seal(position: Sequence[str], listing: str, secret: str) -> str:
     """Write a position of a listing."""
-    return str(_sealer(listing, secret).dumps(list(position)))
+    return str(_sealer(secret).dumps(list(position), salt=_salt(listing)))
 
 
 def unseal(cursor: str, listing: str, secret: str) -> list[str]:
@@ -28,11 +29,17 @@ def unseal(cursor: str, listing: str, secret: str) -> list[str]:
         errors.BadCursor: it is of another listing, or none of ours.
     """
     try:
-        position: list[str] = _sealer(listing, secret).loads(cursor)
+        position: list[str] = _sealer(secret).loads(cursor, salt=_salt(listing))
     except (BadSignature, UnicodeError) as error:
         raise errors.BadCursor from error
     return position
 
 
-def _sealer(listing: str, secret: str) -> URLSafeSerializer:
-    return URLSafeSerializer(secret, salt=f"cursor\0{listing}")
+@functools.lru_cache(maxsize=4)
+def _sealer(secret: str) -> URLSafeSerializer:
+    # Kept, because making one takes longer than all that is done with it.
+    return URLSafeSerializer(secret)
+
+
+def _salt(listing: str) -> str:
+    return f"cursor\0{listing}"

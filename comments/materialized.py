@@ -332,13 +332,12 @@ def _load(name: records.ThreadName) -> tuple[buckets.Directory, heads.Head | Non
     raise errors.Overloaded("the directory is switched faster than it is read")
 
 
-def some() -> records.ThreadName | None:
-    """A thread that was folded; None if there is none. Two reads."""
-    query = datastore.Query("BucketDirectory", keys_only=True, limit=1)
-    for message in datastore.fetch(query):
-        row = datastore.get(models.thread_key_of(message.key.path[0].name))
-        return None if row is None else models.thread_record(row).name
-    return None
+def some(most: int) -> list[records.ThreadName]:
+    """Threads that were folded, at most so many: one query, and a read for each."""
+    query = datastore.Query("BucketDirectory", keys_only=True, limit=most)
+    names = [message.key.path[0].name for message in datastore.fetch(query)]
+    rows = datastore.get_multi([models.thread_key_of(name) for name in names])
+    return [models.thread_record(row).name for row in rows if row is not None]
 
 
 def parts_of(name: records.ThreadName) -> tuple[str, ...]:

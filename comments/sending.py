@@ -97,10 +97,11 @@ def serve(
 ) -> Done:
     """Serve every queue in which messages are due, once; begin none after `within` seconds."""
     end = time.monotonic() + within
-    server = _Server(now, channels() if among is None else among, end)
     done, after = Done(), ""
     while time.monotonic() < end and (names := messages.queues(_QUEUES, after=after)):
         after = names[-1]
+        # Not before: whoever has nothing to tell need not load the certificates to tell it.
+        server = _Server(now, channels() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:
             done = sum(pool.map(datastore.carried(server.serve), names), done)
     return done
@@ -176,11 +177,20 @@ class _Server:
 
 
 class Messenger:
-    """The thread of a process that sends: apart from upkeep's, because recipients may be slow."""
+    """The thread of a process that sends: apart from upkeep's, because recipients may be slow.
 
-    def __init__(self, store: datastore.Store, now: Callable[[], datetime]) -> None:
+    Args:
+        store: where the messages are.
+        now: the time of day.
+        first: seconds until it looks for what others left, if nobody nudges it before.
+    """
+
+    def __init__(
+        self, store: datastore.Store, now: Callable[[], datetime], *, first: float = 0.0
+    ) -> None:
         self._store = store
         self._now = now
+        self._first = first
         self._is_open = True
         self._there_is_more = threading.Event()
         self._thread = threading.Thread(target=self._run, name="messenger", daemon=True)
@@ -201,6 +211,7 @@ class Messenger:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        self._there_is_more.wait(self._first)
         with self._store.context():
             while self._is_open:
                 self._there_is_more.clear()

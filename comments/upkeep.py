@@ -283,23 +283,33 @@ def fold_whole(
 
 
 class Worker:
-    """The thread of a process that does its upkeep."""
+    """The thread of a process that does its upkeep.
+
+    Args:
+        store: whose upkeep it is.
+        scheme: of the sites' sort hashes.
+        handlers: who is told of events.
+        first: seconds until it looks for what other processes left. What this one changes does
+            not wait for that.
+    """
 
     def __init__(
         self,
         store: datastore.Store,
         scheme: sorthash.Scheme,
         handlers: Sequence[delivery.Handler] | None = None,
+        *,
+        first: float = 0.0,
     ) -> None:
         self._store = store
         self._backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
         self._upkeep = store.kept(
             HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock, handlers=handlers)
         )
-        self._messenger = sending.Messenger(store, self._upkeep.now)
+        self._messenger = sending.Messenger(store, self._upkeep.now, first=first)
         self._postman = postman.Postman(store, self._upkeep.handlers, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-        self._next_look = self._next_sweep = self._backlog.clock()
+        self._next_look = self._next_sweep = self._backlog.clock() + first
 
     def start(self) -> None:
         """Begin, in the process that is to do the work: a thread does not survive a fork."""

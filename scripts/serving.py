@@ -7,6 +7,8 @@ other store does not survive a fork, so then each worker loads the application f
 """
 
 import contextlib
+import gc
+import http.client
 import logging
 import multiprocessing
 import os
@@ -15,8 +17,6 @@ import signal
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING
 
 # Whole names: "config" alone would be a setting of gunicorn's.
@@ -58,6 +58,15 @@ _workers: "list[comments.upkeep.Worker]" = []
 _said = multiprocessing.Lock()
 
 
+def pre_fork(_server: "Arbiter", _worker: "ThreadWorker") -> None:
+    """Leave what is loaded by now out of every search for garbage: it stays.
+
+    A search would touch it all, which ends that the workers share it, and would take as long as a
+    hundred requests, perhaps of the first one.
+    """
+    gc.freeze()
+
+
 def post_fork(server: "Arbiter", worker: "ThreadWorker") -> None:
     """See that a stop ends this process from its first moment on.
 
@@ -86,7 +95,9 @@ def post_worker_init(worker: "ThreadWorker") -> None:
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, worker.handle_exit)
     comments.app.warm_up(worker.wsgi)
-    threading.Thread(target=_announce, args=(_url(worker),), daemon=True).start()
+    gc.freeze()  # where each worker loads the application, and what the reading has made
+    address = worker.sockets[0].getsockname()[:2]
+    threading.Thread(target=_announce, args=address, daemon=True).start()
     _workers.append(comments.app.start_worker(worker.wsgi))
 
 
@@ -101,25 +112,22 @@ def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
     os._exit(0)
 
 
-def _url(worker: "ThreadWorker") -> str:
-    host, port = worker.sockets[0].getsockname()[:2]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{shown}:{port}/"
-
-
-def _announce(url: str) -> None:
-    while not _answers(url):
+def _announce(host: str, port: int) -> None:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    while not _answers(shown, port):
         time.sleep(_PAUSE)
     if _said.acquire(block=False):
-        sys.stdout.write(f"Flatthread answers at {url}\n")
+        name = f"[{shown}]" if ":" in shown else shown
+        sys.stdout.write(f"Flatthread answers at http://{name}:{port}/\n")
         sys.stdout.flush()
 
 
-def _answers(url: str) -> bool:
-    # No proxy: the environment may name one that does not know this machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
-        with opener.open(f"{url}healthz", timeout=5):
-            return True
-    except (urllib.error.URLError, OSError):
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
         return False
+    finally:
+        connection.close()

@@ -213,6 +213,14 @@ def test_slow_receivers_are_served_side_by_side(
             assert sending.serve(at) == sending.Done(4, 0)
 
 
+def test_whoever_has_nothing_to_tell_loads_no_certificates(
+    store: datastore.Store, site: records.Site, at: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "Client", lambda: pytest.fail("a client was made"))
+    post(site)
+    assert sending.serve(at) == sending.Done(0, 0)
+
+
 def test_a_round_begins_nothing_when_its_time_is_over(
     hooked: list[receivers.Receiver], site: records.Site, at: Time
 ) -> None:
@@ -287,11 +295,11 @@ def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = upkeep.Worker(open_store, trees.SETTINGS.scheme)
+    worker = upkeep.Worker(open_store, trees.SETTINGS.scheme, first=sending.SWEEP_EVERY)
     worker.start()
     try:
         trees.post(site, "text")
-        # Far less than a sweep would take, were it not told of the commit.
+        # Far less than a sweep or its first look would take, were it not told of the commit.
         assert all(event.wait(sending.SWEEP_EVERY / 2) for event in heard)
     finally:
         assert worker.stop(60)

@@ -111,6 +111,27 @@ def test_a_process_that_starts_finishes_what_another_one_left(
     assert upkeep.look() == []
 
 
+def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left(
+    store: datastore.Store,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    trees.post(site, "left by another process", thread="other")
+    store._kept.pop(tasks.HOLDINGS)  # that process is gone
+    store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    worker = upkeep.Worker(store, SCHEME, first=5.0)
+    trees.post(site, "changed here")
+    tasks.erased(name)
+    clock.now += 4
+    assert worker.step().folded == 1
+    assert materialized.load_directory(name).version
+    assert not materialized.load_directory(trees.name_of(site, "other")).version
+    clock.now += 1
+    worker.step()
+    assert materialized.load_directory(trees.name_of(site, "other")).version
+
+
 def test_what_fails_is_tried_again_and_the_others_are_folded(
     store: datastore.Store,
     worker: upkeep.Worker,

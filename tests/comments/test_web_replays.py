@@ -200,11 +200,30 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
         patch.setattr(wiring, "_WARMING", 60.0)
         wiring.warm_up(quick.app)
     assert (cost.writes, cost.deletes) == (0, 0)
+    for thread in ("page", *OTHERS):
+        assert is_read(quick, thread)
     before = quick.asked
     for thread in ("page", *OTHERS):
         sent = {"query_string": {"thread": thread}, "headers": headers}
         assert answer(quick.client.get(SITE, **sent)) == answer(plain.client.get(SITE, **sent))
     assert quick.asked == before == 2  # once for each coding
+
+
+def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
+    quick: Process, rows: dict[str, records.Comment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "_WARMING", 60.0)
+    monkeypatch.setattr(wiring, "_WARMED", 2)
+    wiring.warm_up(quick.app)
+    assert sum(is_read(quick, thread) for thread in ("page", *OTHERS)) == 2
+
+
+def is_read(process: Process, thread: str) -> bool:
+    """Whether the process holds a thread's directory."""
+    place = ("directory", records.ThreadName("demo", thread))
+    with process.store.context():
+        held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+        return held.cache.get(place) is not None
 
 
 def test_what_changed_in_another_thread_is_in_its_first_answer(
