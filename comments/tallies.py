@@ -35,7 +35,7 @@ from comments.counters import Change
 
 FIRST = shards.First()
 _OWNER = "tallies"
-_PATIENCE = 0.5  # seconds for spreading, which may as well be left to the next one
+_PATIENCE = 5.0  # seconds for spreading, which may as well be left to the next one
 
 
 class Entry:

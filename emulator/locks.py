@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from emulator import errors, holders, peers, pool, readsets
 
-READ_WAIT = 1.0  # seconds that a read stands back behind a change; then it goes on
+READ_WAIT = 1.0  # seconds that a read stands back behind the same others; then it goes on
+READ_QUEUE = 10.0  # seconds that it stands back while those in front of it come through
 COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
 WRITE_WAIT = 5.0  # the same for a commit outside of a transaction, which nothing waits for
 _BUSY = 1.0  # seconds for which readers queue where transactions have met
@@ -95,7 +96,8 @@ class Locks:
 
         It waits for changes that are about to touch that, and where transactions that read and
         change have met of late, for those that have read it before. Neither wait is needed, so it
-        is given up where it would be long or part of a ring.
+        is given up where nobody in front comes through for a while, where it would be long, or part
+        of a ring.
         """
         footprint = holders.footprint(reads)
 
@@ -110,7 +112,7 @@ class Locks:
         def hold() -> None:
             self._tell(party, ["read", party.name, party.until, footprint.places, footprint.ranges])
 
-        if not self._wait(party, stand, hold, self.time_after(READ_WAIT), may_pass=True):
+        if not self._wait(party, stand, hold, self.time_after(READ_QUEUE), may_pass=True):
             with self._turn():
                 hold()
 
@@ -171,8 +173,11 @@ class Locks:
         """Wait until nobody stands in the way, then go on in the same turn.
 
         Returns whether it came to that. Otherwise the wait was too long, or part of a ring and the
-        party may pass.
+        party may pass; where it may, a queue that does not move is too long sooner. Without that
+        all who queue would pass at once, and abort one another at once.
         """
+        front: set[str] = set()
+        moved = self._timer()
         with self._lock:
             try:
                 while True:
@@ -188,7 +193,11 @@ class Locks:
                         self._note(party, awaited)
                         if not may_pass and holders.is_victim(self._peers.all(), party.name):
                             raise errors.Aborted(CONTENTION)
-                    left = end - self._timer()
+                    now = self._timer()
+                    if not front <= awaited:
+                        moved = now
+                    front = awaited
+                    left = min(end, moved + READ_WAIT) - now if may_pass else end - now
                     if left <= 0 or self._is_full(party):
                         return False
                     self._sleep(party.name, awaited, left)

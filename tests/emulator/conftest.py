@@ -162,5 +162,5 @@ def impatient(monkeypatch):
 @pytest.fixture
 def patient(monkeypatch):
     """Only what ends waiting for a reason of its own ends it in these tests."""
-    for name in ("WRITE_WAIT", "COMMIT_WAIT", "READ_WAIT"):
+    for name in ("WRITE_WAIT", "COMMIT_WAIT", "READ_WAIT", "READ_QUEUE"):
         monkeypatch.setattr(locks, name, 300.0)

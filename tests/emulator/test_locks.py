@@ -5,7 +5,7 @@ import threading
 import grpc
 import pytest
 
-from emulator import inprocess, locks, pool, server, testing, transactions
+from emulator import inprocess, locks, pool, readsets, server, testing, transactions
 from tests.emulator import rpc, waits
 from tests.emulator.rpc import upsert
 from tests.emulator.waits import until_waiting
@@ -147,6 +147,64 @@ def test_a_reader_passes_a_change_that_waits_for_too_long(
     assert not put.done()
     service.rollback(reader)
     put.result(30)
+
+
+class Scripted(locks.Locks):
+    """Locks whose sleepers move the time and end others instead of sleeping."""
+
+    def __init__(self, folder):
+        self.now = 0.0
+        self.naps = []
+        super().__init__(folder, clock=lambda: 0.0, timer=lambda: self.now)
+
+    def _sleep(self, _name, _awaited, left):
+        seconds, ended = self.naps.pop(0)
+        self.now += min(left, seconds)
+        if ended:
+            self.release(ended)
+
+
+def _queue(tmp_path, count, *, names="abcdefghijklmnopqrst"):
+    """Changes of one entity that so many parties have announced, and the reads of another one."""
+    queue = Scripted(tmp_path / "locks")
+    for name in names[:count]:
+        queue.announce(locks.Party(name, 0.0, 1000.0), [(readsets.ENTITIES, b"key")])
+    return queue, locks.Party("reader", 1.0, 1000.0), readsets.ReadSet(entities={b"key": 1})
+
+
+def test_a_reader_waits_as_long_as_those_in_front_of_it_come_through(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 5)
+    queue.naps = [(0.9, name) for name in "abcde"]
+    queue.share(reader, reads)
+    assert (queue.now, queue.naps) == (pytest.approx(4.5), [])
+
+
+def test_a_reader_passes_those_of_whom_nobody_comes_through(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 3)
+    queue.naps = [(0.9, "a"), (0.9, ""), (0.9, ""), (0.9, "b")]
+    queue.share(reader, reads)
+    assert (queue.now, len(queue.naps)) == (pytest.approx(0.9 + locks.READ_WAIT), 1)
+
+
+def test_a_reader_passes_even_those_who_come_through_when_they_are_too_many(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 20)
+    queue.naps = [(0.9, name) for name in "abcdefghijklmnopqrst"]
+    queue.share(reader, reads)
+    assert queue.now == pytest.approx(locks.READ_QUEUE)
+
+
+def test_somebody_new_in_front_is_nobody_who_came_through(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 1)
+
+    def join():
+        queue.announce(locks.Party("new", 0.0, 1000.0), [(readsets.ENTITIES, b"key")])
+
+    queue.naps = [(0.6, ""), (0.6, "")]
+    queue.release = lambda _: None
+    sleep = queue._sleep
+    queue._sleep = lambda *each: (join(), sleep(*each))
+    queue.share(reader, reads)
+    assert queue.now == pytest.approx(locks.READ_WAIT)
 
 
 @pytest.mark.usefixtures("patient")
