@@ -35,7 +35,10 @@ _MAX_LINE = 200
 _POLICY = policy.SMTP.clone(cte_type="7bit")
 _GOODBYE = 421  # the server ends the session, whatever it was asked
 _PERMANENT = 500  # the first of the codes that another attempt does not change
-_ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+# The last label is no number: a@127.0.0.1 is an address of a host to some servers.
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"
+)
 # A word that mail programs make a link of: a scheme, a host name, an IPv4 address.
 _LINK = re.compile(r"://|\w[.\u3002\uff0e\uff61][^\W\d_]{2}|\d\.\d+\.\d+\.\d|@")
 _WORD = re.compile(r"\S+")

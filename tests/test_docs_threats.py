@@ -35,3 +35,14 @@ def test_every_fault_built_so_far_is_on_the_page() -> None:
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     named = re.findall(r"^\|[^|]*\((F[^)]*)\) \|", text, re.MULTILINE)
     assert {fault for each in named for fault in each.split(", ")} == FAULTS
+
+
+def test_every_longer_form_of_a_test_is_on_the_page() -> None:
+    text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
+    read = {
+        name
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in re.findall(r'environ\.get\("(\w+)", "\d+"\)', path.read_text(encoding="utf-8"))
+    }
+    assert "COUNTING_SECONDS" in read
+    assert {name for name in read if name not in text} == set()

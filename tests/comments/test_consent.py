@@ -5,7 +5,8 @@ Through HTTP and a real mail server, as people meet it.
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,13 +25,16 @@ from comments import (
     handlers,
     limits,
     records,
+    sites,
     subscriptions,
     upkeep,
 )
 from emulator import inprocess, testing
-from tests import recounts
+from tests import recounts, trees
 from tests.comments import postboxes
 from tests.comments.postboxes import Box
+from tests.comments.test_mail import ODD
+from tests.conftest import ROOT
 
 URL = "/api/v1/sites/demo/subscription?thread=page"
 THREAD = records.ThreadName("demo", "page")
@@ -250,6 +254,43 @@ def test_nobody_can_have_an_address_flooded_with_questions(world: World) -> None
     assert len(world.box.taken) == consent.PER_ADDRESS.most
 
 
+def test_who_asks_while_others_do_is_counted_with_them(box: Box) -> None:
+    """Between the read of a limit and its commit, others ask for the same address."""
+    meanwhile: list[Callable[[], object]] = []
+
+    def overtake(method: str, _: Any, proceed: Callable[[], bytes]) -> bytes:
+        if method == "Commit" and meanwhile:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(meanwhile.pop()).result()
+        return proceed()
+
+    settings = box.settings()
+    with inprocess.open_engine(
+        None, indexes=ROOT / "index.yaml", concurrency="optimistic"
+    ) as engine:
+        stores = [
+            datastore.Store(inprocess.Channel(engine, each), project="test")
+            for each in (overtake, None)
+        ]
+        slow, fast = (
+            World(apps.create_app(settings, store).test_client(), store, settings, box)
+            for store in stores
+        )
+        with fast.store.context():
+            site = sites.add("demo", [], scheme=settings.scheme, now=datetime.now(UTC))
+            trees.post(site, "first")
+        meanwhile.append(
+            lambda: [
+                fast.ask(address=f"198.51.100.{number}")
+                for number in range(consent.PER_ADDRESS.most)
+            ]
+        )
+        assert slow.ask().status_code == 202  # nobody learns that it was asked often enough
+        assert meanwhile == []
+        fast.deliver()
+    assert len(box.taken) == consent.PER_ADDRESS.most
+
+
 def test_a_network_can_ask_a_few_times_an_hour(world: World) -> None:
     for number in range(consent.PER_NETWORK.most):
         asked = world.ask(f"a{number}@example.org", address="2001:db8::1:2")
@@ -285,10 +326,6 @@ def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: datastore
 @pytest.mark.parametrize(
     ("sent", "field"),
     [
-        ({"email": "a@x.example,b@y.example"}, "email"),
-        ({"email": "a@[127.0.0.1]"}, "email"),
-        ({"email": "ann@example.org\r\nBcc: b@example.org"}, "email"),
-        ({"email": f"{'a' * 250}@example.org"}, "email"),
         ({"email": 1}, "email"),
         ({"thread": False}, "thread"),
         ({"thread": "yes"}, "thread"),
@@ -303,6 +340,15 @@ def test_what_cannot_be_asked_is_refused_by_field(
     assert json.loads(refused.text)["field"] == field
     world.deliver()
     assert world.box.taken == []
+
+
+def test_an_address_that_is_several_or_none_is_asked_nothing(world: World) -> None:
+    for number, email in enumerate(ODD):
+        refused = world.ask(email, address=f"203.0.113.{number}")
+        assert (refused.status_code, json.loads(refused.text)["field"]) == (400, "email"), email
+    world.deliver()
+    assert world.box.taken == []
+    assert world.stored() == {}
 
 
 def test_replies_are_told_to_who_holds_the_token(world: World) -> None:

@@ -5,6 +5,7 @@ import email
 import re
 import socket
 import ssl
+import struct
 from datetime import UTC, datetime
 from email import policy
 from html.parser import HTMLParser
@@ -130,6 +131,60 @@ def test_a_word_of_any_length_is_looked_through_once():
     assert mail.words("1." * 1_000_000 + "x") == "[link]"
 
 
+# Each is several addresses, or none, or one to who reads it and another one to who sends to it.
+ODD = [
+    "",
+    "ann",
+    "@example.org",
+    "ann@",
+    "ann@localhost",
+    "a@x.example,b@y.example",
+    "a@x.example;b@y.example",
+    "a:b;",
+    "a:b@x.example;",
+    "a:b@x.example,c@y.example;",
+    "a@x.example b@y.example",
+    "a@x.example\tb@y.example",
+    '"a b"@x.example',
+    '"a"@x.example',
+    '"a@x.example b"@y.example',
+    '"a@x.example,b"@y.example',
+    '"a\\"@x.example, b"@y.example',
+    "Ann <a@x.example>",
+    "<a@x.example>",
+    "a@x.example <b@y.example>",
+    "a(b)@x.example",
+    "a@x.example (b)",
+    "@y.example:a@x.example",
+    "a@[127.0.0.1]",
+    "a@[IPv6:::1]",
+    "a@127.0.0.1",
+    "a@127.1",
+    "a@x.0x7f",
+    "a@x.1",
+    "a@x@y.example",
+    "a\uff20x.example",
+    "a@x\uff0eexample",
+    "a@x\u3002example",
+    "a@x.example\r\nBcc: b@y.example",
+    "a@x.example\n",
+    " a@x.example",
+    "a@x.example ",
+    "a@x.example\x00",
+    "a@x.example.",
+    "a@.x.example",
+    "a@x..example",
+    ".a@x.example",
+    "a.@x.example",
+    "a..b@x.example",
+    "\u00e9@x.example",
+    "a@\u00e9.example",
+    f"{'a' * 65}@x.example",
+    f"a@{'x.' * 130}example",
+    f"{'a' * 64}@{'x.' * 91}examples",  # 255 characters
+]
+
+
 HOSTILE = st.text() | st.sampled_from(
     [
         "a\r\nBcc: x@evil.example",
@@ -159,36 +214,25 @@ def test_whatever_people_write_is_words(name, title, text):
     assert max(map(len, raw.split(b"\r\n"))) <= 998
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "",
-        "ann",
-        "@example.org",
-        "ann@",
-        "ann@localhost",
-        "a@x.example,b@y.example",
-        "a@x.example;b@y.example",
-        "a:b@x.example;",
-        "a@x.example b@y.example",
-        '"a b"@x.example',
-        "Ann <a@x.example>",
-        "<a@x.example>",
-        "a@[127.0.0.1]",
-        "a@x@y.example",
-        "a@x.example\r\nBcc: b@y.example",
-        "a@x.example\n",
-        ".a@x.example",
-        "a..b@x.example",
-        "é@x.example",
-        f"{'a' * 65}@x.example",
-        f"a@{'x.' * 130}example",
-    ],
-)
+@pytest.mark.parametrize("address", ODD)
 def test_only_one_plain_address_is_written_to(address):
     with pytest.raises(errors.BadInput) as caught:
         made(recipient=address)
     assert caught.value.field == "email"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "a@x.example",
+        "o'ann+news@x-1.y2.example",
+        "a@1.2.example",
+        "a@x.xn--p1ai",
+        f"{'a' * 64}@{'x.' * 91}example",  # 254 characters
+    ],
+)
+def test_a_plain_address_is_written_to(address):
+    assert made(recipient=address)["To"] == address
 
 
 @pytest.mark.parametrize(
@@ -334,6 +378,55 @@ def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch):
     with receivers.peer(lambda _connection, over: over.wait(10)) as port:
         assert mail.send(reach((port, ""), plain), made()).end is End.RETRY
     assert mail.send(config.Smtp(plain, "127.0.0.1", port), made()).end is End.RETRY
+
+
+def reset(connection):
+    """End a connection at once: what is on its way is lost."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def scripted(last, ending):
+    """Takes a message as servers do, says `last` about it, and then ends in its own way."""
+
+    def talk(connection, _over):
+        said = connection.makefile("rb")
+        connection.sendall(b"220 ready\r\n")
+        for line in said:
+            word = line[:4].upper().strip()
+            if word == b"DATA":
+                connection.sendall(b"354 go on\r\n")
+                for text in said:
+                    if text == b".\r\n":
+                        break
+                connection.sendall(last)
+                said.close()
+                ending(connection)
+                return
+            connection.sendall(b"250 ok\r\n")
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("last", "end"),
+    [
+        (b"250 taken\r\n", End.DELIVERED),
+        (b"", End.RETRY),
+        (b"25", End.RETRY),
+        (b"not a number\r\n", End.RETRY),
+        (b"250 " + b"x" * 10_000_000, End.RETRY),
+        (b"451 later\r\n", End.RETRY),
+        (b"554 no\r\n", End.GIVE_UP),
+    ],
+)
+@pytest.mark.parametrize("ending", [reset, socket.socket.close])
+def test_what_a_server_said_counts_however_it_parts(last, end, ending):
+    with receivers.peer(scripted(last, ending)) as port:
+        found = mail.send(reach((port, ""), config.Security.NONE), made())
+    # What is reset may be lost before it is read: then it is sent again, under the same id.
+    allowed = {end, End.RETRY} if ending is reset else {end}
+    assert found.end in allowed
 
 
 # --- Settings --------------------
