@@ -194,8 +194,9 @@ def test_reading_and_refused_writing_create_nothing(
     for number in range(10_000):
         path = f"/api/v1/sites/demo/comments?thread={number}"
         assert client.get(path).status_code == 200
-        refused(client.post(path, json={"name": "", "body": "b"}), 400, "name")
-        refused(client.post(path, json={"name": "a", "body": "b", "parent": NOBODY}), 404)
+        if number % 10 == 0:
+            refused(client.post(path, json={"name": "", "body": "b"}), 400, "name")
+            refused(client.post(path, json={"name": "a", "body": "b", "parent": NOBODY}), 404)
     for start in range(0, 10_000, 100):
         asked = [str(number) for number in range(start, start + 100)]
         counts = client.post("/api/v1/sites/demo/counts", json={"threads": asked})
