@@ -70,6 +70,8 @@ OWNERS = {
     "Identity": "accounts",
     "Session": "accounts",
     "Ticket": "accounts",
+    "AuditEntry": "audit",
+    "ErasureDue": "erasures",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

@@ -34,7 +34,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from comments import counters, datastore, errors, hooks, models, outbox, tallies, tasks
+from comments import counters, datastore, erasures, errors, hooks, models, outbox, tallies, tasks
 
 _log = logging.getLogger("flatthread")
 
@@ -80,9 +80,11 @@ Handler = Exact | Sending
 COUNTERS = "counters"
 WEBHOOKS = "webhooks"
 FOLLOWERS = "followers"
+ERASURES = "erasures"
 HANDLERS: tuple[Handler, ...] = (
     Exact(COUNTERS, tallies.from_events, outbox.COUNTED),
     Exact(WEBHOOKS, hooks.from_events),
+    Exact(ERASURES, erasures.from_events, erasures.TOLD_OF),
     Exact(FOLLOWERS, tallies.from_followings, frozenset({outbox.Kind.FOLLOWED})),
 )
 

@@ -40,11 +40,7 @@ CHANNEL = "hook"
 MOST = 10  # of one site
 FAILING_FOR = timedelta(days=3)
 _APPROVED = records.Status.APPROVED.value
-_TYPES = {
-    outbox.Kind.POSTED: webhooks.Type.POSTED,
-    outbox.Kind.EDITED: webhooks.Type.EDITED,
-    outbox.Kind.RETRACTED: webhooks.Type.RETRACTED,
-}
+_TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
 
 
 class Registered(msgspec.Struct, frozen=True):
@@ -247,13 +243,15 @@ def _well(hook: Registered) -> Registered:
 
 def _type(event: outbox.Event) -> webhooks.Type | None:
     """What readers saw happen; None for nothing."""
-    type_ = _TYPES.get(event.kind)
-    if type_ is None or not event.changes:
+    if event.kind not in _TOLD_OF or not event.changes:
         return None
     # The comment's own change comes first, then those of the tombstones above it.
-    own = event.changes[0]
-    seen = own.old if type_ is webhooks.Type.RETRACTED else own.new
-    return type_ if seen is not None and seen.status == _APPROVED else None
+    was, is_ = (seen is not None and seen.status == _APPROVED for seen in event.changes[0])
+    if was and is_:
+        return webhooks.Type.EDITED if event.kind is outbox.Kind.EDITED else None
+    if was or is_:
+        return webhooks.Type.RETRACTED if was else webhooks.Type.POSTED
+    return None
 
 
 def _site(event: outbox.Event) -> str:

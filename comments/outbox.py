@@ -58,13 +58,14 @@ class Kind(enum.StrEnum):
     RETRACTED = "retracted"
     IMPORTED = "imported"
     VOTED = "voted"
+    JUDGED = "judged"  # by a moderator, or by a rule
     FILED = "filed"  # under other categories of their thread: nothing that readers see
     FOLLOWED = "followed"  # somebody joined the list of a thread's followers, or left it
     MAIL = "mail"  # follows from another event: some of the mail about it
 
 
 # What happens to comments. Handlers are told of these unless they say otherwise.
-OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.IMPORTED})
+OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.JUDGED, Kind.IMPORTED})
 # ... and whatever changes what is counted of them.
 COUNTED = OF_COMMENTS | {Kind.VOTED, Kind.FILED}
 

@@ -198,7 +198,7 @@ def _check_owner(comment: records.Comment, author_id: str) -> None:
 
 def _check_revision(comment: records.Comment, revision: int | None) -> None:
     # Votes raise the revision too, and take nothing away from what the caller saw of the text.
-    if revision is not None and not comment.text_revision <= revision <= comment.revision:
+    if revision is not None and not comment.has_text_of(revision):
         raise errors.RevisionMismatch(revision, comment.revision)
 
 

@@ -14,9 +14,10 @@ from comments import buckets, records
 
 
 class Shown(enum.StrEnum):
-    """What readers learn of a comment's state."""
+    """What readers learn of a comment's state. Only its author learns that one is `pending`."""
 
     APPROVED = "approved"
+    PENDING = "pending"
     REMOVED = "removed"
 
 
@@ -31,7 +32,8 @@ class Comment(msgspec.Struct, frozen=True):
     """A comment as the public sees it. `html` is sanitised; `replies` counts all below it.
 
     A removed comment keeps its place only: no text, no author. `replies` is absent where it was
-    not counted, and stays the last field: `with_replies` puts it behind a fragment.
+    not counted, and stays the last field: `with_replies` puts it behind a fragment. `pinned` is
+    there where it is true.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Comment(msgspec.Struct, frozen=True):
     score: int
     status: Shown
     revision: int
+    pinned: bool | msgspec.UnsetType = msgspec.UNSET
     replies: int | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -101,8 +104,26 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
         score=0 if gone else record.score,
         status=Shown.REMOVED if gone else Shown.APPROVED,
         revision=record.revision,
+        pinned=True if record.pinned and not gone else msgspec.UNSET,
         replies=replies,
     )
+
+
+def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
+    """A comment as its author may see it: what waits with its text, and a word that it waits.
+
+    What a rule holds for spam seems to wait like everything else, and what is in the shadow seems
+    to be there: who tries again and again learns nothing.
+    """
+    seeming = {
+        records.Status.PENDING: Shown.PENDING,
+        records.Status.SPAM: Shown.PENDING,
+        records.Status.SHADOWED: Shown.APPROVED,
+    }.get(record.status)
+    if seeming is None:
+        return comment(record, replies)
+    approved = msgspec.structs.replace(record, status=records.Status.APPROVED)
+    return msgspec.structs.replace(comment(approved, replies), status=seeming)
 
 
 def fragment(record: records.Comment) -> bytes:

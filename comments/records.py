@@ -13,13 +13,32 @@ import msgspec
 
 
 class Status(enum.StrEnum):
-    """Where a comment stands. Stored as text: renaming one is a migration."""
+    """Where a comment stands. Stored as text: renaming one is a migration.
+
+    Readers see approved ones only. `HIDDEN` is taken out of sight without a judgement; `SHADOWED`
+    is out of sight of everybody but its author, who is not told.
+    """
 
     APPROVED = "approved"
     PENDING = "pending"
     SPAM = "spam"
     REJECTED = "rejected"
+    HIDDEN = "hidden"
+    SHADOWED = "shadowed"
     RETRACTED = "retracted"
+
+
+class Verb(enum.StrEnum):
+    """What moderators do, as the audit names it. Stored as text: renaming one is a migration."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    SPAM = "spam"
+    HIDE = "hide"
+    HOLD = "hold"
+    RESTORE = "restore"
+    PIN = "pin"
+    UNPIN = "unpin"
 
 
 class ThreadState(enum.StrEnum):
@@ -100,12 +119,51 @@ class Actor(msgspec.Struct, frozen=True):
     name: str
 
 
+class Ruling(msgspec.Struct, frozen=True):
+    """What becomes of a text: the status it gets, by which rule, and why, for moderators' eyes."""
+
+    status: Status
+    rule: str = ""
+    why: str = ""
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """What somebody decided. `before` and `after` are statuses, or what else was changed.
+
+    `subject` is what it was about: a comment's id, or a thread's or an author's. It holds no text.
+    """
+
+    id: str
+    site: str
+    subject: str
+    verb: str
+    actor: Actor
+    at: datetime
+    before: str
+    after: str
+    reason: str = ""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A comment as its moderators see it: by which rule it is where it is, and why.
+
+    `stood` is what it was before the last decision, None where there was none or it was undone.
+    `judged` is when that was.
+    """
+
+    comment: "Comment"
+    rule: str
+    why: str
+    stood: Status | None
+    judged: datetime | None
+
+
 class Comment(msgspec.Struct, frozen=True):
     """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers.
 
     `changed` is when readers last got to see another state of it: when it was posted, edited or
     retracted; None if they never saw it. `text_revision` is the revision that its text came with:
-    what came after it were votes.
+    what came after it were votes. `pinned` ones are marked for readers.
     """
 
     id: str
@@ -131,11 +189,16 @@ class Comment(msgspec.Struct, frozen=True):
     down: int = 0
     changed: datetime | None = None
     text_revision: int = 1
+    pinned: bool = False
 
     @property
     def is_tombstone(self) -> bool:
         """Whether readers see only that something was here: listed for its replies' sake."""
         return self.status is not Status.APPROVED
+
+    def has_text_of(self, revision: int) -> bool:
+        """Whether what somebody saw at a revision is what stands here, but for votes."""
+        return self.text_revision <= revision <= self.revision
 
 
 class ImportedComment(msgspec.Struct, frozen=True):

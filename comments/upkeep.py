@@ -42,6 +42,7 @@ from comments import (
     postman,
     postroom,
     records,
+    retention,
     sending,
     sorthash,
     tallies,
@@ -161,10 +162,11 @@ class Upkeep:
         return Done(done.folded, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
-        """Delete rankings whose cursors have expired, and networks that voted long ago."""
+        """Delete what is kept for a term: old rankings, networks that voted, refused texts."""
         try:
             folding.expire(self.now())
             voting.expire(self.now())
+            retention.expire(self.now())
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
             _report("deleting what has expired", error)
 

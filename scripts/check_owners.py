@@ -27,6 +27,7 @@ OWNERS = {
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",
     "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
+    "AuditEntry": "audit", "ErasureDue": "erasures",
 }  # fmt: skip
 DOOR = "datastore"
 KINDS = "models"  # the package whose modules define the kinds for one another

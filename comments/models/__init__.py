@@ -33,6 +33,10 @@ Only what a query filters or orders by is indexed, because each indexed property
     Identity  key: "{provider}:{who, there}", see accounts/identities.py
     Session   key: digest of its token, below its account's
     Ticket    key: digest of its token
+    AuditEntry
+              key: 128 bits of randomness, base32, made once for each decision
+    ErasureDue
+              key: comment id
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -59,6 +63,13 @@ from comments.models.buckets import (
     directory_key,
     directory_path,
     ranking_key,
+)
+from comments.models.decisions import (
+    AuditEntry,
+    ErasureDue,
+    audit_key,
+    audit_record,
+    erasure_key,
 )
 from comments.models.events import (
     Event,
@@ -115,6 +126,7 @@ from comments.models.people import (
     ticket_key,
 )
 from comments.models.rows import (
+    case_record,
     comment_from_message,
     comment_record,
     comment_state,
@@ -146,12 +158,14 @@ from comments.models.trees import (
 __all__ = [
     "Account",
     "Appearance",
+    "AuditEntry",
     "Bucket",
     "BucketDirectory",
     "Category",
     "Comment",
     "Counter",
     "Day",
+    "ErasureDue",
     "Event",
     "FollowerList",
     "FollowerMark",
@@ -174,9 +188,12 @@ __all__ = [
     "VoterNetwork",
     "VotesDue",
     "account_key",
+    "audit_key",
+    "audit_record",
     "author_name",
     "bucket_key",
     "bucket_path",
+    "case_record",
     "comment_from_message",
     "comment_id",
     "comment_key",
@@ -186,6 +203,7 @@ __all__ = [
     "day_entry",
     "directory_key",
     "directory_path",
+    "erasure_key",
     "event_key",
     "follower_list_key",
     "follower_mark_entry",

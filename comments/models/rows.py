@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from comments import counters, records
-from comments.models.times import _time, plain
+from comments.models.times import _time, plain, plain_or_none
 from comments.models.trees import Comment, Site, Thread
 
 
@@ -105,6 +105,18 @@ def comment_record(row: Comment) -> records.Comment:
         up=row.up,
         down=row.down,
         text_revision=row.text_revision or row.revision,
+        pinned=bool(row.pinned),
+    )
+
+
+def case_record(row: Comment) -> records.Case:
+    """A stored comment as its moderators see it."""
+    return records.Case(
+        comment=comment_record(row),
+        rule=row.rule or "",
+        why=row.why or "",
+        stood=records.Status(row.stood) if row.stood else None,
+        judged=plain_or_none(row.judged),
     )
 
 
@@ -141,4 +153,5 @@ def comment_from_message(entity: Any) -> records.Comment:
         up=values["up"].integer_value,
         down=values["down"].integer_value,
         text_revision=values["text_revision"].integer_value or values["revision"].integer_value,
+        pinned=values["pinned"].boolean_value,
     )

@@ -51,7 +51,8 @@ class Comment(ndb.Model):
     `categories` are those it is counted in: its thread's, but while a change of them goes on.
     `text_revision` is the revision its text came with, where votes have raised it since; else it
     is not there. Of the votes `up` and `down`, `cast_up` and `cast_down` are Vote entities; the
-    others were imported.
+    others were imported. `rule` and `why` say how it came to its status, `stood` what it was
+    before, and `judged` when that was decided.
     """
 
     site = ndb.StringProperty(required=True)
@@ -90,6 +91,11 @@ class Comment(ndb.Model):
     cast_down = ndb.IntegerProperty(default=0, indexed=False)
     fingerprint = ndb.BlobProperty(indexed=False)
     source = ndb.TextProperty()
+    rule = ndb.TextProperty(default="")
+    why = ndb.TextProperty(default="")
+    stood = ndb.TextProperty(default="")
+    judged = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    pinned = ndb.BooleanProperty(indexed=False, default=False)
 
 
 def author_name(site: str, author: str) -> str:

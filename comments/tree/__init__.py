@@ -10,7 +10,8 @@ What must stay true, whatever is interrupted or runs at once (`repair` checks it
 - numbers come from the parent's child counter (a root's from the thread's), are never reused,
   and counter, number and comment are stored by one commit: no gap, no orphan;
 - a comment is listed when it is approved or when something listed stands below it;
-- nothing that was retracted or rejected comes back.
+- nothing that was retracted comes back; what was refused comes back by a moderator only, while its
+  text is kept.
 
 A reply writes its parent and not its thread, so replies to different parents do not meet. A root
 writes its thread.
@@ -21,9 +22,11 @@ from comments.tree.changes import count_votes, edit, retract
 from comments.tree.jobs import folded, mend, mend_thread, refile, unfold
 from comments.tree.posts import append
 from comments.tree.values import Change, Draft, Imported, Place, Refiled, Text
+from comments.tree.verdicts import Decision, judge, pin, restore
 
 __all__ = [
     "Change",
+    "Decision",
     "Draft",
     "Imported",
     "Place",
@@ -34,9 +37,12 @@ __all__ = [
     "count_votes",
     "edit",
     "folded",
+    "judge",
     "mend",
     "mend_thread",
+    "pin",
     "refile",
+    "restore",
     "retract",
     "unfold",
 ]

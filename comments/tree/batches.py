@@ -96,7 +96,7 @@ class _Batch:
                 created=node.created,
             ),
             reply_to=node.reply_to,
-            status=node.status,
+            ruling=records.Ruling(node.status),
             source=node.source,
         )
         row.up, row.down, row.score = node.up, node.down, node.up - node.down

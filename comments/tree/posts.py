@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from comments import datastore, errors, models, outbox, records, shards, sorthash, tallies
+from comments import counts, datastore, errors, models, outbox, records, shards, sorthash, tallies
+from comments.counters import APPROVED
 from comments.counters import Change as Counted
 from comments.records import Status
 from comments.tree.rows import OWNER, new_row, new_thread, parent_row, place
@@ -34,9 +35,12 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     thread = thread or new_thread(
         draft.name, draft.title, draft.url, draft.created, draft.categories
     )
-    row = new_row(draft, reply_to=draft.reply_to)
     try:
-        parent = _placed(scheme, draft, row, thread, answered)
+        target = _admitted(draft, thread, answered)
+        ruling = draft.decide(models.thread_record(thread), _is_known(counted[1:]))
+        row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
+        parent = _tree_parent(scheme, target)
+        place(scheme, row, parent, thread)
     except errors.FlatthreadError:
         earlier = _earlier(draft)
         if earlier is not None:
@@ -53,20 +57,18 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     return Change(models.comment_record(row), writes, event, is_new=True)
 
 
-def _placed(
-    scheme: sorthash.Scheme,
-    draft: Draft,
-    row: models.Comment,
-    thread: models.Thread,
-    answered: Sequence[models.Comment | None],
+def _admitted(
+    draft: Draft, thread: models.Thread, answered: Sequence[models.Comment | None]
 ) -> models.Comment | None:
-    """Give the row its place, if it may have one; the parent it took its number from."""
+    """The comment that a draft answers, if any; refuses what has no place in the thread."""
     if thread.state != records.ThreadState.OPEN:
         raise errors.Conflict("the thread takes no more comments", code="thread-closed")
-    target = _answerable(answered[0], draft) if answered else None
-    parent = _tree_parent(scheme, target)
-    place(scheme, row, parent, thread)
-    return parent
+    return _answerable(answered[0], draft) if answered else None
+
+
+def _is_known(participations: Sequence[models.Participation | None]) -> bool:
+    """Whether the author has an approved comment in the thread."""
+    return any(counts.numbers_of(row).get(APPROVED, 0) > 0 for row in participations)
 
 
 def _earlier(draft: Draft) -> Change | None:

@@ -34,10 +34,11 @@ def new_row(
     draft: Draft,
     *,
     reply_to: str | None,
-    status: Status = Status.APPROVED,
+    ruling: records.Ruling,
     source: str | None = None,
 ) -> models.Comment:
     """The row of a comment that has no place yet."""
+    status = ruling.status
     return models.Comment(
         key=models.comment_key(draft.id),
         site=draft.name.site,
@@ -59,6 +60,10 @@ def new_row(
         changed=draft.created if status is Status.APPROVED else None,
         fingerprint=draft.fingerprint,
         source=source,
+        rule=ruling.rule,
+        why=ruling.why,
+        # What an import brought was decided elsewhere.
+        judged=draft.created if ruling.rule else None,
     )
 
 

@@ -1,9 +1,14 @@
 """What verbs of the tree take and give: texts, drafts, changes, places."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import datetime
 
 from comments import datastore, records
+from comments.records import Ruling, Status
+
+# What becomes of a draft, by its thread and whether its author has an approved comment there.
+Decide = Callable[[records.Thread, bool], Ruling]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -15,11 +20,16 @@ class Text:
     renderer: str
 
 
+def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT001 - see `Decide`
+    return Ruling(Status.APPROVED)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A comment on its way into a thread; everything but its place in the tree.
 
-    `fingerprint` tells a repeat of the same request from another one under the same id.
+    `fingerprint` tells a repeat of the same request from another one under the same id. `decide`
+    is asked in the transaction, each time it runs, and raises where nothing may be posted.
     """
 
     id: str
@@ -32,6 +42,7 @@ class Draft:
     title: str = ""
     url: str = ""
     categories: tuple[str, ...] = ()
+    decide: Decide = _welcome
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,6 +12,13 @@ from typing import NamedTuple
 
 Numbers = dict[str, int]
 DONE = "done"
+VERDICTS = {
+    "approve": "approved",
+    "reject": "rejected",
+    "spam": "spam",
+    "hide": "hidden",
+    "hold": "pending",
+}
 BY = " by "  # in the name of a scope: whose numbers these are in a place
 
 
@@ -35,6 +42,8 @@ class Said:
     up: int = 0
     down: int = 0
     categories: tuple[str, ...] = ()
+    stood: str = ""
+    pinned: bool = False
 
     @property
     def site(self) -> str:
@@ -82,6 +91,8 @@ class Ledger:
         self.followers: dict[str, set[str]] = {}
         self.categories: dict[str, tuple[str, ...]] = {}
         self.votes: dict[tuple[str, str], int] = {}
+        self.audit: list[tuple[str, str, str, str]] = []
+        self.refused: set[str] = set()
         self._cast: dict[str, tuple[int, int]] = {}
 
     def post(self, draft: Draft, comment_id: str, now: datetime) -> str:
@@ -148,6 +159,8 @@ class Ledger:
             return "Forbidden"
         if row.status == "retracted":
             return "NotFound"
+        if row.body != body and row.status in {"rejected", "hidden"}:
+            return "Conflict"
         if row.body != body:
             row.body = body
             row.revision += 1
@@ -161,12 +174,53 @@ class Ledger:
         if not author or author != row.author:
             return "Forbidden"
         before = _counted(row)
-        row.status, row.author, row.body = "retracted", "", ""
+        row.status, row.author, row.body, row.stood = "retracted", "", "", ""
+        row.pinned = False
         row.up = row.down = 0
         self.votes = {key: vote for key, vote in self.votes.items() if key[0] != row.id}
         row.revision += 1
         self._settle({row.id})
         self.events[f"{row.id}.{row.revision}"] = [(before, _counted(row))]
+        return DONE
+
+    def judge(self, comment_id: str, verb: str) -> str:
+        """A moderator's word, which is noted where it changes something."""
+        row = self.said[comment_id]
+        if row.status == "retracted":
+            return "Conflict"
+        if verb in {"pin", "unpin"}:
+            return self._pin(row, verb)
+        if verb == "restore":
+            if not row.stood:
+                return "Conflict"
+            status, stood = row.stood, ""
+        else:
+            status, stood = VERDICTS[verb], row.status
+            if status == row.status:
+                return DONE
+            if status == "hidden" and row.status != "approved":
+                return "Conflict"
+        before = _counted(row)
+        self.audit.append((row.id, verb, row.status, status))
+        row.status, row.stood = status, stood
+        row.revision += 1
+        self._settle({row.id})
+        self.events[f"{row.id}.{row.revision}"] = [(before, _counted(row))]
+        if status in {"spam", "rejected"} and before.status != status:
+            self.refused.add(row.id)
+        return DONE
+
+    def _pin(self, row: Said, verb: str) -> str:
+        if row.pinned == (verb == "pin"):
+            return DONE
+        if verb == "pin" and row.status != "approved":
+            return "Conflict"
+        row.pinned = verb == "pin"
+        row.revision += 1
+        self.audit.append(
+            (row.id, verb, "" if row.pinned else "pinned", "pinned" if row.pinned else "")
+        )
+        self.events[f"{row.id}.{row.revision}"] = [(_counted(row), _counted(row))]
         return DONE
 
     def vote(self, comment_id: str, voter: str, value: int) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from comments import (
     datastore,
     models,
+    moderation,
     posting,
     records,
     shards,
@@ -23,6 +24,8 @@ from tests.comments import ledger, stocktaking
 from tests.comments.chores import NAMES, SETTINGS, Chores, Step, Wish, key_of, name_of
 
 AUTHORS = ["g:ann", "g:bob", "g:cat"]
+MODERATOR = records.Actor("cli", "the command line")
+VERBS = [verb for verb in records.Verb for _ in range(1 + (verb == "approve"))]
 VOTERS = ["g:ann", "g:dan", "g:eve"]
 SKEW = [timedelta(0), timedelta(minutes=10), timedelta(minutes=-10)]
 # What people do more often than others stands more often here.
@@ -30,7 +33,7 @@ KINDS = [
     "post", "post", "post", "post_again", "edit", "retract", "retract", "place", "place_again",
     "follow", "follow", "deliver", "deliver", "deliver", "deliver", "sweep", "revive", "fold",
     "clear", "compact", "spread", "gather", "settle", "recount", "repair", "vote", "vote", "vote",
-    "count", "count", "expire", "file", "walk",
+    "count", "count", "expire", "file", "walk", "judge", "judge", "judge",
 ]  # fmt: skip
 
 
@@ -125,6 +128,18 @@ class World(Chores):
         return Step(
             lambda: posting.retract(comment_id, author_id=author, revision=None, now=now),
             lambda book: book.retract(comment_id, author),
+            lambda: self._has_moved(comment_id),
+        )
+
+    def _judge(self, one: int, two: int, three: int) -> Step:
+        comment_id = self._pick(one)
+        if comment_id is None:
+            return Step(lambda: None)
+        verb, now = VERBS[two % len(VERBS)], self.now + SKEW[three % 3]
+        site = self.ledger.said[comment_id].site
+        return Step(
+            lambda: moderation.decide(site, comment_id, verb, MODERATOR, now=now),
+            lambda book: book.judge(comment_id, verb.value),
             lambda: self._has_moved(comment_id),
         )
 

@@ -45,8 +45,23 @@ def _said(message: Any) -> Said:
         children=values["child_count"].integer_value,
         listed=values["listed"].boolean_value,
         categories=tuple(each.string_value for each in values["categories"].array_value.values),
+        stood=values["stood"].string_value,
+        pinned=values["pinned"].boolean_value,
         **{name: values[name].integer_value for name in numbers},
     )
+
+
+def audit() -> list[tuple[str, str, str, str]]:
+    """Which decisions are noted: about what, which verb, before and after."""
+    return [
+        (
+            each.properties["subject"].string_value,
+            each.properties["verb"].string_value,
+            each.properties["before"].string_value,
+            each.properties["after"].string_value,
+        )
+        for each in rows("AuditEntry")
+    ]
 
 
 def roots() -> dict[str, int]:

@@ -291,6 +291,8 @@ class Machine(RuleBasedStateMachine):
             assert repair.find_problems(chores.SETTINGS.scheme, name) == []
             order = [row.id for row in floor.thread(name)]
             assert order == world.ledger.in_order(chores.key_of(name))
+        assert sorted(stocktaking.audit()) == sorted(world.ledger.audit)
+        assert {name for name, _ in _names_of("ErasureDue")} == world.ledger.refused
         cast = [name for name, value in world.ledger.votes.items() if value]
         assert sorted(_names_of("Vote")) == sorted(cast)
         assert _names_of("VotesDue") == []

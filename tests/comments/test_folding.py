@@ -34,6 +34,7 @@ from comments import (
     folding,
     materialized,
     models,
+    moderation,
     posting,
     public,
     reading,
@@ -45,6 +46,7 @@ from emulator import inprocess
 from tests import trees
 from tests.conftest import ROOT
 
+MODERATOR = records.Actor("cli", "the command line")
 NAME = records.ThreadName("demo", "page")
 SCHEME = trees.SETTINGS.scheme
 SECRET = trees.SETTINGS.secret
@@ -173,6 +175,16 @@ class Machine(RuleBasedStateMachine):
                 self.newest = max(self.newest, self._now)
             posting.retract(comment_id, author_id=row.author_id or "", revision=None, now=self._now)
 
+    @rule(pick=st.integers(0, 99), verb=st.sampled_from(records.Verb), by=st.integers(0, 1))
+    def judge(self, pick: int, verb: records.Verb, by: int) -> None:
+        comment_id = self._pick(pick)
+        with self.processes[by].store.context():
+            before = datastore.get(models.comment_key(comment_id))
+            with contextlib.suppress(errors.Conflict):
+                row = moderation.decide("demo", comment_id, verb, MODERATOR, now=self._now)
+                if row.revision != before.revision and (row.listed or before.listed):
+                    self.newest = max(self.newest, self._now)
+
     @property
     def _now(self) -> datetime:
         """Clocks of processes differ, so later steps may carry earlier times."""
@@ -195,7 +207,7 @@ class Machine(RuleBasedStateMachine):
             )
 
     @precondition(lambda self: len(self.late) < 3)
-    @rule(pick=st.integers(0, 99), verb=st.sampled_from(("post", "answer", "retract")))
+    @rule(pick=st.integers(0, 99), verb=st.sampled_from(("post", "answer", "retract", "reject")))
     def write_and_commit_later(self, pick: int, verb: str) -> None:
         comment_id = self._pick(pick)
         number = len(self.comments) + 1000 * (1 + len(self.late))
@@ -209,7 +221,12 @@ class Machine(RuleBasedStateMachine):
             owner = self._owner(comment_id)
             posting.retract(comment_id, author_id=owner, revision=None, now=trees.START)
 
-        self.late.append(Late(self.engine, retract if verb == "retract" else post))
+        def reject() -> None:
+            reject = records.Verb.REJECT
+            moderation.decide("demo", comment_id, reject, MODERATOR, now=trees.START)
+
+        late = {"retract": retract, "reject": reject}.get(verb, post)
+        self.late.append(Late(self.engine, late))
 
     @precondition(lambda self: self.late)
     @rule(pick=st.integers(0, 9))

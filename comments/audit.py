@@ -1,0 +1,100 @@
+"""The audit log: who decided what, when, and why.
+
+Owns the kind AuditEntry. An entry is written in the transaction of what it tells of, so there is
+one for every decision that was stored and none for any other. Its id is made once, before that
+transaction, so a body that runs again finds its own entry and knows that it is done (`is_done`).
+
+    AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
+                verb, actor's id and name, `at`, `before`, `after`, `reason`
+
+What must stay true: an entry holds no text of a comment, no address and no network. `reason` is a
+moderator's own words, for moderators.
+"""
+
+import dataclasses
+import secrets
+from datetime import datetime
+
+from comments import datastore, errors, models, records
+
+_OWNER = "audit"
+LONGEST_REASON = 500
+MOST = 200  # entries of one page
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Act:
+    """What somebody is about to do. Make one for each decision: its id tells repeats apart."""
+
+    actor: records.Actor
+    verb: str
+    reason: str = ""
+    id: str = dataclasses.field(default_factory=lambda: models.comment_id(secrets.token_bytes(16)))
+
+    def __post_init__(self) -> None:
+        """Refuse a reason that is no short line.
+
+        Raises:
+            errors.BadInput: naming it.
+        """
+        if len(self.reason) > LONGEST_REASON:
+            raise errors.BadInput("reason", f"longer than {LONGEST_REASON} characters")
+        if not self.reason.isprintable():
+            raise errors.BadInput("reason", "is one line of printable text")
+
+
+def is_done(act: Act) -> bool:
+    """Whether an earlier run of the current transaction was applied after all."""
+    return datastore.get(models.audit_key(act.id)) is not None
+
+
+def noted(
+    act: Act, site: str, subject: str, *, before: str, after: str, now: datetime
+) -> datastore.Writes:
+    """Note a decision, in its transaction."""
+    row = models.AuditEntry(
+        key=models.audit_key(act.id),
+        site=site,
+        subject=subject,
+        verb=act.verb,
+        actor=act.actor.id,
+        actor_name=act.actor.name,
+        at=now,
+        before=before,
+        after=after,
+        reason=act.reason,
+    )
+    return datastore.Writes(_OWNER, insert=(row,))
+
+
+def entry(site: str, entry_id: str) -> records.Audit:
+    """One entry of a site's log.
+
+    Raises:
+        errors.NotFound: the site's log has no such entry.
+    """
+    row = datastore.get(models.audit_key(entry_id)) if models.is_comment_id(entry_id) else None
+    if row is None or row.site != site:
+        raise errors.NotFound("entry", entry_id)
+    return models.audit_record(row)
+
+
+def log(
+    site: str, *, subject: str = "", before: datetime | None = None, limit: int = 50
+) -> list[records.Audit]:
+    """A site's newest entries, of one subject or of all; those before a moment.
+
+    Raises:
+        errors.BadInput: the limit is not from 1 to `MOST`.
+    """
+    if not 1 <= limit <= MOST:
+        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+    where: list[tuple[str, str, object]] = [("site", "=", site)]
+    where += [("subject", "=", subject)] if subject else []
+    where += [("at", "<", before)] if before is not None else []
+    query = datastore.Query(
+        "AuditEntry", where=tuple(where), order=("-at",), limit=limit, keys_only=True
+    )
+    names = [message.key.path[-1].name for message in datastore.fetch(query)]
+    rows = datastore.get_multi([models.audit_key(name) for name in names])
+    return [models.audit_record(row) for row in rows if row is not None]

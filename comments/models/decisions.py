@@ -1,0 +1,53 @@
+"""What moderators decided, and what follows from it later: kinds and keys."""
+
+from datetime import UTC
+
+from google.cloud import ndb
+
+from comments import records
+from comments.models.times import plain
+
+
+class AuditEntry(ndb.Model):
+    """Something that was decided. Written by `audit` only, and drawn there."""
+
+    site = ndb.StringProperty(required=True)
+    subject = ndb.StringProperty(required=True)
+    verb = ndb.TextProperty(required=True)
+    actor = ndb.TextProperty(required=True)
+    actor_name = ndb.TextProperty(default="")
+    at = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    before = ndb.TextProperty(default="")
+    after = ndb.TextProperty(default="")
+    reason = ndb.TextProperty(default="")
+
+
+class ErasureDue(ndb.Model):
+    """Says that a comment was refused, and since when. Written by `erasures` only."""
+
+    since = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+
+
+def audit_key(entry: str) -> ndb.Key:
+    """The key of an entry of the audit log."""
+    return ndb.Key(AuditEntry, entry)
+
+
+def erasure_key(comment_id: str) -> ndb.Key:
+    """The key of what says that a refused comment is to be erased."""
+    return ndb.Key(ErasureDue, comment_id)
+
+
+def audit_record(row: AuditEntry) -> records.Audit:
+    """A stored entry of the audit log as a record."""
+    return records.Audit(
+        id=row.key.id(),
+        site=row.site,
+        subject=row.subject,
+        verb=row.verb,
+        actor=records.Actor(row.actor, row.actor_name),
+        at=plain(row.at),
+        before=row.before,
+        after=row.after,
+        reason=row.reason,
+    )

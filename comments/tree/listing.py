@@ -1,0 +1,96 @@
+"""Which comments stand in a listing, when one of them comes into sight or leaves it.
+
+A comment is listed when it is approved or when something listed stands below it. So with the first
+one in sight everything above it is listed, as tombstones where it is not approved; and with the
+last one that leaves it, the tombstones above it go.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from comments import counters, datastore, models, records, sorthash
+from comments.records import Status
+from comments.tree.rows import changed_at, parent_row, touch
+
+Changed = tuple[counters.State, models.Comment]
+
+
+def with_status(row: models.Comment, ruling: records.Ruling, *, now: datetime) -> Sequence[Changed]:
+    """Give a row another status; the rows above it that change with it, each as it was before."""
+    was_listed = row.listed
+    row.stood, row.status, row.judged = row.status, ruling.status.value, now
+    row.rule, row.why = ruling.rule, ruling.why
+    is_approved = ruling.status is Status.APPROVED
+    row.listed = is_approved or (row.child_count > 0 and has_listed_below(row, without=""))
+    touch(row, was_listed=was_listed)
+    if was_listed or row.listed:
+        row.changed = records.newest([row.changed, now])
+    if row.listed and not was_listed:
+        return tuple(_listed_above(row))
+    if was_listed and not row.listed:
+        return tuple(settled_tombstones(row))
+    return ()
+
+
+def _listed_above(row: models.Comment) -> Iterator[Changed]:
+    """List what stands above a row that came into sight."""
+    parent = parent_row(row)
+    while parent is not None and not parent.listed:
+        before = models.comment_state(parent)
+        parent.listed = True
+        touch(parent, was_listed=False)
+        parent.changed = changed_at(parent)
+        yield before, parent
+        parent = parent_row(parent)
+
+
+def settled_tombstones(
+    row: models.Comment,
+) -> Iterator[Changed]:
+    """Unlist the tombstones above `row` that have nothing listed left below them.
+
+    Yields each with its state before.
+    """
+    below = row.sort_hash
+    parent = parent_row(row)
+    while parent is not None and parent.listed and parent.status != Status.APPROVED:
+        if has_listed_below(parent, without=below):
+            return
+        before = models.comment_state(parent)
+        parent.listed = False
+        touch(parent, was_listed=True)
+        yield before, parent
+        below = parent.sort_hash
+        parent = parent_row(parent)
+
+
+def has_listed_below(row: models.Comment, *, without: str) -> bool:
+    """Whether a listed comment stands below `row`, the subtree at hash `without` left out.
+
+    Asked inside the transaction, so two that retract the last two replies at once cannot both
+    believe that the other one's is still there.
+    """
+    low, high = sorthash.subtree_range(row.sort_hash)
+    ranges = [(low, high)]
+    if without:
+        gap_low, gap_high = sorthash.subtree_range(without)
+        ranges = [(low, gap_low), (gap_high, high)]
+    return any(_any_listed(row, *bounds) for bounds in ranges)
+
+
+def _any_listed(row: models.Comment, low: str, high: str) -> bool:
+    # The row itself is still stored as listed: start just above its own hash.
+    operator = ">" if low == row.sort_hash else ">="
+    query = datastore.Query(
+        "Comment",
+        where=(
+            ("thread", "=", row.thread),
+            ("listed", "=", True),
+            ("sort_hash", operator, low),
+            ("sort_hash", "<", high),
+        ),
+        order=("sort_hash",),
+        limit=1,
+        keys_only=True,
+    )
+    return any(True for _ in datastore.fetch(query))
