@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import flask
 
-from comments import cli, cloudtasks, config, datastore, handlers, materialized, upkeep
+from comments import accountcli, cli, cloudtasks, config, datastore, handlers, materialized, upkeep
 from comments import tasks as backlog
 from comments.web import (
+    admin,
     api,
     context,
     cors,
@@ -53,6 +54,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(embed.blueprint)
     app.register_blueprint(feeds.blueprint)
     app.register_blueprint(subscriptions.blueprint)
+    app.register_blueprint(admin.blueprint)
     app.register_blueprint(tasks.blueprint)
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)
@@ -70,6 +72,17 @@ def start_worker(app: flask.Flask) -> upkeep.Worker:
     )
     worker.start()
     return worker
+
+
+def first_owner_link(app: flask.Flask, url: str) -> str:
+    """A one-time link that makes the first owner of the service at `url`; "" if it had one.
+
+    Raises:
+        errors.Overloaded: the store did not answer, so nobody knows.
+    """
+    kept = context.of(app)
+    with kept.store.context():
+        return accountcli.first_owner_link(url, kept.settings.secret)
 
 
 def warm_up(app: flask.Flask) -> None:

@@ -19,7 +19,17 @@ import click
 import flask
 from flask.cli import AppGroup
 
-from comments import console, datastore, errors, hookcli, records, sites, sorthash, statscli
+from comments import (
+    accountcli,
+    console,
+    datastore,
+    errors,
+    hookcli,
+    records,
+    sites,
+    sorthash,
+    statscli,
+)
 
 if TYPE_CHECKING:
     from comments import recount
@@ -36,6 +46,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_fold)
     app.cli.add_command(_forget)
     app.cli.add_command(_recount)
+    app.cli.add_command(accountcli.account)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
     app.cli.add_command(statscli.statistics)

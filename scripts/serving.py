@@ -28,6 +28,7 @@ import comments.upkeep
 if TYPE_CHECKING:
     from types import FrameType
 
+    import flask
     from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
     from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
@@ -97,7 +98,8 @@ def post_worker_init(worker: "ThreadWorker") -> None:
     comments.app.warm_up(worker.wsgi)
     gc.freeze()  # where each worker loads the application, and what the reading has made
     address = worker.sockets[0].getsockname()[:2]
-    threading.Thread(target=_announce, args=address, daemon=True).start()
+    announcing = (worker.wsgi, *address)
+    threading.Thread(target=_announce, args=announcing, daemon=True).start()
     _workers.append(comments.app.start_worker(worker.wsgi))
 
 
@@ -112,14 +114,31 @@ def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
     os._exit(0)
 
 
-def _announce(host: str, port: int) -> None:
+def _announce(app: "flask.Flask", host: str, port: int) -> None:
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     while not _answers(shown, port):
         time.sleep(_PAUSE)
-    if _said.acquire(block=False):
-        name = f"[{shown}]" if ":" in shown else shown
-        sys.stdout.write(f"Flatthread answers at http://{name}:{port}/\n")
-        sys.stdout.flush()
+    if not _said.acquire(block=False):
+        return
+    name = f"[{shown}]" if ":" in shown else shown
+    url = f"http://{name}:{port}/"
+    sys.stdout.write(f"Flatthread answers at {url}\n")
+    sys.stdout.flush()
+    # On one machine whoever reads this owns it. Elsewhere a command makes the first owner.
+    if preload_app:
+        _offer(app, url)
+
+
+def _offer(app: "flask.Flask", url: str) -> None:
+    """Say how somebody becomes the owner, while there was none."""
+    try:
+        link = comments.app.first_owner_link(app, url)
+    except comments.errors.FlatthreadError as error:
+        sys.stderr.write(f"No link for a first owner could be made: {error.message}\n")
+        return
+    if link:
+        sys.stderr.write(f"Nobody owns it yet. To own it, open this link once: {link}\n")
+        sys.stderr.flush()
 
 
 def _answers(host: str, port: int) -> bool:

@@ -9,6 +9,7 @@ NAMED = re.compile(r"`((?:[a-z]+/)?test_[a-z_]+\.py)(?:::(test_\w+))?`")
 ROWS = {*(f"A{n}" for n in range(1, 10)), "A18", *(f"C{n}" for n in range(1, 8)), "C9", "C16"}
 ROWS |= {"B19", "C10", "C11", "C12", "C14", "C15", "C17", "D1", "D2", "D3", "A10", "A11", "A17"}
 ROWS |= {"C13", "B10", "B15", "B18", "B20", "B21", "B22", "B26", "B27"}
+ROWS |= {"B3", "B6", "B7", "B17"}
 
 FAULTS = {"F1", "F2", "F3", "F7", "F8", "F16", "F17", "F18", "F22"}
 

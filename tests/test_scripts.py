@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import urllib.parse
 from importlib import metadata
 
 import pytest
@@ -61,9 +62,8 @@ class TestServe:
         # A relative DATA_DIR is the caller's, and the log says once which store it is.
         assert (elsewhere / "kept here").is_dir()
         assert not (project / "data").exists()
-        assert (
-            log == f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here.\n"
-        )
+        stores = f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here.\n"
+        assert re.fullmatch(re.escape(stores) + r"(Nobody owns it yet\. .*#[\w-]{43}\n)?", log)
 
     def test_what_was_posted_is_there_after_a_restart(self, project):
         comment = b'{"name": "Ada", "body": "still here"}'
@@ -84,6 +84,33 @@ class TestServe:
                     assert posted == 201
                 else:
                     assert b"still here" in programs.fetch(url + thread)[1]
+
+    def test_on_a_fresh_folder_the_printed_link_makes_the_owner_once(self, project):
+        form = {"name": "Ann", "login": "ann", "password": "a password of hers"}
+
+        def accept(url, token):
+            return programs.fetch(
+                f"{url}admin/welcome",
+                method="POST",
+                body=urllib.parse.urlencode(form | {"token": token}).encode(),
+                content_type="application/x-www-form-urlencoded",
+                sec_fetch_site="same-origin",
+            )[0]
+
+        serve = [project / "scripts" / "serve"]
+        environ = programs.environment(PORT="0", DATA_DIR="kept")
+        with programs.running(serve, environ=environ, cwd=project) as program:
+            url = program.wait_for(r"answers at (http://\S+/)")[1]
+            token = program.wait_for(r"open this link once: http://\S+/admin/welcome#(\S+)")[1]
+            assert accept(url, "x" * 43) == 400
+            assert accept(url, token) == 200  # on to a page that wants the cookie it set
+            assert accept(url, token) == 400
+            assert program.stop() == 0
+        with programs.running(serve, environ=environ, cwd=project) as program:
+            url = program.wait_for(r"answers at (http://\S+/)")[1]
+            assert programs.fetch(f"{url}admin/sign-in")[0] == 200
+            assert program.stop() == 0
+            assert not any("admin/welcome" in line for line in program.lines)
 
     def test_wrong_settings_end_it_with_one_line_and_status_3(self, project):
         ended = programs.run(

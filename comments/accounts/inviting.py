@@ -6,8 +6,8 @@ password. Both are made by who may give them, shown or mailed once, and used onc
 
 What must stay true:
 
-- The first owner is made by a ticket that an operator made, never by being the first to come; and
-  by one such ticket only, however many were made.
+- The first owner is made by a ticket that an operator made, never by being the first to come. Of
+  tickets that are `first`, one works at most, and none once the service had an owner.
 - An invitation that is bound to an address is accepted by an account of that address only: by a new
   one, which gets it confirmed by this, or by the one that has it.
 """
@@ -23,6 +23,7 @@ _OWNER = "accounts"
 TERM = timedelta(days=7)
 RESET_TERM = timedelta(days=1)
 _BOUND = "invited address"
+OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
 class Invitation(msgspec.Struct, frozen=True):
@@ -75,13 +76,17 @@ def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) 
 
     def body() -> sessions.Session:
         invitation, used = _use(token, attempt, secret, now)
-        known = _identities(invitation, login)
+        known = [login] if login else []
+        if invitation.address:
+            known.append(identities.of_address(invitation.address))
         if not known:
             raise errors.BadInput("login", "is empty")
+        if _makes_first_owner(invitation, account):
+            known.append(identities.FIRST_OWNER)
         newcomer = people.Newcomer(
             id=account,
             name=people.checked_name(form.name),
-            identities=known,
+            identities=tuple(known),
             login=login.subject if login else "",
             address=invitation.address,
             password=hashed,
@@ -117,7 +122,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> people
             bound = identities.of_address(invitation.address).name(secret)
             if bound not in row.identities:
                 raise errors.Forbidden("this invitation is for another address")
-        if invitation.first:
+        if _makes_first_owner(invitation, account):
             datastore.apply(_owning(row))
         people.given(row, invitation.grants)
         datastore.apply(used, datastore.Writes(_OWNER, put=(row,)))
@@ -171,23 +176,24 @@ def _use(
     return msgspec.structs.replace(invitation, address=address), used
 
 
-def _identities(
-    invitation: Invitation, login: identities.Identity | None
-) -> tuple[identities.Identity, ...]:
-    found = [login] if login else []
-    if invitation.address:
-        found.append(identities.of_address(invitation.address))
-    if invitation.first and found:
-        found.append(identities.FIRST_OWNER)
-    return tuple(found)
+def _makes_first_owner(invitation: Invitation, account: str) -> bool:
+    """Whether nobody owned this service before; in the transaction that makes an owner.
+
+    Raises:
+        errors.Conflict: the invitation is for the first owner only, and there was one.
+    """
+    if not invitation.first and OWNER not in invitation.grants:
+        return False
+    there = datastore.get(models.identity_key(identities.FIRST_OWNER.name("")))
+    is_first = there is None or there.account == account
+    if invitation.first and not is_first:
+        raise errors.Conflict("this service has an owner", code="account-exists")
+    return is_first
 
 
 def _owning(row: models.Account) -> datastore.Writes:
-    """Note that this service has its first owner, in a transaction."""
+    """Note whose the service is first."""
     name = identities.FIRST_OWNER.name("")
-    there = datastore.get(models.identity_key(name))
-    if there is not None and there.account != row.key.id():
-        raise errors.Conflict("this service has an owner", code="account-exists")
     row.populate(identities=list(dict.fromkeys((*row.identities, name))))
     marker = models.Identity(key=models.identity_key(name), account=row.key.id())
     return datastore.Writes(_OWNER, put=(marker,))

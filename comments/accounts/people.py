@@ -29,7 +29,6 @@ AUTHOR = "a:"
 _TAKEN = {
     identities.LOGIN: "this name is taken",
     identities.MAIL: "this address has an account: sign in, then follow the link again",
-    identities.FIRST: "this service has an owner",
 }
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from google.cloud import ndb
 
-from comments import datastore, digests, models
+from comments import datastore, digests, errors, models
 from comments.accounts import people
 
 _OWNER = "accounts"
@@ -72,6 +72,24 @@ def beginning(token: str, row: models.Account, secret: str, *, now: datetime) ->
     spare = [each for each in found if each not in over]
     over += spare[: max(0, len(spare) - MOST + 1)]
     return datastore.Writes(_OWNER, put=(made,), delete=tuple(each.key for each in over))
+
+
+def begin(account: str, secret: str, *, now: datetime) -> Session:
+    """Begin a session of somebody who has just shown who he is.
+
+    Raises:
+        errors.NotFound: there is no such account.
+    """
+    token = new_token(account)
+
+    def body() -> Session:
+        row = datastore.get(models.account_key(account))
+        if row is None:
+            raise errors.NotFound("account", account)
+        datastore.apply(beginning(token, row, secret, now=now))
+        return Session(people.record(row), token)
+
+    return datastore.transaction(body)
 
 
 def find(token: str, secret: str, *, now: datetime) -> Session | None:

@@ -60,6 +60,19 @@ def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session
     return _begin(row, attempt, renewed, secret, now=now)
 
 
+def confirm(account: str, password: str, *, network: str, secret: str, now: datetime) -> None:
+    """See that somebody who is signed in knows his password.
+
+    Raises:
+        Wrong: he does not.
+        errors.TooMany: there were too many tries.
+    """
+    count(f"account:{account}", network, secret, now=now)
+    row = datastore.get(models.account_key(account))
+    if not passwords.matches("" if row is None else row.password, password):
+        raise Wrong
+
+
 def count(name: str, network: str, secret: str, *, now: datetime) -> None:
     """Count one more try of a name from a network.
 

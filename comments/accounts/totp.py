@@ -6,12 +6,16 @@ is good twice, and the libraries only say whether it is right.
 
 import base64
 import hmac
+import re
 import secrets
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
+from comments import errors
+
 STEP = 30  # seconds
 _DIGITS = 6
+_SECRET_TEXT = re.compile("[A-Z2-7]{32}")
 _SECRET = 20  # bytes, the length of SHA-1 (RFC 4226, section 4)
 # A clock may be half a minute off, either way.
 _LEEWAY = (0, -1, 1)
@@ -20,6 +24,17 @@ _LEEWAY = (0, -1, 1)
 def secret() -> str:
     """A new secret, as authenticators read it."""
     return base64.b32encode(secrets.token_bytes(_SECRET)).decode()
+
+
+def checked(key: str) -> str:
+    """A secret that was shown on a page and came back.
+
+    Raises:
+        errors.BadInput: it is none that `secret` made.
+    """
+    if not _SECRET_TEXT.fullmatch(key):
+        raise errors.BadInput("key", "is no secret of an authenticator")
+    return key
 
 
 def code(key: str, step: int) -> str:
@@ -38,6 +53,18 @@ def step_of(key: str, given: str, *, now: datetime, after: int) -> int | None:
         if step > after and hmac.compare_digest(code(key, step).encode(), plain):
             return step
     return None
+
+
+def shown(key: str, given: str, *, now: datetime) -> int:
+    """The step of the code that an authenticator shows which was just given its secret.
+
+    Raises:
+        errors.BadInput: it shows another one.
+    """
+    step = step_of(checked(key), given, now=now, after=0)
+    if step is None:
+        raise errors.BadInput("code", "is not the one of this secret: try the next one")
+    return step
 
 
 def address(key: str, *, service: str, login: str) -> str:

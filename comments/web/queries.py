@@ -6,6 +6,7 @@ U+FFFD, and of a repeated parameter the first silently wins. `thread` and `page`
 """
 
 import re
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -32,7 +33,7 @@ def read(shape: type[T]) -> T:
     Raises:
         errors.BadInput: names the parameter that is unknown, repeated or malformed.
     """
-    return _shaped(_parameters(flask.request.query_string), shape)
+    return _shaped(pairs(flask.request.query_string, _THREAD_NAMES), shape)
 
 
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
@@ -43,11 +44,16 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     """
     raw = flask.request.query_string
     thread = threadids.thread_from_query(raw, site)
-    found = _parameters(raw)
+    found = pairs(raw, _THREAD_NAMES)
     return thread, _shaped({k: v for k, v in found.items() if k not in _THREAD_NAMES}, shape)
 
 
-def _parameters(raw: bytes) -> dict[str, str]:
+def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]:
+    """Names and values of a query or a form, each name once; those `as_sent` are not decoded.
+
+    Raises:
+        errors.BadInput: names the parameter that is repeated or malformed.
+    """
     found: dict[str, str] = {}
     for piece in raw.split(b"&"):
         if not piece:
@@ -56,7 +62,7 @@ def _parameters(raw: bytes) -> dict[str, str]:
         name = _decoded("query", key)[:_LONGEST_NAME]
         if name in found:
             raise errors.BadInput(name, "is given twice")
-        found[name] = value.decode("latin-1") if name in _THREAD_NAMES else _decoded(name, value)
+        found[name] = value.decode("latin-1") if name in as_sent else _decoded(name, value)
     return found
 
 

@@ -22,6 +22,7 @@ CommentId = Annotated[str, msgspec.Meta(pattern="^[a-z2-7]{26}$", min_length=26,
 Parent = Annotated[str, msgspec.Meta(pattern="^([a-z2-7]{26}|root)$", max_length=26)]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
+Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a line of one of our own forms
 Categories = Annotated[list[str], msgspec.Meta(max_length=categories.MOST)]
 ALL = "all"
 LimitOrAll = Limit | Literal["all"]
@@ -76,6 +77,59 @@ class LinkQuery(_Request, frozen=True):
     """The query of a page that a link in mail leads to."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
+
+
+class NoForm(_Request, frozen=True):
+    """A form of a button alone."""
+
+
+class SignIn(_Request, frozen=True):
+    """Who somebody says he is."""
+
+    login: Typed
+    password: Typed
+    code: Typed = ""
+
+
+class Ticket(_Request, frozen=True):
+    """The key of a one-time link."""
+
+    token: Typed
+
+
+class Accepted(_Request, frozen=True):
+    """The key of an invitation, and who somebody is to be."""
+
+    token: Typed = ""
+    name: Typed = ""
+    login: Typed = ""
+    password: Typed = ""
+
+
+class Renewed(_Request, frozen=True):
+    """The key of a reset, and the new password."""
+
+    token: Typed = ""
+    password: Typed = ""
+
+
+class Confirmed(_Request, frozen=True):
+    """The password of whoever is signed in, once more."""
+
+    current: Typed
+
+
+class NewPassword(Confirmed, frozen=True):
+    """The password of whoever is signed in, and the next one."""
+
+    password: Typed
+
+
+class NewAuthenticator(Confirmed, frozen=True):
+    """The secret that an authenticator was given, and the code it shows."""
+
+    key: Typed
+    code: Typed
 
 
 class NewSubscription(_Request, frozen=True):

@@ -1,6 +1,6 @@
 """People who sign in, for tests: accounts of every role, made the way the product makes them."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from comments import roles
 from comments.accounts import identities, inviting, people, sessions, signing
@@ -53,3 +53,13 @@ def accept(
 ) -> sessions.Session:
     form = inviting.Form(login.capitalize() or "Ann", login, password)
     return inviting.accept(token, form, browser="", secret=SECRET, now=now)
+
+
+def here() -> datetime:
+    """The time, for what is asked of the application, which reads the clock itself."""
+    return datetime.now(UTC)
+
+
+def session(account: str) -> sessions.Session:
+    """A session that began now, of somebody who did not have to show anything."""
+    return sessions.begin(account, SECRET, now=here())

@@ -1,0 +1,234 @@
+"""Signing in and out, invitations, one's own account: the pages of owners and moderators.
+
+A GET shows a form and changes nothing; its POST acts, and answers with the way to the next page or
+with the same page and what was wrong. A link's key stands behind its "#", so opening the link tells
+nobody, and the page is the same whatever the key is. What an answer says of a wrong name is what it
+says of a wrong password (`accounts.signing`).
+"""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import flask
+import msgspec
+
+from comments import errors, records, roles, sites
+from comments.accounts import inviting, people, sessions, signing, totp
+from comments.web import callers, context, forms, networks, shapes
+
+blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates")
+callers.guard(blueprint)
+
+_SERVICE = "Flatthread"
+
+
+class _Held(NamedTuple):
+    """A site, and what somebody is on it."""
+
+    site: records.Site
+    role: roles.Role
+
+
+@blueprint.get("")
+def home() -> flask.Response:
+    """Who one is, and one's sites."""
+    account = callers.require_account()
+    is_owner = account.may(roles.Right.MANAGE, roles.SERVICE)
+    return callers.page("admin/home.html", account=account, held=_held(account), is_owner=is_owner)
+
+
+@blueprint.get("/sign-in")
+def ask_who() -> flask.Response:
+    """The form to sign in."""
+    return callers.page("admin/sign_in.html", login="")
+
+
+@blueprint.post("/sign-in")
+@callers.open_to_all
+def sign_in() -> flask.Response:
+    """Sign in, and end the session that the browser had."""
+    sent = forms.read(shapes.SignIn)
+    attempt = signing.Attempt(sent.login, sent.password, sent.code, _network(), callers.cookie())
+    try:
+        session = signing.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
+    except signing.Wrong as error:
+        said = f"{error.message[0].upper()}{error.message[1:]}."
+        return callers.page("admin/sign_in.html", status=403, problem=said, login=sent.login)
+    return callers.give(callers.go("admin"), session)
+
+
+@blueprint.post("/sign-out")
+def sign_out() -> flask.Response:
+    """End the session."""
+    forms.read(shapes.NoForm)
+    sessions.end(callers.cookie(), _secret())
+    return callers.take(callers.go("admin/sign-in"))
+
+
+@blueprint.post("/sign-out/everywhere")
+def sign_out_everywhere() -> flask.Response:
+    """End all one's sessions."""
+    forms.read(shapes.NoForm)
+    people.end_sessions(callers.require_account().id)
+    return callers.take(callers.go("admin/sign-in"))
+
+
+@blueprint.get("/welcome")
+def ask_for_an_account() -> flask.Response:
+    """What the link of an invitation leads to."""
+    return callers.page("admin/welcome.html", sent=shapes.Accepted())
+
+
+@blueprint.post("/welcome")
+@callers.open_to_all
+def accept() -> flask.Response:
+    """Make an account of an invitation."""
+    sent = forms.read(shapes.Accepted)
+    form = inviting.Form(sent.name, sent.login, sent.password)
+    try:
+        session = inviting.accept(
+            sent.token, form, browser=callers.cookie(), secret=_secret(), now=datetime.now(UTC)
+        )
+    except (errors.BadInput, errors.Conflict) as error:
+        return _again("admin/welcome.html", error, sent)
+    return callers.give(callers.go("admin"), session)
+
+
+@blueprint.post("/welcome/accept")
+@callers.open_to_all
+def accept_as_oneself() -> flask.Response:
+    """Accept an invitation with the account one is signed in to."""
+    token, account = forms.read(shapes.Ticket).token, callers.signed_in()
+    sent = shapes.Accepted(token=token)
+    if account is None:
+        error: errors.FlatthreadError = callers.NotSignedIn(
+            "sign in first, then follow the link again"
+        )
+        return _again("admin/welcome.html", error, sent)
+    now = datetime.now(UTC)
+    try:
+        inviting.accept_as(account.id, token, secret=_secret(), now=now)
+    except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
+        return _again("admin/welcome.html", refused, sent)
+    return _renewed(account.id, now)
+
+
+@blueprint.get("/reset")
+def ask_for_a_password() -> flask.Response:
+    """What the link of a reset leads to."""
+    return callers.page("admin/reset.html", sent=shapes.Renewed())
+
+
+@blueprint.post("/reset")
+@callers.open_to_all
+def reset() -> flask.Response:
+    """Choose a password with the link of a reset."""
+    sent = forms.read(shapes.Renewed)
+    try:
+        session = inviting.renew(
+            sent.token,
+            sent.password,
+            browser=callers.cookie(),
+            secret=_secret(),
+            now=datetime.now(UTC),
+        )
+    except errors.BadInput as error:
+        return _again("admin/reset.html", error, sent)
+    return callers.give(callers.go("admin"), session)
+
+
+@blueprint.get("/account")
+def show_account() -> flask.Response:
+    """One's own account."""
+    return _account(callers.require_account())
+
+
+@blueprint.post("/account/password")
+def change_password() -> flask.Response:
+    """Change one's password, which ends one's other sessions."""
+    sent, account = forms.read(shapes.NewPassword), callers.require_account()
+    now = datetime.now(UTC)
+    try:
+        _confirm(account, sent.current, now)
+        people.set_password(account.id, people.checked_password(sent.password))
+    except (errors.BadInput, signing.Wrong) as error:
+        return _account(account, error)
+    return _renewed(account.id, now)
+
+
+@blueprint.post("/account/authenticator")
+def add_authenticator() -> flask.Response:
+    """Use an authenticator, which shows the code of the secret it was given."""
+    sent, account = forms.read(shapes.NewAuthenticator), callers.require_account()
+    now = datetime.now(UTC)
+    try:
+        _confirm(account, sent.current, now)
+        step = totp.shown(sent.key, sent.code, now=now)
+        people.set_totp(account.id, sent.key, step, secret=_secret(), now=now)
+    except (errors.BadInput, signing.Wrong) as error:
+        return _account(account, error)
+    return _renewed(account.id, now)
+
+
+@blueprint.post("/account/authenticator/remove")
+def remove_authenticator() -> flask.Response:
+    """Sign in without an authenticator from now on."""
+    sent, account = forms.read(shapes.Confirmed), callers.require_account()
+    now = datetime.now(UTC)
+    try:
+        _confirm(account, sent.current, now)
+    except signing.Wrong as error:
+        return _account(account, error)
+    people.set_totp(account.id, "", 0, secret=_secret(), now=now)
+    return _renewed(account.id, now)
+
+
+def _held(account: people.Account) -> list[_Held]:
+    """The sites somebody has a role on, by id; a role on the service counts on each."""
+    found = {}
+    for site in sites.every():
+        for role in (roles.Role.OWNER, roles.Role.MODERATOR):
+            if site.id not in found and roles.has(account.grants, role, site.id):
+                found[site.id] = _Held(site, role)
+    return list(found.values())
+
+
+def _confirm(account: people.Account, password: str, now: datetime) -> None:
+    """See that whoever holds the session knows the password; tries are counted."""
+    signing.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
+
+
+def _renewed(account: str, now: datetime) -> flask.Response:
+    """The way home, with a new session: the account's sessions have ended."""
+    session = sessions.begin(account, _secret(), now=now)
+    return callers.give(callers.go("admin"), session)
+
+
+def _account(
+    account: people.Account, error: errors.FlatthreadError | None = None
+) -> flask.Response:
+    key = totp.secret()
+    login = account.login or account.name
+    return callers.page(
+        "admin/account.html",
+        status=200 if error is None else callers.status_of(error),
+        account=account,
+        problem="" if error is None else error.message,
+        key=key,
+        address=totp.address(key, service=_SERVICE, login=login),
+    )
+
+
+def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -> flask.Response:
+    """A form once more, and what was wrong with it."""
+    said = "this link was used, or is too old" if isinstance(error, errors.BadLink) else None
+    status = callers.status_of(error)
+    return callers.page(template, status=status, problem=said or error.message, sent=sent)
+
+
+def _network() -> str:
+    return networks.of_request(context.settings(), flask.request)
+
+
+def _secret() -> str:
+    return context.settings().secret

@@ -1,0 +1,137 @@
+"""Signing in as owners and moderators do: real cookies, real forms, one-time links, no mouse."""
+
+import re
+import urllib.parse
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import accountcli, datastore
+from comments.accounts import people, totp
+from tests.browser.conftest import OpenTab, Website
+from tests.comments import callers
+from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
+
+pytestmark = pytest.mark.browser
+
+
+def _fill(page: playwright.Page, **fields: str) -> None:
+    for label, text in fields.items():
+        page.get_by_label(label.replace("_", " "), exact=label.islower()).first.fill(text)
+
+
+def _sign_in(page: playwright.Page, server: str, login: str = "ann") -> None:
+    page.goto(f"{server}/admin")
+    page.get_by_label("Name or mail address").fill(login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
+    server: str, open_tab: OpenTab, open_store: datastore.Store, host: str
+) -> None:
+    here = server.replace("127.0.0.1", host)
+    with open_store.context():
+        link = accountcli.first_owner_link(here, SECRET)
+    page = open_tab(link).page
+    token = link.partition("#")[2]
+    # The key is in the form and nowhere in the address, where a history would keep it.
+    expect(page.get_by_label("Key").first).to_have_value(token)
+    assert page.url == f"{here}/admin/welcome"
+    page.get_by_label("Name that others see").fill("Ann")
+    page.get_by_label("Name to sign in with").fill("ann")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Make my account").click()
+    expect(page.get_by_text("You own this service")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="demo")).to_be_visible()
+    (cookie,) = page.context.cookies()
+    assert cookie["name"] == "__Host-flatthread"
+    assert (cookie["httpOnly"], cookie["secure"], cookie["sameSite"]) == (True, True, "Strict")
+    assert page.evaluate("document.cookie") == ""
+    page.reload()
+    expect(page.get_by_text("You own this service")).to_be_visible()
+
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert page.context.cookies() == []
+    _sign_in(page, here)
+
+    other = open_tab(link, locale="en-GB")
+    other.page.get_by_label("Name that others see").fill("Eve")
+    other.page.get_by_label("Name to sign in with").fill("eve")
+    other.page.get_by_label("Password").fill(PASSWORD)
+    other.expect_status(400)
+    other.page.get_by_role("button", name="Make my account").click()
+    expect(other.page.get_by_role("alert")).to_have_text(re.compile("used|has an owner"))
+
+
+def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
+    server: str, open_tab: OpenTab, open_store: datastore.Store, website: Website
+) -> None:
+    with open_store.context():
+        callers.account("ann", OWNER)
+    tab = open_tab(f"{server}/admin/sign-in")
+    _sign_in(tab.page, server)
+    framing = website.put("frame", f"<iframe src='{server}/admin'></iframe>")
+    tab.expected += ["frame-ancestors", "Refused to frame", "ERR_BLOCKED_BY_RESPONSE", "Framing"]
+    tab.page.goto(framing)
+    frame = tab.page.frames[1]
+    assert "Your sites" not in frame.content()
+    for path in ("sign-out", "sign-out/everywhere", "account/authenticator/remove"):
+        forged = website.put(
+            "forged",
+            f"<form method=post action='{server}/admin/{path}'><button>Win</button></form>",
+        )
+        tab.page.goto(forged)
+        tab.expect_status(403)
+        tab.page.get_by_role("button", name="Win").click()
+        expect(tab.page.get_by_text("not sent by a page of ours")).to_be_visible()
+    # A link from elsewhere brings no cookie, and arrives all the same.
+    tab.page.goto(website.put("link", f"<a href='{server}/admin'>In</a>"))
+    tab.page.get_by_role("link", name="In").click()
+    expect(tab.page.get_by_role("heading", name="Your sites")).to_be_visible()
+
+
+def test_an_authenticator_is_set_up_and_asked_for(
+    server: str, open_tab: OpenTab, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        callers.account("ann", moderator())
+    page = open_tab(f"{server}/admin/sign-in").page
+    _sign_in(page, server)
+    page.get_by_role("link", name="Ann").click()
+    href = page.get_by_role("link", name="Add this account").get_attribute("href") or ""
+    key = urllib.parse.parse_qs(urllib.parse.urlsplit(href).query)["secret"][0]
+    step = int(callers.here().timestamp()) // totp.STEP
+    page.get_by_label("The code it shows").fill(totp.code(key, step))
+    page.get_by_label("Password now").nth(1).fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+    with open_store.context():
+        assert people.named("ann", SECRET).has_totp
+
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Name or mail address").fill("ann")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Code of your authenticator").fill(totp.code(key, step + 1))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+
+
+def test_the_pages_work_without_javascript_and_on_a_phone(
+    server: str, open_tab: OpenTab, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        token = callers.invite(moderator(), now=callers.here())
+    size = {"width": 360, "height": 640}
+    options = {"java_script_enabled": False, "viewport": size}
+    page = open_tab(f"{server}/admin/welcome#{token}", **options).page
+    page.get_by_label("Key").first.fill(token)
+    page.get_by_label("Name that others see").fill("Ann")
+    page.get_by_label("Name to sign in with").fill("ann")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Make my account").click()
+    expect(page.get_by_role("cell", name="moderator")).to_be_visible()

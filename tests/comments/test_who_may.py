@@ -1,0 +1,238 @@
+"""Who may do what: every route, asked by everybody.
+
+`ROWS` has a row for every route of the application: how to ask it, and the status that each of
+`CALLERS` gets. A route without a row fails, and so does a row without a route.
+
+A row for a new route:
+
+    Row("POST", "/admin/queue/<comment:comment_id>/approve",
+        {"moderator": 303, "owner": 303, "elsewhere": 403}, others=303, form={}),
+
+`others` is what everybody gets whom the row does not name. Each caller acts on a comment of
+`author`'s that is his alone, so no call meets what another one did. A status below 400 must be
+what is meant, and one above must leave the comment as it was.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import flask
+import msgspec
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import app as wiring
+from comments import config, consent, datastore, floor, posting, records, roles, sealed, sites
+from comments.accounts import inviting, people
+from comments.web import callers as web_callers
+from comments.web import session
+from emulator import inprocess
+from tests import trees
+from tests.comments import callers as accounts
+from tests.comments import postboxes
+from tests.comments.callers import PASSWORD, SECRET
+from tests.conftest import ROOT
+
+# Who has no token; who wrote something else; who wrote the comment; who wrote another one; who
+# moderates another site; who moderates this one; who owns the service.
+CALLERS = ("nobody", "guest", "author", "other", "elsewhere", "moderator", "owner")
+STAFF = {
+    "elsewhere": roles.Grant(roles.Role.MODERATOR, "blog"),
+    "moderator": roles.Grant(roles.Role.MODERATOR, "demo"),
+    "owner": roles.Grant(roles.Role.OWNER, roles.SERVICE),
+}
+# A cookie is nothing to the API: staff who come without a token are nobody there.
+TOKEN = {"nobody": 401, "elsewhere": 401, "moderator": 401, "owner": 401}
+SIGNED_IN = {"elsewhere": 200, "moderator": 200, "owner": 200}
+ACTS = dict.fromkeys(STAFF, 303)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A route, how it is asked, and what each caller gets."""
+
+    method: str
+    rule: str
+    statuses: dict[str, int]
+    others: int
+    query: dict[str, str] = dataclasses.field(default_factory=dict)
+    json: dict | None = None
+    form: dict[str, str] | None = None
+    made: Callable[["World"], dict[str, str]] | None = None  # a query, or a form, made for one call
+
+
+class World:
+    """One application, everybody in it, and a comment of the author's for each call."""
+
+    def __init__(self, store: datastore.Store, app: flask.Flask) -> None:
+        self.store = store
+        self.app = app
+        now = datetime.now(UTC)
+        self.site = sites.add(
+            "demo", ["https://demo.example"], scheme=trees.SETTINGS.scheme, now=now
+        )
+        sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=now)
+        self.tokens = {
+            name: session.sign(session.Guest("demo", f"g:{name}"), secret=SECRET)
+            for name in ("guest", "author", "other")
+        }
+        for name, grant in STAFF.items():
+            accounts.account(name, grant)
+
+    def client(self, caller: str) -> FlaskClient:
+        """A browser of a caller's; a new session each time, so that one may end it."""
+        client = self.app.test_client()
+        if caller in STAFF:
+            found = people.named(caller, SECRET)
+            begun = accounts.session(found.id)
+            client.set_cookie(web_callers.COOKIE, begun.token)
+        return client
+
+    def comment(self) -> records.Comment:
+        draft = posting.Draft(self.site, "t", None, records.Author("Ann", id="g:author"), "Hello")
+        return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+
+    def ask(self, row: Row, caller: str, comment: str) -> TestResponse:
+        client, headers = self.client(caller), {}
+        if caller in self.tokens:
+            headers["Authorization"] = f"Bearer {self.tokens[caller]}"
+        made = {} if row.made is None else row.made(self)
+        form = None if row.form is None else {**row.form, **made}
+        if form is not None and row.rule.startswith("/admin"):
+            headers["Sec-Fetch-Site"] = "same-origin"
+            page = client.get("/admin/account").text
+            found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
+            form["form"] = found[1] if found else ""
+        query = {**row.query, **({} if row.form is not None else made)}
+        return client.open(
+            path_of(row.rule, comment), method=row.method, query_string=query, headers=headers,
+            json=row.json, data=form,
+        )  # fmt: skip
+
+
+SETTINGS = config.Settings(secret=SECRET)
+
+
+def path_of(rule: str, comment: str) -> str:
+    segments = {"site_id": "demo", "comment_id": comment, "name": "flatthread.js"}
+    return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: segments[found[1]], rule)
+
+
+def _invitation(_world: World) -> dict[str, str]:
+    return {"token": accounts.invite(STAFF["moderator"], now=datetime.now(UTC))}
+
+
+def _newcomer(world: World) -> dict[str, str]:
+    token = _invitation(world)["token"]
+    return {"token": token, "name": "New", "login": f"n{people.new_id()}", "password": PASSWORD}
+
+
+def _reset(_world: World) -> dict[str, str]:
+    lost = accounts.account(f"n{people.new_id()}", password="")
+    token = inviting.reset(lost, secret=SECRET, now=datetime.now(UTC))
+    return {"token": token, "password": PASSWORD}
+
+
+def _ending(_world: World) -> dict[str, str]:
+    return {"token": consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), SECRET)}
+
+
+def _confirming(_world: World) -> dict[str, str]:
+    request = consent.Request("ann@example.org", "demo", "", "g:author", replies=True)
+    text = msgspec.json.encode(request).decode()
+    return {"token": sealed.seal(text, "confirm", SECRET, now=datetime.now(UTC))}
+
+
+T = {"thread": "t"}
+API = "/api/v1"
+SITE = f"{API}/sites/<site:site_id>"
+ONE = f"{API}/comments/<comment:comment_id>"
+ADDRESS = {"email": "ann@example.org", "thread": True}
+ROWS = [
+    # Anybody reads what is public.
+    Row("GET", "/", {}, 200),
+    Row("GET", "/healthz", {}, 200),
+    Row("GET", "/widget/<name>", {}, 200),
+    Row("GET", f"{API}/openapi.json", {}, 200),
+    Row("GET", f"{SITE}/comments", {}, 200, query=T),
+    Row("GET", ONE, {}, 200),
+    Row("GET", f"{ONE}/replies", {}, 200),
+    Row("GET", f"{SITE}/authors", {}, 200),
+    Row("GET", f"{SITE}/subscription", {}, 200),
+    Row("POST", f"{SITE}/counts", {}, 200, json={"threads": ["t"]}),
+    Row("POST", f"{SITE}/preview", {}, 200, json={"body": "b"}),
+    Row("GET", "/embed/<site_id>", {}, 200, query=T),
+    Row("GET", "/embed/<site_id>/fragment", {}, 200, query=T),
+    Row("GET", "/feeds/<site:site_id>", {}, 200),
+    Row("GET", "/feeds/<site:site_id>/thread", {}, 200, query=T),
+    # Anybody writes, as whom his token says; and changes what is his.
+    Row("POST", f"{SITE}/comments", {}, 201, query=T, json={"name": "Ann", "body": "b"}),
+    Row("PUT", f"{SITE}/subscription", {}, 202, query=T, json=ADDRESS),
+    Row("PUT", f"{ONE}/vote", {"author": 403}, 200, json={"value": 1}),
+    Row("DELETE", f"{ONE}/vote", {**TOKEN, "author": 403}, 200),
+    Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
+    Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
+    Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
+    # Who holds the link is who may.
+    Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
+    Row("POST", "/subscriptions/confirm", {}, 200, made=_confirming),
+    Row("GET", "/subscriptions/unsubscribe", {}, 200, made=_ending),
+    Row("POST", "/subscriptions/unsubscribe", {}, 200, made=_ending),
+    Row("POST", "/subscriptions/unsubscribe/all", {}, 200, made=_ending),
+    # Cron and tasks have a secret of their own.
+    Row("GET", "/tasks/fold", {}, 403),
+    Row("GET", "/tasks/deliver", {}, 403),
+    # Owners and moderators, by their session.
+    Row("GET", "/admin", SIGNED_IN, 303),
+    Row("GET", "/admin/account", SIGNED_IN, 303),
+    Row("GET", "/admin/sign-in", {}, 200),
+    Row("GET", "/admin/welcome", {}, 200),
+    Row("GET", "/admin/reset", {}, 200),
+    Row("POST", "/admin/sign-in", {}, 303, form={"login": "owner", "password": PASSWORD}),
+    Row("POST", "/admin/welcome", {}, 303, form={}, made=_newcomer),
+    Row("POST", "/admin/welcome/accept", ACTS, 403, form={}, made=_invitation),
+    Row("POST", "/admin/reset", {}, 303, form={}, made=_reset),
+    Row("POST", "/admin/sign-out", ACTS, 403, form={}),
+    Row("POST", "/admin/sign-out/everywhere", ACTS, 403, form={}),
+    Row("POST", "/admin/account/password", ACTS, 403,
+        form={"current": PASSWORD, "password": PASSWORD}),
+    # The secret is none: who may not is refused before anybody looks at it.
+    Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,
+        form={"current": PASSWORD, "key": "x", "code": "0"}),
+    Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with (
+        postboxes.serving() as box,
+        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
+    ):
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield World(store, wiring.create_app(box.settings(), store))
+
+
+def test_every_route_has_a_row(world: World) -> None:
+    routes = sorted(
+        (method, rule.rule)
+        for rule in world.app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    )
+    assert sorted((row.method, row.rule) for row in ROWS) == routes
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
+def test_each_caller_gets_what_the_row_says(world: World, row: Row) -> None:
+    found, expected = {}, {}
+    for caller in CALLERS:
+        comment = world.comment()
+        found[caller] = world.ask(row, caller, comment.id).status_code
+        expected[caller] = row.statuses.get(caller, row.others)
+        if found[caller] >= 400:
+            assert floor.comment(comment.id)[0] == comment
+    assert found == expected
