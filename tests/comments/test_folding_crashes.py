@@ -25,6 +25,7 @@ from comments import (
     upkeep,
     voting,
 )
+from comments.folding import leftovers
 from emulator import inprocess
 from tests import ballots, readers, trees
 from tests.conftest import ROOT
@@ -135,7 +136,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
     monkeypatch.setattr(folding, "TAIL_ROWS", 3)
     monkeypatch.setattr(folding, "MOST_CLEARING", 3)
-    monkeypatch.setattr(folding, "_AT_ONCE", 4)
+    monkeypatch.setattr(leftovers, "_AT_ONCE", 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
 
