@@ -52,7 +52,7 @@ _SHAPE = xmlstream.Shape(
     records={
         _THREAD: frozenset({"@id", "id", "link", "title", "isClosed", "isDeleted"}),
         _POST: frozenset({"@id", "message", "createdAt", "isDeleted", "isSpam"})
-        | frozenset({"author/name", "author/email", "thread@id", "parent@id"}),
+        | frozenset({"author/name", "author/email", "author/username", "thread@id", "parent@id"}),
     },
 )
 
@@ -80,6 +80,7 @@ def _comment(path: Path, element: xmlstream.Element) -> source.Comment:
         created=source.moment(path, element.line, element.text("createdAt")),
         name=element.text("author/name"),
         email=element.text("author/email"),
+        account=element.text("author/username"),
         body=element.text("message"),
     )
 

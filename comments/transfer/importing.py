@@ -1,6 +1,6 @@
 """Import of another system's comments: a plan that stores nothing, then the writing.
 
-    with importing.plan(disqus.read, path, site=site, scheme=scheme) as plan:
+    with importing.plan(disqus.read, path, site=site, scheme=scheme, secret=secret) as plan:
         show(plan.report)
         importing.write(plan, scheme=scheme, now=now, progress=advance)
 
@@ -10,7 +10,7 @@ again, it adds nothing; run again after it was interrupted, it adds the rest whe
 Nothing is sent to anybody.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -80,15 +80,22 @@ class Plan:
         yield batch
 
 
-def plan(reader: source.Reader, path: Path, *, site: records.Site, scheme: sorthash.Scheme) -> Plan:
-    """Read and check a whole export. Stores nothing.
+def plan(
+    reader: source.Reader,
+    path: Path,
+    *,
+    site: records.Site,
+    scheme: sorthash.Scheme,
+    secret: str,
+) -> Plan:
+    """Read and check a whole export. Stores nothing. `secret` makes the ids of its authors.
 
     Raises:
         errors.BadImport: the file is refused; names the line.
     """
     store = spool.Spool()
     try:
-        reading = planning.Reading(path, site, store)
+        reading = planning.Reading(path, site, store, secret=secret)
         for item in reader(path):
             reading.take(item)
         threads = reading.threads(scheme.levels)
@@ -111,8 +118,12 @@ def write(
     scheme: sorthash.Scheme,
     now: datetime,
     progress: Callable[[int], None] = lambda _: None,
+    told: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> Summary:
     """Store what is not stored yet. `progress` is told how many comments each batch dealt with.
+
+    `told` gets the events of each batch: until they are delivered, the numbers of the site and of
+    its authors do not know of it.
 
     Raises:
         errors.Conflict: comments of the file are stored in other threads already. Nothing was
@@ -123,7 +134,9 @@ def write(
     added = 0
     for thread in plan.threads:
         for batch in plan.batches(thread):
-            added += _write_batch(scheme, thread, batch, now)
+            new, events = _write_batch(scheme, thread, batch, now)
+            added += new
+            told(events)
             progress(len(batch))
     return Summary(added, plan.report.comments - added, len(plan.threads))
 
@@ -133,7 +146,7 @@ def _write_batch(
     thread: planning.Thread,
     batch: list[records.ImportedComment],
     now: datetime,
-) -> int:
+) -> tuple[int, Sequence[str]]:
     added = [0]
     events: list[str] = []
 
@@ -157,7 +170,7 @@ def _write_batch(
         tasks.tell(event)
     if max(added):
         tasks.changed(thread.name, changes=max(added))
-    return max(added)
+    return max(added), events
 
 
 def _refuse_elsewhere(plan: Plan) -> None:

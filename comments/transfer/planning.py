@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from comments import errors, models, records, rendering, threadids
+from comments import digests, errors, models, records, rendering, threadids
 from comments.records import Status, ThreadState
 from comments.transfer import ordering, report, source, spool
 
@@ -36,6 +36,23 @@ class Thread(msgspec.Struct, frozen=True):
     nodes: tuple[ordering.Node, ...]
 
 
+def author_id(secret: str, site: str, comment: source.Comment) -> str:
+    """Who wrote an imported comment, as this site knows him; empty where nothing tells.
+
+    One mail address is one author; without one an account of the other system is, else a name.
+    No token is ever given for such an id, so nobody can be him.
+    """
+    if _is_email(comment.email):
+        known: tuple[str, ...] = ("mail", comment.email.strip().lower())
+    elif comment.account:
+        known = ("account", comment.system, comment.account)
+    elif comment.name.strip():
+        known = ("name", " ".join(comment.name.split()).casefold())
+    else:
+        return ""
+    return "i:" + digests.text(digests.keyed(secret, "imported author", site, *known))
+
+
 def comment_id(site: str, system: str, source_id: str) -> str:
     """The id of an imported comment: the same each time, so a second import finds it.
 
@@ -51,12 +68,13 @@ def comment_id(site: str, system: str, source_id: str) -> str:
 class Reading:
     """The first pass over one file."""
 
-    def __init__(self, file: Path, site: records.Site, store: spool.Spool) -> None:
+    def __init__(self, file: Path, site: records.Site, store: spool.Spool, *, secret: str) -> None:
         self.notes: list[report.Note] = []
         self.system = ""
         self._file = file
         self._site = site
         self._spool = store
+        self._secret = secret
         self._sources: dict[str, source.Thread] = {}
         self._nodes: dict[str, ordering.Node] = {}
         self._left_out: set[str] = set()
@@ -145,7 +163,8 @@ class Reading:
 
     def _author(self, comment: source.Comment) -> records.Author:
         email = comment.email if _is_email(comment.email) else ""
-        return records.Author(self._name(comment), self._website(comment), email)
+        known_as = author_id(self._secret, self._site.id, comment)
+        return records.Author(self._name(comment), self._website(comment), email, known_as)
 
     def _name(self, comment: source.Comment) -> str:
         try:

@@ -34,7 +34,10 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment of the other system, its text still as it came. `body` is HTML."""
+    """A comment of the other system, its text still as it came. `body` is HTML.
+
+    `account` is what the other system knows its author by, empty for a guest.
+    """
 
     system: str
     id: str
@@ -47,6 +50,7 @@ class Comment(msgspec.Struct, frozen=True):
     body: str
     website: str = ""
     email: str = ""
+    account: str = ""
 
 
 class Skipped(msgspec.Struct, frozen=True):

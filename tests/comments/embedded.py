@@ -54,7 +54,9 @@ def imported(store: datastore.Store, path: Path) -> dict[str, list[records.Comme
     scheme = trees.SETTINGS.scheme
     with store.context():
         site = sites.get("demo")
-        with importing.plan(disqus.read, path, site=site, scheme=scheme) as plan:
+        with importing.plan(
+            disqus.read, path, site=site, scheme=scheme, secret=trees.SETTINGS.secret
+        ) as plan:
             importing.write(plan, scheme=scheme, now=NOW, progress=lambda _: None)
             names = [thread.name for thread in plan.threads]
         return {name.id: floor.thread(name) for name in names}

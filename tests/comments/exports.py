@@ -12,6 +12,7 @@ from comments.transfer import disqus, importing, source
 from tests.conftest import ROOT
 
 IMPORTS = ROOT / "tests" / "fixtures" / "imports"
+SECRET = "a secret of the tests"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SCHEME = sorthash.Scheme()
 SITE = records.Site(
@@ -24,7 +25,7 @@ def planned(
     name: str, reader: source.Reader = disqus.read, levels: int = 8, site: records.Site = SITE
 ) -> importing.Plan:
     scheme = sorthash.Scheme(levels=levels)
-    return importing.plan(reader, IMPORTS / name, site=site, scheme=scheme)
+    return importing.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
 
 
 def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
@@ -44,7 +45,13 @@ THREAD = '<thread dsq:id="1"><link>https://garden.example/roses</link></thread>\
 
 
 def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> importing.Plan:
-    return importing.plan(disqus.read, path, site=site, scheme=sorthash.Scheme(levels=levels))
+    return importing.plan(
+        disqus.read,
+        path,
+        site=site,
+        scheme=sorthash.Scheme(levels=levels),
+        secret=SECRET,
+    )
 
 
 def written(plan: importing.Plan) -> dict[str, records.ImportedComment]:

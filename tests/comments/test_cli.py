@@ -137,6 +137,16 @@ def test_an_import_stores_the_file_once(
     assert trees.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
 
 
+def test_the_numbers_of_a_site_know_of_an_import_when_it_ends(
+    run: Runner, site: records.Site, export: Path
+) -> None:
+    run("import", "disqus", export, "--site", "demo")
+    shown = run("stats", "site", "demo", "--format", "json")
+    (numbers,) = json.loads(shown.output)
+    assert (numbers["comments"], numbers["commenters"]) == (2, 2)
+    assert run("recount").output == "0 differences mended.\n"
+
+
 def test_a_dry_run_stores_nothing(
     run: Runner, site: records.Site, store: datastore.Store, export: Path
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from comments import errors, floor, records, repair, sorthash
 from comments.transfer import disqus, importing, source, wordpress
 from tests import needs
-from tests.comments.exports import SCHEME, entities, rows, source_ids, write
+from tests.comments.exports import SCHEME, SECRET, entities, rows, source_ids, write
 
 READERS = {
     "disqus/benbalter-1145.xml": disqus.read,
@@ -36,7 +36,13 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
     garden: records.Site, name: str, line: int
 ):
     with pytest.raises(errors.BadImport) as caught:
-        importing.plan(READERS[name], needs.real_export(name), site=garden, scheme=SCHEME)
+        importing.plan(
+            READERS[name],
+            needs.real_export(name),
+            site=garden,
+            scheme=SCHEME,
+            secret=SECRET,
+        )
     assert caught.value.line == line
     assert entities() == 0
 
@@ -83,7 +89,7 @@ def test_a_real_export_is_stored_whole_and_in_order(
     path, reader = needs.real_export(name), READERS[name]
     items = {item.id: item for item in reader(path) if isinstance(item, source.Comment)}
     scheme = sorthash.Scheme(levels=levels)
-    with importing.plan(reader, path, site=garden, scheme=scheme) as plan:
+    with importing.plan(reader, path, site=garden, scheme=scheme, secret=SECRET) as plan:
         assert write(plan, levels) == importing.Summary(count, 0, len(plan.threads))
         stored = rows()
         for thread in plan.threads:

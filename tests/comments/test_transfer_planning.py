@@ -9,8 +9,19 @@ import pytest
 
 from comments import errors, models, records, rendering
 from comments.records import Status, ThreadState
-from comments.transfer import importing, planning, report, wordpress
-from tests.comments.exports import ROSES, SITE, THREAD, notes, plan_of, planned, post, written
+from comments.transfer import importing, planning, report, source, wordpress
+from tests.comments.exports import (
+    NOW,
+    ROSES,
+    SECRET,
+    SITE,
+    THREAD,
+    notes,
+    plan_of,
+    planned,
+    post,
+    written,
+)
 
 
 def test_the_report_counts_what_will_be_stored():
@@ -55,6 +66,53 @@ def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted():
 def test_threads_without_comments_are_not_made():
     with planned("disqus.xml") as plan:
         assert all("localhost" not in thread.name.id for thread in plan.threads)
+
+
+def _by(name: str = "", email: str = "", account: str = "", system: str = "disqus") -> str:
+    comment = source.Comment(
+        system=system,
+        id="1",
+        line=1,
+        thread="1",
+        parent=None,
+        status=Status.APPROVED,
+        created=NOW,
+        name=name,
+        body="",
+        email=email,
+        account=account,
+    )
+    return planning.author_id(SECRET, SITE.id, comment)
+
+
+def test_one_author_is_one_address_or_one_account_or_one_name():
+    assert _by("Ada", "ada@garden.example") == _by("A. L.", " Ada@Garden.Example ".strip(), "ada")
+    assert _by("Ada", account="ada") == _by("A. L.", account="ada")
+    assert _by("Ada  Lovelace") == _by("ada lovelace")
+    different = [
+        _by("ada"),
+        _by("bob"),
+        _by(account="ada"),
+        _by(account="ada", system="wordpress"),
+        _by(email="ada@garden.example"),
+        _by("ada", "no address", "bob"),
+    ]
+    assert len(set(different)) == len(different)
+    assert {each[:2] for each in different} == {"i:"}
+    assert _by() == _by(" ") == ""
+
+
+def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_his_address():
+    comment = msgspec.structs.replace(
+        source.Comment("disqus", "1", 1, "1", None, Status.APPROVED, NOW, "Ada", ""),
+        email="ada@garden.example",
+    )
+    ids = {
+        planning.author_id(secret, site, comment)
+        for secret in (SECRET, "another secret of the tests")
+        for site in ("garden", "other")
+    }
+    assert len(ids) == 4
 
 
 def test_a_retracted_comment_comes_without_content_and_personal_data():
