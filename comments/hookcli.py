@@ -67,6 +67,16 @@ def _list(site_id: str) -> None:
         click.echo(f"{each.id}\t{_state(each)}\t{types}\t{each.url}")
 
 
+def _about_one(command: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a function a command about one hook of a site."""
+
+    def made(verb: Callable[..., None]) -> click.Command:
+        named = click.argument("name", metavar="HOOK")(console.reported(verb))
+        return hook.command(command)(click.argument("site_id", metavar="SITE")(named))
+
+    return made
+
+
 def _state(each: "hooks.Registered") -> str:
     if each.off:
         return f"off: {each.off}"
@@ -76,10 +86,7 @@ def _state(each: "hooks.Registered") -> str:
     return f"on, failed {each.failures} times since {since}: {each.reason}"
 
 
-@hook.command("remove")
-@click.argument("site_id", metavar="SITE")
-@click.argument("name", metavar="HOOK")
-@console.reported
+@_about_one("remove")
 def _remove(site_id: str, name: str) -> None:
     """Forget a hook; what waits for it is not told any more."""
     from comments import hooks
@@ -88,11 +95,8 @@ def _remove(site_id: str, name: str) -> None:
     click.echo(f"Removed hook {name} of {site_id}.")
 
 
-@hook.command("rotate")
-@click.argument("site_id", metavar="SITE")
-@click.argument("name", metavar="HOOK")
+@_about_one("rotate")
 @click.option("--leaked", is_flag=True, help="Do not sign with the old secret any more.")
-@console.reported
 def _rotate(site_id: str, name: str, *, leaked: bool) -> None:
     """Make a new secret, shown once. Until the next change the old one signs beside it."""
     from comments import hooks
@@ -102,10 +106,7 @@ def _rotate(site_id: str, name: str, *, leaked: bool) -> None:
     click.echo(f"The new secret of hook {name}, shown this once: {made}")
 
 
-@hook.command("on")
-@click.argument("site_id", metavar="SITE")
-@click.argument("name", metavar="HOOK")
-@console.reported
+@_about_one("on")
 def _switch_on(site_id: str, name: str) -> None:
     """Tell a hook again that was switched off, or left alone after failures."""
     from comments import hooks
@@ -114,10 +115,7 @@ def _switch_on(site_id: str, name: str) -> None:
     click.echo(f"Hook {name} of {site_id} is on.")
 
 
-@hook.command("test")
-@click.argument("site_id", metavar="SITE")
-@click.argument("name", metavar="HOOK")
-@console.reported
+@_about_one("test")
 def _test(site_id: str, name: str) -> None:
     """Send a hook a message of type `test`, on or off; exit 1 if it does not take it."""
     from comments import hooks, outcomes, webhooks

@@ -222,12 +222,6 @@ def fresh(now: datetime, limit: int) -> list[str]:
     ]
 
 
-def dead() -> list[str]:
-    """The ids of events that were given up."""
-    query = datastore.Query("Event", where=(("since", "=", NEVER),), keys_only=True)
-    return [message.key.path[-1].name for message in datastore.fetch(query)]
-
-
 def read(events: Sequence[str]) -> list[models.Event]:
     """The rows of those events that are not done yet."""
     rows = datastore.get_multi([models.event_key(event) for event in events])

@@ -34,9 +34,17 @@ def engine() -> Iterator[inprocess.Engine]:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine) -> datastore.Store:
+def interceptor() -> inprocess.Interceptor | None:
+    """What sees each call of the store; modules that want to see them say who does."""
+    return None
+
+
+@pytest.fixture
+def open_store(
+    engine: inprocess.Engine, interceptor: inprocess.Interceptor | None
+) -> datastore.Store:
     """A store whose context nobody entered yet: for threads, servers and clients."""
-    return datastore.Store(inprocess.Channel(engine), project="test")
+    return datastore.Store(inprocess.Channel(engine, interceptor), project="test")
 
 
 @pytest.fixture

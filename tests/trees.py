@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from comments import config, datastore, floor, posting, records, tree
+from comments import config, datastore, floor, models, posting, records, tree
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")
@@ -43,6 +43,40 @@ def post(
     author = more.pop("author", records.Author(name=f"author of {body}", id=f"g:{body}"))
     draft = posting.Draft(site, thread, parent, author, body, **more)
     return posting.post(draft, settings=settings, now=now).comment
+
+
+def author(name: str) -> records.Author:
+    """Somebody who is known by his name."""
+    return records.Author(name, id=f"g:{name}")
+
+
+def retract(comment: records.Comment) -> None:
+    """Have its author take a comment back."""
+    posting.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
+
+
+def node(
+    text: str,
+    above: str | None = None,
+    status: records.Status = records.Status.APPROVED,
+    *,
+    author: str = "",
+    **more: Any,
+) -> records.ImportedComment:
+    """A comment of an export, known by its text; `above` is the text of the one it answers."""
+
+    def id_of(each: str) -> str:
+        return models.comment_id(each.encode().ljust(16, b"."))
+
+    given = {"created": START, "renderer": "", "source": text, "html": text} | more
+    return records.ImportedComment(
+        id=id_of(text),
+        reply_to=None if above is None else id_of(above),
+        author=records.Author(text, id=author),
+        body=text,
+        status=status,
+        **given,
+    )
 
 
 def grow(

@@ -9,6 +9,7 @@ from comments import datastore, folding, records, sites
 from emulator import transactions
 from tests import trees
 from tests.comments import exports
+from tests.comments.interceptors import Calls, Faults
 
 
 @pytest.fixture
@@ -43,6 +44,16 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
 
 
 @pytest.fixture

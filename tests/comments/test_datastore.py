@@ -4,67 +4,21 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 from google.cloud import ndb
 
 from comments import datastore, errors, floor, models, posting, records, sites
-from emulator import errors as engine_errors
-from emulator import inprocess
 from tests import trees
+from tests.comments.interceptors import TRANSIENT, Faults
 
-TRANSIENT = [
-    grpc.StatusCode.ABORTED,
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.INTERNAL,
-    grpc.StatusCode.UNKNOWN,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.CANCELLED,
-]
 KEY = "0123456789abcdef"
 
 
-class Faults:
-    """Fails the n-th call of a method, before or after it is applied."""
-
-    def __init__(self) -> None:
-        self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
-        self.calls: dict[str, int] = {}
-        self.always: set[str] = set()
-        self.requests: list[tuple[str, Any]] = []
-
-    def __call__(self, method: str, request: Any, proceed: Callable[..., Any]) -> Any:
-        self.requests.append((method, request))
-        self.calls[method] = self.calls.get(method, 0) + 1
-        when, status = self.plan.get((method, self.calls[method]), ("", None))
-        if method in self.always:
-            when, status = "before", grpc.StatusCode.UNAVAILABLE
-        if when == "before":
-            raise _error(status)
-        answer = proceed()
-        if when == "after":
-            raise _error(status)
-        return answer
-
-
-def _error(status: grpc.StatusCode | None) -> engine_errors.DatastoreError:
-    error = engine_errors.DatastoreError("planned")
-    error.status = status.name if status else ""
-    return error
-
-
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
-
-
-@pytest.fixture
-def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
-    """The store of every fixture here, with faults to plan."""
-    return datastore.Store(inprocess.Channel(engine, interceptor=faults), project="test")
+def interceptor(faults: Faults) -> Faults:
+    return faults
 
 
 @pytest.mark.parametrize("status", TRANSIENT)

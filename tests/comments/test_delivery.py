@@ -27,7 +27,6 @@ from comments import (
     tasks,
     upkeep,
 )
-from comments.records import Status
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
 from tests import recounts, trees
@@ -68,8 +67,8 @@ def faults() -> Faults:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=faults), project="test")
+def interceptor(faults: Faults) -> Faults:
+    return faults
 
 
 @pytest.fixture
@@ -82,14 +81,6 @@ def worker(open_store: datastore.Store, clock: Clock) -> Iterator[upkeep.Worker]
         yield made
 
 
-def _retract(row: records.Comment) -> None:
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-
-
-def _author(name: str) -> records.Author:
-    return records.Author(name, id=f"g:{name}")
-
-
 def _deliver() -> delivery.Done:
     return delivery.deliver(recounts.events(), now=NOW)
 
@@ -98,8 +89,8 @@ def test_sites_and_authors_are_counted_from_events(
     store: datastore.Store, site: records.Site
 ) -> None:
     grown = trees.grow(site, trees.TREE)
-    trees.post(site, "elsewhere", thread="other", author=_author("1"))
-    _retract(grown["1.1"])
+    trees.post(site, "elsewhere", thread="other", author=trees.author("1"))
+    trees.retract(grown["1.1"])
     assert _deliver() == delivery.Done(10, 0)
     recounts.check_all()
     assert counts.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
@@ -110,7 +101,7 @@ def test_categories_and_days_are_counted_from_events(
     store: datastore.Store, site: records.Site
 ) -> None:
     site = trees.filing(site, "news", "sport")
-    ann, bob = _author("ann"), _author("bob")
+    ann, bob = trees.author("ann"), trees.author("bob")
     late = trees.START + timedelta(days=1)
     rows = [
         trees.post(site, "1", author=ann, categories=("news", "sport")),
@@ -128,7 +119,7 @@ def test_categories_and_days_are_counted_from_events(
     assert _numbers(counters.day_scope("demo", next_day)) == {"approved": 1, "participants": 1}
     assert _numbers(counters.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
     for row in rows[:2]:
-        _retract(row)
+        trees.retract(row)
     _deliver()
     recounts.check_all()
     numbers = {"approved": 1, "participants": 1, "retracted": 2}
@@ -155,7 +146,7 @@ def test_every_verb_tells_of_itself_once(store: datastore.Store, site: records.S
             now=trees.START,
         )
     for _ in range(2):
-        _retract(row)
+        trees.retract(row)
     told = [outbox.record(each) for each in outbox.read(sorted(recounts.events()))]
     assert [(each.id, each.kind, each.comment) for each in told] == [
         (f"{row.id}.1", "posted", row.id),
@@ -184,7 +175,7 @@ def test_what_is_not_committed_is_told_to_nobody(
 def test_events_delivered_twice_late_and_in_any_order_count_once(
     store: datastore.Store, site: records.Site
 ) -> None:
-    _retract(trees.grow(site, trees.TREE)["3"])
+    trees.retract(trees.grow(site, trees.TREE)["3"])
     events = sorted(recounts.events(), reverse=True)
     for event in events:
         delivery.deliver([event, event], now=NOW)
@@ -421,10 +412,10 @@ def test_an_event_that_always_fails_is_given_up_kept_and_revived(
         now = min(row.due, now + outbox.LONGEST_PAUSE)
     assert pauses[:3] == [outbox.FIRST_PAUSE * n for n in (1, 2, 4)]
     assert max(pauses[:-1]) == outbox.LONGEST_PAUSE
-    assert outbox.dead() == recounts.events() != []
+    assert list(postroom.dead_ids()) == recounts.events() != []
     assert outbox.due(NOW + timedelta(days=365), 10) == []
-    assert [event.id for event in outbox.pending("counters")] == outbox.dead()
-    postroom.revive(outbox.dead()[0], now=NOW)
+    assert [event.id for event in outbox.pending("counters")] == recounts.events()
+    postroom.revive(recounts.events()[0], now=NOW)
     assert delivery.sweep(now=NOW) == delivery.Done(1, 0)
     recounts.check_all()
 
@@ -509,7 +500,7 @@ def test_a_delivered_retraction_leaves_the_author_nowhere(
         for personal in ("Ann", "ann.example")
     )
     for row in rows:
-        _retract(row)
+        trees.retract(row)
     _deliver()
     recounts.check_all()
     for kind in (
@@ -557,17 +548,6 @@ def _client(store: datastore.Store) -> flask.testing.FlaskClient:
     return apps.create_app(settings, store).test_client()
 
 
-def _node(text: str, *, up: int = 0, down: int = 0) -> records.ImportedComment:
-    return records.ImportedComment(
-        id=models.comment_id(text.encode().ljust(16, b".")),
-        reply_to=None,
-        author=records.Author(text, id=f"g:{text}"),
-        body=text,
-        html=text,
-        renderer="",
-        status=Status.APPROVED,
-        created=trees.START,
-        source=text,
-        up=up,
-        down=down,
-    )
+def _node(text: str, **votes: int) -> records.ImportedComment:
+    """By an author of its own."""
+    return trees.node(text, author=f"g:{text}", **votes)

@@ -15,13 +15,11 @@ from comments import (
     delivery,
     filing,
     hooks,
-    models,
     outbound,
     outbox,
     records,
     webhooks,
 )
-from emulator import inprocess
 from tests import recounts, trees
 
 NOW = trees.START + timedelta(days=1)
@@ -53,23 +51,14 @@ def commits() -> Commits:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine, commits: Commits) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=commits), project="test")
+def interceptor(commits: Commits) -> Commits:
+    return commits
 
 
 def _node(number: int) -> records.ImportedComment:
     """A comment of an author of its own, on a day of its own."""
-    return records.ImportedComment(
-        id=models.comment_id(f"{number:016}".encode()),
-        reply_to=None,
-        author=records.Author("somebody", id=f"g:{number:026}"),
-        body="text",
-        html="text",
-        renderer="",
-        status=records.Status.APPROVED,
-        created=trees.START + timedelta(days=number),
-        source="",
-    )
+    created = trees.START + timedelta(days=number)
+    return trees.node(f"{number:016}", author=f"g:{number:026}", created=created)
 
 
 def _deliver() -> delivery.Done:

@@ -30,7 +30,6 @@ from comments import (
     upkeep,
 )
 from emulator import errors as engine_errors
-from emulator import inprocess
 from tests import recounts, trees
 
 NAME = records.ThreadName("demo", "page")
@@ -77,8 +76,8 @@ def hook() -> Hook:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine, hook: Hook) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=hook), project="test")
+def interceptor(hook: Hook) -> Hook:
+    return hook
 
 
 @pytest.fixture(autouse=True)

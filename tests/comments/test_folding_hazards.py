@@ -59,10 +59,6 @@ def _prepare(name: records.ThreadName) -> folding.Prepared:
     return prepared
 
 
-def _retract(comment: records.Comment) -> None:
-    posting.retract(comment.id, author_id=comment.author.id, revision=None, now=trees.START)
-
-
 def _edit(comment: records.Comment, body: str) -> None:
     posting.edit(
         comment.id,
@@ -200,7 +196,7 @@ def test_a_change_after_clearing_counts_once(
     _fold_whole(name)
     assert {_row(row).shelved for row in rows.values()} == {True}
     for text in ("c", "d"):
-        _retract(rows[text]) if verb == "retract" else _edit(rows[text], "new")
+        trees.retract(rows[text]) if verb == "retract" else _edit(rows[text], "new")
         _forget()
         _check_reader(name)
     _fold_whole(name)
@@ -267,7 +263,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
     trees.post(site, "new")
     _fold_whole(name)
     _check_reader(name)
-    _retract(rows["b"])
+    trees.retract(rows["b"])
     _check_reader(name)
 
 
@@ -382,7 +378,7 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
     orphan = _attempt_that_is_left(site, name)
     assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
     for row in (in_bucket, in_tail, not_folded):
-        _edit(row, "nothing") if verb == "edit" else _retract(row)
+        _edit(row, "nothing") if verb == "edit" else trees.retract(row)
     found = folding.sweep(name)
     assert set(orphan.written) <= set(found)
     _fold_whole(name)
@@ -450,7 +446,7 @@ def test_a_machine_that_slept_reads_its_directory_anew(
     _forget()
     _check_reader(name)
     trees.post(site, "while it slept")
-    _retract(grown["1"])
+    trees.retract(grown["1"])
     _fold_whole(name)
     asleep = materialized.CACHE_MAX_AGE
     _check_reader(name)

@@ -28,11 +28,9 @@ from comments import (
     webhooks,
 )
 from comments.records import Status, Verb
-from emulator import inprocess
 from tests import trees
 from tests.comments import stocktaking
-from tests.comments.test_datastore import TRANSIENT, Faults
-from tests.comments.test_tallies import _node
+from tests.comments.interceptors import TRANSIENT, Faults
 
 ADA = records.Actor("cli", "Ada")
 BEN = records.Actor("account:ben", "Ben")
@@ -40,13 +38,8 @@ NAME = records.ThreadName("demo", "page")
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
-
-
-@pytest.fixture
-def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=faults), project="test")
+def interceptor(faults: Faults) -> Faults:
+    return faults
 
 
 @pytest.fixture
@@ -333,7 +326,7 @@ def test_the_term_begins_anew_with_a_later_refusal(grown: dict[str, records.Comm
 def test_what_an_import_brought_as_spam_is_not_erased(
     store: datastore.Store, site: records.Site
 ) -> None:
-    trees.store_imported(NAME, _node("spam", None, Status.SPAM))
+    trees.store_imported(NAME, trees.node("spam", None, Status.SPAM))
     _deliver()
     assert retention.expire(trees.START + timedelta(days=9999)) == 0
     assert list(stocktaking.rows("ErasureDue")) == []

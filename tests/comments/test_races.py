@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from comments import datastore, errors, floor, models, posting, records, repair, sites
+from comments import datastore, errors, floor, models, records, repair, sites
 from emulator import inprocess
 from tests import trees
 from tests.comments import stocktaking
@@ -150,13 +150,13 @@ def test_retracting_the_last_two_replies_at_once_unlists_the_tombstone(
         thread = f"page{attempt}"
         with open_store.context():
             grown = trees.grow(site, {"1": {"1.1": {}, "1.2": {}}}, thread=thread)
-            _retract(grown["1"])
+            trees.retract(grown["1"])
         barrier = threading.Barrier(2)
 
         def work(row: records.Comment, barrier: threading.Barrier = barrier) -> None:
             with open_store.context():
                 barrier.wait(20)
-                _retract(row)
+                trees.retract(row)
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(work, [grown["1.1"], grown["1.2"]]))
@@ -191,7 +191,7 @@ def test_a_reply_races_with_the_retraction_of_what_it_answers(
         def retract(root: records.Comment = root, barrier: threading.Barrier = barrier) -> None:
             with open_store.context():
                 barrier.wait(20)
-                _retract(root)
+                trees.retract(root)
 
         with ThreadPoolExecutor(2) as pool:
             replied, _ = pool.submit(reply), pool.submit(retract).result()
@@ -246,10 +246,6 @@ def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
     assert len(ids) == len(set(ids))
     assert [id_ for id_ in ids if id_ in set(expected)] == expected
     assert [row.sort_hash for row in seen] == sorted(row.sort_hash for row in seen)
-
-
-def _retract(row: records.Comment) -> None:
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
 
 
 def test_sites_added_twice_at_once_are_one_site(open_store: datastore.Store) -> None:

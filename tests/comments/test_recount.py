@@ -22,7 +22,6 @@ from comments import (
 )
 from comments.counters import Scope
 from comments.recount import Difference
-from emulator import inprocess
 from tests import ballots, recounts, trees
 
 NAME = records.ThreadName("demo", "page")
@@ -63,8 +62,8 @@ def between() -> Between:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine, between: Between) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=between), project="test")
+def interceptor(between: Between) -> Between:
+    return between
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from comments import datastore, records, tallies
-from emulator import inprocess
 from tests import trees
 from tests.comments import stocktaking
 
@@ -72,8 +71,8 @@ def watch() -> Watch:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine, watch: Watch) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=watch), project="test")
+def interceptor(watch: Watch) -> Watch:
+    return watch
 
 
 def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_or_writes(

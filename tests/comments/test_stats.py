@@ -9,35 +9,16 @@ import pytest
 from comments import datastore, delivery, errors, filing, models, posting, records, stats
 from emulator import inprocess, testing
 from tests import recounts, trees
+from tests.comments.interceptors import Calls
 
 NOW = trees.START + timedelta(days=9)
 FIRST = date(2026, 1, 2)
 THREAD = records.ThreadName("demo", "a")
 
 
-class Calls:
-    """Counts the calls that leave for the store."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
-        self.names.append(method)
-        return proceed()
-
-
 @pytest.fixture
-def calls() -> Calls:
-    return Calls()
-
-
-@pytest.fixture
-def open_store(engine: inprocess.Engine, calls: Calls) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=calls), project="test")
-
-
-def _author(name: str) -> records.Author:
-    return records.Author(name, id=f"g:{name}")
+def interceptor(calls: Calls) -> Calls:
+    return calls
 
 
 @pytest.fixture
@@ -54,10 +35,10 @@ def told(store: datastore.Store, site: records.Site) -> records.Site:
         (2, "cid", "plain", ()),
     ]:
         trees.post(
-            site, f"{day} {who}", author=_author(who), thread=thread, categories=names,
+            site, f"{day} {who}", author=trees.author(who), thread=thread, categories=names,
             now=trees.START + timedelta(days=day),
         )  # fmt: skip
-    trees.post(beside, "elsewhere", author=_author("ann"), categories=("news",))
+    trees.post(beside, "elsewhere", author=trees.author("ann"), categories=("news",))
     _deliver()
     return site
 
@@ -158,8 +139,8 @@ def test_lines_that_come_and_go_between_pages_move_no_other(told: records.Site) 
     for row in _rows("plain"):
         posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
     early = trees.START - timedelta(days=1)
-    trees.post(told, "early", author=_author("ann"), thread="plain", now=early)
-    trees.post(told, "late", author=_author("ann"), thread="plain", now=NOW)
+    trees.post(told, "early", author=trees.author("ann"), thread="plain", now=early)
+    trees.post(told, "late", author=trees.author("ann"), thread="plain", now=NOW)
     _deliver()
     rest = stats.by_day("demo", limit=2, after=page.after or "")
     assert _short([*page.lines, *rest.lines]) == [
@@ -185,8 +166,8 @@ def test_who_wrote_in_a_thread_and_in_which_threads_somebody_wrote(told: records
 
 def test_a_thread_with_a_long_id_is_found_by_who_wrote_there(told: records.Site) -> None:
     name = "x" * 600
-    trees.post(told, "text", author=_author("dan"), thread=name, title="Long")
-    trees.post(told, "text", author=_author("dan"), thread="short")
+    trees.post(told, "text", author=trees.author("dan"), thread=name, title="Long")
+    trees.post(told, "text", author=trees.author("dan"), thread="short")
     pages = list(stats.whole(lambda after: stats.threads_of("demo", "g:dan", after=after, limit=1)))
     assert sorted(place.thread for place in pages) == ["short", name]
 
@@ -213,7 +194,7 @@ def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
 
 def test_who_is_held_wrote_nowhere_yet(store: datastore.Store, site: records.Site) -> None:
     node = records.ImportedComment(
-        id="a" * 26, reply_to=None, author=_author("eve"), body="", html="", renderer="",
+        id="a" * 26, reply_to=None, author=trees.author("eve"), body="", html="", renderer="",
         status=records.Status.PENDING, created=trees.START, source="test",
     )  # fmt: skip
     trees.store_imported(records.ThreadName("demo", "page"), node)
@@ -222,7 +203,7 @@ def test_who_is_held_wrote_nowhere_yet(store: datastore.Store, site: records.Sit
     assert stats.threads_of("demo", "g:eve").lines == ()
     (day,) = stats.by_day("demo").lines
     assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
-    trees.post(site, "text", author=_author("zoe"))
+    trees.post(site, "text", author=trees.author("zoe"))
     name = records.ThreadName("demo", "page")
     people = stats.whole(lambda after: stats.commenters(name, after=after, limit=1))
     assert list(people) == [stats.Person("g:zoe", 1)]

@@ -24,37 +24,14 @@ from comments import (
 from comments.records import Status
 from emulator import inprocess, testing
 from tests import recounts, trees
+from tests.comments.interceptors import Calls
 
 NAME = records.ThreadName("demo", "page")
 
 
-class Calls:
-    """Counts the calls that leave for the store."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
-        self.names.append(method)
-        return proceed()
-
-
 @pytest.fixture
-def calls() -> Calls:
-    return Calls()
-
-
-@pytest.fixture
-def open_store(engine: inprocess.Engine, calls: Calls) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=calls), project="test")
-
-
-def _retract(row: records.Comment) -> None:
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-
-
-def _author(name: str) -> records.Author:
-    return records.Author(name, id=f"g:{name}")
+def interceptor(calls: Calls) -> Calls:
+    return calls
 
 
 def _kinds(keys: Any) -> list[str]:
@@ -67,13 +44,13 @@ def test_every_verb_leaves_every_counter_as_its_recount(
     grown = trees.grow(site, trees.TREE)
     assert recounts.of(NAME) == {"approved": 8, "listed": 8, "participants": 8}
     recounts.check()
-    _retract(grown["1.1"])
+    trees.retract(grown["1.1"])
     recounts.check()
     assert recounts.of(NAME) == {
         "approved": 7, "listed": 8, "participants": 7, "retracted": 1
     }  # fmt: skip
     for text in ("1.1.1", "1.1.2"):
-        _retract(grown[text])  # the tombstone goes with the last of them
+        trees.retract(grown[text])  # the tombstone goes with the last of them
     assert recounts.of(NAME)["listed"] == 5
     recounts.check()
 
@@ -81,11 +58,11 @@ def test_every_verb_leaves_every_counter_as_its_recount(
 def test_an_author_is_one_participant_until_his_last_comment_is_gone(
     store: datastore.Store, site: records.Site
 ) -> None:
-    rows = [trees.post(site, text, author=_author("ann")) for text in ("one", "two")]
+    rows = [trees.post(site, text, author=trees.author("ann")) for text in ("one", "two")]
     assert recounts.of(NAME)["participants"] == 1
-    _retract(rows[0])
+    trees.retract(rows[0])
     assert recounts.of(NAME)["participants"] == 1
-    _retract(rows[1])
+    trees.retract(rows[1])
     assert "participants" not in recounts.of(NAME)
     recounts.check()
     assert list(datastore.fetch(datastore.Query("Participation"))) == []
@@ -296,10 +273,10 @@ def test_counts_of_a_spread_thread_are_of_one_moment(
 
 def test_imports_count_by_the_same_formula(store: datastore.Store, site: records.Site) -> None:
     nodes = [
-        _node("spam", None, Status.SPAM),
-        _node("reply", "spam", Status.APPROVED),
-        _node("held", "reply", Status.PENDING, author="g:ann"),
-        _node("voted", None, Status.APPROVED, author="g:ann", up=5, down=2),
+        trees.node("spam", None, Status.SPAM),
+        trees.node("reply", "spam", Status.APPROVED),
+        trees.node("held", "reply", Status.PENDING, author="g:ann"),
+        trees.node("voted", None, Status.APPROVED, author="g:ann", up=5, down=2),
     ]
     for _ in range(2):
         trees.store_imported(NAME, *nodes)
@@ -313,16 +290,18 @@ def test_imports_count_by_the_same_formula(store: datastore.Store, site: records
 def test_an_import_that_lists_what_is_stored_counts_it(
     store: datastore.Store, site: records.Site
 ) -> None:
-    trees.store_imported(NAME, _node("spam", None, Status.SPAM), _node("more", "spam", Status.SPAM))
+    trees.store_imported(
+        NAME, trees.node("spam", None, Status.SPAM), trees.node("more", "spam", Status.SPAM)
+    )
     assert "listed" not in recounts.of(NAME)
-    trees.store_imported(NAME, _node("reply", "more", Status.APPROVED))
+    trees.store_imported(NAME, trees.node("reply", "more", Status.APPROVED))
     assert recounts.of(NAME)["listed"] == 3
     recounts.check()
 
 
 def test_a_repair_that_unlists_counts_it(store: datastore.Store, site: records.Site) -> None:
-    trees.store_imported(NAME, _node("spam", None, Status.SPAM))
-    row = datastore.get(models.comment_key(_node("spam", None, Status.SPAM).id))
+    trees.store_imported(NAME, trees.node("spam", None, Status.SPAM))
+    row = datastore.get(models.comment_key(trees.node("spam", None, Status.SPAM).id))
     row.listed = True
     datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
     repair.fix(trees.SETTINGS.scheme, NAME)
@@ -340,27 +319,6 @@ def test_numbers_are_written_by_their_owner_only(
         datastore.transaction(row.put)
 
 
-def _node(
-    text: str, above: str | None, status: Status, *, author: str = "", up: int = 0, down: int = 0
-) -> records.ImportedComment:
-    def id_of(each: str) -> str:
-        return models.comment_id(each.encode().ljust(16, b"."))
-
-    return records.ImportedComment(
-        id=id_of(text),
-        reply_to=None if above is None else id_of(above),
-        author=records.Author(text, id=author),
-        body=text,
-        html=text,
-        renderer="",
-        status=status,
-        created=trees.START,
-        source=text,
-        up=up,
-        down=down,
-    )
-
-
 def _append(site: records.Site, parent: str, turn: shards.Turn) -> None:
     """Post as `posting` does, without ending the turn."""
     number = next(_numbers)
@@ -368,7 +326,7 @@ def _append(site: records.Site, parent: str, turn: shards.Turn) -> None:
         id=models.comment_id(f"{number}".encode().rjust(16)),
         name=NAME,
         reply_to=parent,
-        author=_author(f"{number}"),
+        author=trees.author(f"{number}"),
         text=tree.Text("text", "text", ""),
         fingerprint=b"",
         created=trees.START,

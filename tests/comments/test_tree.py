@@ -98,7 +98,7 @@ def test_an_unknown_or_foreign_parent_is_not_found(site: records.Site, kind: str
 
 def test_a_retracted_parent_takes_no_replies(site: records.Site) -> None:
     grown = trees.grow(site, {"1": {"1.1": {}}})
-    _retract(grown["1"])
+    trees.retract(grown["1"])
     with pytest.raises(errors.Conflict, match="was retracted"):
         trees.post(site, "1.2", grown["1"].id)
 
@@ -126,13 +126,13 @@ def test_a_closed_thread_takes_no_comments(site: records.Site) -> None:
 
 def test_a_retracted_comment_without_replies_is_gone_for_readers(site: records.Site) -> None:
     grown = trees.grow(site, trees.TREE)
-    _retract(grown["1.2"])
+    trees.retract(grown["1.2"])
     assert trees.listed(site) == [text for text in ORDER if text != "1.2"]
 
 
 def test_a_retracted_comment_with_replies_stays_as_a_tombstone(site: records.Site) -> None:
     grown = trees.grow(site, trees.TREE)
-    _retract(grown["1.1"])
+    trees.retract(grown["1.1"])
     assert trees.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 
 
@@ -148,18 +148,18 @@ def test_retracting_erases_content_and_author_from_the_row(site: records.Site) -
 
 def test_with_its_last_listed_reply_a_tombstone_goes_too(site: records.Site) -> None:
     grown = trees.grow(site, trees.TREE)
-    _retract(grown["1"])
-    _retract(grown["1.1"])
-    _retract(grown["1.2"])
-    _retract(grown["1.1.1"])
+    trees.retract(grown["1"])
+    trees.retract(grown["1.1"])
+    trees.retract(grown["1.2"])
+    trees.retract(grown["1.1.1"])
     assert trees.listed(site) == ["-", "-", "1.1.2", "2", "2.1", "3"]
-    _retract(grown["1.1.2"])
+    trees.retract(grown["1.1.2"])
     assert trees.listed(site) == ["2", "2.1", "3"]
 
 
 def test_the_number_of_a_retracted_comment_is_not_used_again(site: records.Site) -> None:
     grown = trees.grow(site, {"1": {"1.1": {}}})
-    _retract(grown["1.1"])
+    trees.retract(grown["1.1"])
     assert trees.post(site, "1.2", grown["1"].id).sort_hash == "AAAC"
 
 
@@ -186,12 +186,12 @@ def test_a_reply_leaves_its_parents_revision_alone(site: records.Site) -> None:
 
 def test_a_tombstone_stays_while_another_branch_below_it_is_listed(site: records.Site) -> None:
     grown = trees.grow(site, {"1": {"1.1": {}, "1.2": {}, "1.3": {}}})
-    _retract(grown["1"])
-    _retract(grown["1.2"])
+    trees.retract(grown["1"])
+    trees.retract(grown["1.2"])
     assert trees.listed(site) == ["-", "1.1", "1.3"]
-    _retract(grown["1.1"])
+    trees.retract(grown["1.1"])
     assert trees.listed(site) == ["-", "1.3"]
-    _retract(grown["1.3"])
+    trees.retract(grown["1.3"])
     assert trees.listed(site) == []
 
 
@@ -281,7 +281,7 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
     for step in range(data.draw(st.integers(1, 12))):
         if alive and data.draw(st.booleans(), label="retract"):
             gone = alive.pop(data.draw(st.sampled_from(sorted(alive))))
-            _retract(gone)
+            trees.retract(gone)
             continue
         parent = data.draw(st.sampled_from([None, *sorted(alive)]))
         row = trees.post(site, str(step), parent and alive[parent].id, settings=settings)
@@ -323,10 +323,6 @@ def _node(
         created=trees.START,
         source=f"test:{label}",
     )
-
-
-def _retract(row: records.Comment) -> None:
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
 
 
 def _set(row: records.Comment, **values: object) -> None:

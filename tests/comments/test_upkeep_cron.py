@@ -15,7 +15,6 @@ from comments import (
     folding,
     materialized,
     models,
-    posting,
     ranking,
     records,
     upkeep,
@@ -84,10 +83,6 @@ def said(store: datastore.Store, site: records.Site) -> records.Comment:
     return trees.post(site, CANARY)
 
 
-def _retract(row: records.Comment) -> None:
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-
-
 def _holders(text: str) -> Iterator[str]:
     """The kinds that hold a text."""
     for kind in ("Comment", "Bucket", "BucketDirectory", "Ranking"):
@@ -103,7 +98,7 @@ def test_instances_of_one_call_each_fold_clear_and_erase(
     assert first.call() == upkeep.Done(1, 1, 0)
     assert first.waited == [folding.GRACE]
     assert {*_holders(CANARY)} > {"Comment"}
-    _retract(said)
+    trees.retract(said)
     assert Instance(engine, others).call() == upkeep.Done(1, 1, 0)
     assert [*_holders(CANARY)] == []
     assert upkeep.look() == []
@@ -120,7 +115,7 @@ def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Instance(engine, others).call()
-    _retract(said)
+    trees.retract(said)
 
     def die(_seconds: float) -> None:
         raise Died

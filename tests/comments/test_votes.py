@@ -29,21 +29,15 @@ from comments.records import Status
 from emulator import inprocess, testing
 from tests import ballots, trees
 from tests.comments.conftest import Clock
-from tests.comments.test_datastore import TRANSIENT, Faults
-from tests.comments.test_tallies import _node
+from tests.comments.interceptors import TRANSIENT, Faults
 
 NAME = records.ThreadName("demo", "page")
 MOST = trees.SETTINGS.voters_per_network
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
-
-
-@pytest.fixture
-def open_store(engine: inprocess.Engine, faults: Faults) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine, interceptor=faults), project="test")
+def interceptor(faults: Faults) -> Faults:
+    return faults
 
 
 @pytest.fixture
@@ -83,10 +77,6 @@ def test_who_takes_a_vote_back_leaves_nothing(row: records.Comment) -> None:
     assert (_votes(row), _networks()) == ({}, [])
 
 
-def _retract(row: records.Comment) -> None:
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-
-
 def test_nobody_votes_on_his_own_comment(row: records.Comment) -> None:
     with pytest.raises(errors.Forbidden) as refused:
         voting.vote(
@@ -99,14 +89,14 @@ def test_nobody_votes_on_his_own_comment(row: records.Comment) -> None:
 
 def test_a_tombstone_takes_no_votes(site: records.Site, row: records.Comment) -> None:
     trees.post(site, "reply", row.id)
-    _retract(row)
+    trees.retract(row)
     with pytest.raises(errors.Conflict) as refused:
         ballots.vote(row, "bob")
     assert refused.value.code == "comment-retracted"
 
 
 def test_a_comment_that_is_gone_takes_no_votes(row: records.Comment) -> None:
-    _retract(row)
+    trees.retract(row)
     with pytest.raises(errors.NotFound):
         ballots.vote(row, "bob")
 
@@ -115,7 +105,7 @@ def test_a_comment_that_is_gone_takes_no_votes(row: records.Comment) -> None:
 def test_a_comment_readers_do_not_see_is_not_there(
     store: datastore.Store, site: records.Site, status: Status
 ) -> None:
-    held = _node("held", None, status)
+    held = trees.node("held", None, status)
     trees.store_imported(NAME, held)
     who = voting.Voter("g:bob", "n")
     for value in (1, -1, 0):
@@ -438,7 +428,7 @@ def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
 def test_imported_votes_stay_beside_those_that_are_cast(
     store: datastore.Store, site: records.Site
 ) -> None:
-    node = _node("old", None, Status.APPROVED, author="g:ann", up=7, down=2)
+    node = trees.node("old", None, Status.APPROVED, author="g:ann", up=7, down=2)
     trees.store_imported(NAME, node)
     row = models.comment_record(datastore.get(models.comment_key(node.id)))
     for voter, value in [("bob", 1), ("cid", -1), ("dan", -1)]:
@@ -461,7 +451,7 @@ def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
     ballots.count_all()
     if is_late:
         ballots.vote(row, "late")
-    _retract(row)
+    trees.retract(row)
     assert ballots.stored(row.id) == (0, 0, 0)
     ballots.count_all()
     assert (ballots.cast(), _networks()) == ({}, [])

@@ -15,7 +15,6 @@ from comments.records import Status
 from comments.web import session
 from tests import ballots, trees
 from tests.comments.calls import KEY, NOBODY, ONE, THREAD, answer, bearer, post, refused, stored
-from tests.comments.test_tallies import _node
 
 VOTES = "/api/v1/sites/demo/votes?thread=t"
 AUTHORS = "/api/v1/sites/demo/authors"
@@ -113,7 +112,7 @@ def test_what_is_not_there_for_readers_takes_no_votes_and_makes_nothing(
     client: FlaskClient, open_store: datastore.Store
 ) -> None:
     posted = post(client)
-    held = _node("held", None, Status.PENDING)
+    held = trees.node("held", None, Status.PENDING)
     with open_store.context():
         trees.store_imported(records.ThreadName("demo", "t"), held)
     for comment in (NOBODY, held.id):
@@ -298,7 +297,7 @@ def test_an_author_who_took_back_the_comment_he_was_known_by_is_named_by_another
 
 def test_held_comments_make_no_author(client: FlaskClient, open_store: datastore.Store) -> None:
     with open_store.context():
-        held = _node("held", None, Status.PENDING, author="g:held", up=9)
+        held = trees.node("held", None, Status.PENDING, author="g:held", up=9)
         trees.store_imported(records.ThreadName("demo", "t"), held)
         ballots.count_all()
         assert datastore.get(models.standing_key("demo", "g:held")) is not None

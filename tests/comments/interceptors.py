@@ -1,0 +1,62 @@
+"""Calls that leave for the store, as a test sees them: counted, or failing as planned.
+
+A test module that wants one for its store names it in a fixture `interceptor`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from emulator import errors as engine_errors
+
+TRANSIENT = [
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.CANCELLED,
+]
+
+
+class Calls:
+    """Names the calls, in their order."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, method: str, _: Any, proceed: Callable[[], Any]) -> Any:
+        self.names.append(method)
+        return proceed()
+
+
+class Faults:
+    """Fails the n-th call of a method, before or after it is applied."""
+
+    def __init__(self) -> None:
+        self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
+        self.calls: dict[str, int] = {}
+        self.always: set[str] = set()
+        self.requests: list[tuple[str, Any]] = []
+
+    def __call__(self, method: str, request: Any, proceed: Callable[[], Any]) -> Any:
+        self.requests.append((method, request))
+        self.calls[method] = self.calls.get(method, 0) + 1
+        when, status = self.plan.get((method, self.calls[method]), ("", None))
+        if method in self.always:
+            when, status = "before", grpc.StatusCode.UNAVAILABLE
+        if when == "before":
+            raise error(status)
+        answer = proceed()
+        if when == "after":
+            raise error(status)
+        return answer
+
+
+def error(status: grpc.StatusCode | None) -> engine_errors.DatastoreError:
+    """What the store answers with that status."""
+    made = engine_errors.DatastoreError("planned")
+    made.status = status.name if status else ""
+    return made
