@@ -25,6 +25,7 @@ from comments import (
     datastore,
     errors,
     hookcli,
+    keycli,
     records,
     sites,
     sorthash,
@@ -47,6 +48,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_forget)
     app.cli.add_command(_recount)
     app.cli.add_command(accountcli.account)
+    app.cli.add_command(keycli.key)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
     app.cli.add_command(statscli.statistics)

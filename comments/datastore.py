@@ -70,6 +70,7 @@ OWNERS = {
     "Identity": "accounts",
     "Session": "accounts",
     "Ticket": "accounts",
+    "SiteKeys": "accounts",
     "AuditEntry": "audit",
     "ErasureDue": "erasures",
 }

@@ -27,6 +27,7 @@ OWNERS = {
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",
     "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
+    "SiteKeys": "accounts",
     "AuditEntry": "audit", "ErasureDue": "erasures",
 }  # fmt: skip
 DOOR = "datastore"

@@ -108,15 +108,19 @@ def joining(
     Raises:
         errors.Conflict: one of them leads to another account.
     """
-    names = [each.name(secret) for each in newcomer.identities]
-    for each, row in zip(
-        newcomer.identities,
-        datastore.get_multi([models.identity_key(name) for name in names]),
-        strict=True,
-    ):
+    keys = [models.identity_key(each.name(secret)) for each in newcomer.identities]
+    for each, row in zip(newcomer.identities, datastore.get_multi(keys), strict=True):
         if row is not None and row.account != newcomer.id:
             said = _TAKEN.get(each.provider, "this has an account")
             raise errors.Conflict(said, code="account-exists")
+    return rejoining(newcomer, secret=secret, now=now)
+
+
+def rejoining(
+    newcomer: Newcomer, *, secret: str, now: datetime
+) -> tuple[models.Account, datastore.Writes]:
+    """The same for identities that this transaction has read, which lead to nobody who is there."""
+    names = [each.name(secret) for each in newcomer.identities]
     account = models.Account(
         key=models.account_key(newcomer.id),
         name=newcomer.name,

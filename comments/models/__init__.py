@@ -33,6 +33,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     Identity  key: "{provider}:{who, there}", see accounts/identities.py
     Session   key: digest of its token, below its account's
     Ticket    key: digest of its token
+    SiteKeys  key: site id
     AuditEntry
               key: 128 bits of randomness, base32, made once for each decision
     ErasureDue
@@ -119,10 +120,12 @@ from comments.models.people import (
     Account,
     Identity,
     Session,
+    SiteKeys,
     Ticket,
     account_key,
     identity_key,
     session_key,
+    site_keys_key,
     ticket_key,
 )
 from comments.models.rows import (
@@ -179,6 +182,7 @@ __all__ = [
     "Session",
     "Site",
     "SiteHooks",
+    "SiteKeys",
     "Standing",
     "Subscriber",
     "Subscription",
@@ -227,6 +231,7 @@ __all__ = [
     "site_counter_key",
     "site_hooks_key",
     "site_key",
+    "site_keys_key",
     "site_record",
     "standing_alias",
     "standing_key",

@@ -51,6 +51,17 @@ class Ticket(ndb.Model):
     used = ndb.TextProperty(default="")
 
 
+class SiteKeys(ndb.Model):
+    """The keys with which a site signs who its readers are, as JSON."""
+
+    keys = ndb.TextProperty(default="[]")
+
+
+def site_keys_key(site: str) -> ndb.Key:
+    """The key of a site's keys."""
+    return ndb.Key(SiteKeys, site)
+
+
 def account_key(account: str) -> ndb.Key:
     """The key of an account."""
     return ndb.Key(Account, account)

@@ -27,6 +27,7 @@ from comments import (
     voting,
     whole,
 )
+from comments.accounts import readers
 from comments.web import (
     answers,
     bodies,
@@ -36,8 +37,8 @@ from comments.web import (
     openapi,
     preconditions,
     queries,
-    session,
     shapes,
+    speakers,
 )
 from comments.web import errors as web_errors
 
@@ -89,13 +90,13 @@ def post_comment(site_id: str) -> flask.Response:
     site = sites.get(site_id)
     thread, _ = queries.read_thread(shapes.NoQuery, site)
     key = preconditions.idempotency_key()
-    guest = _guest_on(site)
+    speaker = speakers.on(site)
     sent = bodies.read(shapes.NewComment)
     draft = posting.Draft(
         site=site,
         thread=thread,
         parent=sent.parent,
-        author=records.Author(sent.name, sent.website, sent.email, guest.id if guest else ""),
+        author=_author(sent, speaker),
         body=sent.body,
         title=sent.title,
         url=sent.url,
@@ -103,7 +104,7 @@ def post_comment(site_id: str) -> flask.Response:
         categories=tuple(sent.categories),
     )
     now = datetime.now(UTC)
-    return _posted(posting.post(draft, settings=context.settings(), now=now), now)
+    return _posted(posting.post(draft, settings=context.settings(), now=now), speaker, now)
 
 
 @blueprint.get("/comments/<comment:comment_id>")
@@ -122,10 +123,10 @@ def show_comment(comment_id: str) -> flask.Response:
 def edit_comment(comment_id: str) -> flask.Response:
     """Replace the text of one's own comment."""
     queries.read(shapes.NoQuery)
-    guest, revision = _guest(), preconditions.revision()
+    speaker, revision = speakers.current(), preconditions.revision()
     comment = posting.edit(
         comment_id,
-        author_id=guest.id,
+        author_id=speaker.id,
         body=bodies.read(shapes.NewBody).body,
         revision=revision,
         settings=context.settings(),
@@ -138,9 +139,9 @@ def edit_comment(comment_id: str) -> flask.Response:
 def retract_comment(comment_id: str) -> flask.Response:
     """Take one's own comment back."""
     queries.read(shapes.NoQuery)
-    guest, revision = _guest(), preconditions.revision()
+    speaker, revision = speakers.current(), preconditions.revision()
     comment = posting.retract(
-        comment_id, author_id=guest.id, revision=revision, now=datetime.now(UTC)
+        comment_id, author_id=speaker.id, revision=revision, now=datetime.now(UTC)
     )
     return _at_revision(answers.fresh(shapes.ChangedComment(public.comment(comment))), comment)
 
@@ -172,11 +173,11 @@ def subscribe(site_id: str) -> flask.Response:
     """Ask an address whether it wants mail of new comments of a thread, or of replies."""
     site, settings = sites.get(site_id), context.settings()
     thread, _ = queries.read_thread(shapes.NoQuery, site)
-    guest = _guest_on(site)
+    speaker = speakers.on(site)
     sent = bodies.read(shapes.NewSubscription)
     if not (sent.thread or sent.replies):
         raise errors.BadInput("thread", "is false, and so is replies: there is nothing to tell of")
-    if sent.replies and guest is None:
+    if sent.replies and speaker is None:
         raise web_errors.Unauthenticated(
             "replies takes the token that posting gave", code="no-token"
         )
@@ -184,7 +185,7 @@ def subscribe(site_id: str) -> flask.Response:
         sent.email,
         site,
         thread=records.ThreadName(site.id, thread) if sent.thread else None,
-        author=guest.id if guest else "",
+        author=speaker.id if speaker else "",
         replies=sent.replies,
         network=networks.of_request(settings, flask.request),
         settings=settings,
@@ -203,19 +204,32 @@ def vote(comment_id: str) -> flask.Response:
     )
     value = bodies.read(shapes.NewVote).value
     if "Authorization" in flask.request.headers:
-        guest = _guest()
+        speaker = speakers.current()
     else:
         secret = context.settings().secret
         made = voting.newcomer(comment_id, network, key, secret=secret)
-        guest = session.Guest(flask.g.site.id, made)
-    return _cast(comment_id, guest, network, value)
+        speaker = speakers.Speaker(flask.g.site.id, made)
+    return _cast(comment_id, speaker, network, value)
 
 
 @blueprint.delete("/comments/<comment:comment_id>/vote")
 def withdraw_vote(comment_id: str) -> flask.Response:
     """Take the caller's vote back."""
     queries.read(shapes.NoQuery)
-    return _cast(comment_id, _guest(), networks.of_request(context.settings(), flask.request), 0)
+    network = networks.of_request(context.settings(), flask.request)
+    return _cast(comment_id, speakers.current(), network, 0)
+
+
+@blueprint.post("/sites/<site:site_id>/session")
+def enter(site_id: str) -> flask.Response:
+    """Sign somebody in whom the site's own token names."""
+    queries.read(shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = bodies.read(shapes.Assertion)
+    reader = readers.of_site(sent.token, site_id, secret=secret, now=now)
+    account = readers.enter(reader, secret=secret, now=now)
+    speaker = speakers.member(account, site_id)
+    return answers.fresh(shapes.Session(speaker.token(), speakers.expiry(now), account.name))
 
 
 @blueprint.get("/sites/<site:site_id>/votes")
@@ -223,12 +237,12 @@ def list_own_votes(site_id: str) -> flask.Response:
     """How the caller votes on comments of a thread: his alone, and kept by nobody."""
     site = sites.get(site_id)
     thread, query = queries.read_thread(shapes.OwnVotesQuery, site)
-    guest = _guest()
-    if guest.site != site.id:
+    speaker = speakers.current()
+    if speaker.site != site.id:
         raise web_errors.Unauthenticated("the token is of another site")
     found = voting.own(
         records.ThreadName(site.id, thread),
-        guest.id,
+        speaker.id,
         limit=query.limit,
         cursor=query.cursor or None,
         secret=context.settings().secret,
@@ -305,13 +319,22 @@ def _refuse_beside_around(query: shapes.ListQuery) -> None:
             raise errors.BadInput(name, "does not go with around")
 
 
-def _posted(posted: posting.Posted, now: datetime) -> flask.Response:
-    comment, settings = posted.comment, context.settings()
-    guest = session.Guest(comment.site, comment.author.id)
+def _author(sent: shapes.NewComment, speaker: speakers.Speaker | None) -> records.Author:
+    """Whose comment it is: who has an account goes by its name."""
+    if speaker is None:
+        return records.Author(sent.name, sent.website, sent.email)
+    return records.Author(speaker.name or sent.name, sent.website, sent.email, speaker.id)
+
+
+def _posted(
+    posted: posting.Posted, speaker: speakers.Speaker | None, now: datetime
+) -> flask.Response:
+    comment = posted.comment
+    speaker = speaker or speakers.Speaker(comment.site, comment.author.id)
     shown = shapes.PostedComment(
         comment=public.comment(comment, 0 if posted.created else msgspec.UNSET),
-        token=session.sign(guest, secret=settings.secret),
-        expires=session.expiry(now, settings.guest_term),
+        token=speaker.token(),
+        expires=speakers.expiry(now),
     )
     response = _at_revision(answers.fresh(shown, 201), comment)
     response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
@@ -321,38 +344,18 @@ def _posted(posted: posting.Posted, now: datetime) -> flask.Response:
 
 
 def _cast(
-    comment_id: str, guest: session.Guest, network: str, value: Literal[1, 0, -1]
+    comment_id: str, speaker: speakers.Speaker, network: str, value: Literal[1, 0, -1]
 ) -> flask.Response:
     settings, now = context.settings(), datetime.now(UTC)
-    voter = voting.Voter(guest.id, network)
-    voting.vote(comment_id, guest.site, voter, value, settings=settings, now=now)
-    token = session.sign(guest, secret=settings.secret)
-    expires = session.expiry(now, settings.guest_term)
-    return answers.fresh(shapes.CastVote(comment_id, value, token, expires))
+    voter = voting.Voter(speaker.id, network)
+    voting.vote(comment_id, speaker.site, voter, value, settings=settings, now=now)
+    expires = speakers.expiry(now)
+    return answers.fresh(shapes.CastVote(comment_id, value, speaker.token(), expires))
 
 
 def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:
     response.headers["ETag"] = preconditions.revision_tag(comment.revision)
     return response
-
-
-def _guest() -> session.Guest:
-    """The caller of a change; it takes a token."""
-    header = flask.request.headers.get("Authorization")
-    if header is None:
-        raise web_errors.Unauthenticated("this takes the token that posting gave", code="no-token")
-    settings = context.settings()
-    return session.read(header, secret=settings.secret, term=settings.guest_term)
-
-
-def _guest_on(site: records.Site) -> session.Guest | None:
-    """The caller of a post: known by a token of this site, or a newcomer without one."""
-    if "Authorization" not in flask.request.headers:
-        return None
-    guest = _guest()
-    if guest.site != site.id:
-        raise web_errors.Unauthenticated("the token is of another site")
-    return guest
 
 
 def _site_of(comment_id: str) -> records.Site:
@@ -362,7 +365,7 @@ def _site_of(comment_id: str) -> records.Site:
     token first lets a repeated retraction find its way when the comment is no longer listed.
     """
     try:
-        return sites.get(_guest().site)
+        return sites.get(speakers.current().site)
     except web_errors.Unauthenticated:
         comment, _ = floor.comment(comment_id)
         return sites.get(comment.site)

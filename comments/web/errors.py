@@ -14,6 +14,7 @@ from google.api_core import exceptions as api
 from werkzeug import exceptions
 
 from comments import errors
+from comments.accounts import readers
 from comments.web import shapes
 
 CONTENT_TYPE = "application/problem+json"
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Unauthenticated(errors.FlatthreadError):
-    """A call that needs a guest's token came without one, or with one that is not good."""
+    """A call that needs a token came without one, or with one that is not good."""
 
     code = "bad-token"
 
@@ -38,6 +39,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.BadInput: 400,
     errors.CursorExpired: 410,
     Unauthenticated: 401,
+    readers.Refused: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
@@ -69,7 +71,7 @@ def answer(error: Exception) -> flask.Response:
     if status >= _SERVER_FAULT:
         _log.error("%s %r failed", flask.request.method, flask.request.path, exc_info=error)
     response = _problem(_document(error, status))
-    if isinstance(error, Unauthenticated):
+    if isinstance(error, Unauthenticated | readers.Refused):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flatthread", error="invalid_token"'
     if status in _WAITING:
         response.headers["Retry-After"] = str(getattr(error, "retry_after", _RETRY_AFTER))

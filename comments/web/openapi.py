@@ -61,7 +61,7 @@ class Operation:
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
     status: int = 200
-    # Whether a guest's token is of no use, welcome or required.
+    # Whether a token, a guest's or an account's, is of no use, welcome or required.
     security: tuple[Mapping[str, list[str]], ...] = ()
 
 
@@ -117,6 +117,10 @@ OPERATIONS = (
     Operation(
         "delete", f"{_ONE}/vote", "withdrawVote", "Take one's vote back",
         shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "post", "/sites/{site}/session", "enterSite", "Sign in whom the site's own token names",
+        shapes.Session, (*_WRITE, 401), body=shapes.Assertion,
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",

@@ -1,22 +1,31 @@
-"""A guest's capability: the signed token with which whoever posted may change what he posted.
+"""Tokens of the API: with which whoever posted, or signed in, may change what is his.
 
-    token = URLSafeTimedSerializer(secret, salt "flatthread guest 1")({"s": site, "g": guest id})
+    guest's   = URLSafeTimedSerializer(secret, salt "flatthread guest 1")
+                ({"s": site, "g": guest id})
+    account's = "a." + URLSafeTimedSerializer(secret, salt "flatthread account 1")
+                ({"s": site, "a": account id, "e": the account's epoch})
 
-It is bound to one site and good for `guest_term` seconds. It travels in `Authorization: Bearer`
+One is bound to one site and good for `guest_term` seconds. It travels in `Authorization: Bearer`
 only: a cookie would be sent by pages that are not the widget, a query would end up in logs.
-Tokens are bytes that clients hold, so a change of salt or shape signs every guest out. The salt
-is this purpose's alone: a token made for anything else under the same secret is not a session.
+Tokens are bytes that clients hold, so a change of salt or shape signs everybody out. Each salt is
+its purpose's alone: a token made for anything else under the same secret is not a session. Whether
+an account is still there, and its epoch still that one, `web.api` asks the store.
 """
 
 import re
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import itsdangerous
 import msgspec
 
 from comments.web import errors
 
+T = TypeVar("T")
+
 _SALT = "flatthread guest 1"
+_ACCOUNT_SALT = "flatthread account 1"
+_ACCOUNT = "a."
 # Far above a token of ours; what is longer is not worth a signature check.
 _LONGEST = 1_000
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
@@ -29,9 +38,23 @@ class Guest(msgspec.Struct, frozen=True):
     id: str = msgspec.field(name="g")
 
 
+class Member(msgspec.Struct, frozen=True):
+    """Whoever holds an account's token, on one site."""
+
+    site: str = msgspec.field(name="s")
+    account: str = msgspec.field(name="a")
+    epoch: str = msgspec.field(name="e")
+
+
+def sign_member(member: Member, *, secret: str) -> str:
+    """A token for somebody with an account, dated now."""
+    claims = msgspec.to_builtins(member)
+    return _ACCOUNT + str(_serializer(secret, _ACCOUNT_SALT).dumps(claims))
+
+
 def sign(guest: Guest, *, secret: str) -> str:
     """A token for this guest, dated now."""
-    return _serializer(secret).dumps({"s": guest.site, "g": guest.id})
+    return _serializer(secret, _SALT).dumps({"s": guest.site, "g": guest.id})
 
 
 def expiry(now: datetime, term: int) -> datetime:
@@ -39,8 +62,8 @@ def expiry(now: datetime, term: int) -> datetime:
     return now.replace(microsecond=0) + timedelta(seconds=term)
 
 
-def read(authorization: str, *, secret: str, term: int) -> Guest:
-    """The guest that an Authorization header names.
+def read(authorization: str, *, secret: str, term: int) -> Guest | Member:
+    """Whom an Authorization header names.
 
     Raises:
         errors.Unauthenticated: the header is not a Bearer token, or the token is damaged, forged,
@@ -49,17 +72,25 @@ def read(authorization: str, *, secret: str, term: int) -> Guest:
     match = _BEARER.fullmatch(authorization)
     if match is None or len(authorization) > _LONGEST:
         raise errors.Unauthenticated("Authorization is not a Bearer token")
-    try:
-        claims = _serializer(secret).loads(match[1], max_age=term)
-        guest = msgspec.convert(claims, Guest)
-    except itsdangerous.SignatureExpired as error:
-        raise errors.Unauthenticated("the token has expired", code="token-expired") from error
-    except (itsdangerous.BadData, msgspec.ValidationError) as error:
-        raise errors.Unauthenticated("the token is not one of ours") from error
+    if match[1].startswith(_ACCOUNT):
+        text = match[1].removeprefix(_ACCOUNT)
+        return _claims(text, Member, _serializer(secret, _ACCOUNT_SALT), term)
+    guest = _claims(match[1], Guest, _serializer(secret, _SALT), term)
     if not guest.id:
         raise errors.Unauthenticated("the token names nobody")
     return guest
 
 
-def _serializer(secret: str) -> itsdangerous.URLSafeTimedSerializer:
-    return itsdangerous.URLSafeTimedSerializer(secret, salt=_SALT)
+def _claims(
+    text: str, shape: type[T], serializer: itsdangerous.URLSafeTimedSerializer, term: int
+) -> T:
+    try:
+        return msgspec.convert(serializer.loads(text, max_age=term), shape)
+    except itsdangerous.SignatureExpired as error:
+        raise errors.Unauthenticated("the token has expired", code="token-expired") from error
+    except (itsdangerous.BadData, msgspec.ValidationError) as error:
+        raise errors.Unauthenticated("the token is not one of ours") from error
+
+
+def _serializer(secret: str, salt: str) -> itsdangerous.URLSafeTimedSerializer:
+    return itsdangerous.URLSafeTimedSerializer(secret, salt=salt)

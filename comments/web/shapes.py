@@ -162,6 +162,12 @@ class NewBody(_Request, frozen=True):
     body: str
 
 
+class Assertion(_Request, frozen=True):
+    """What the site says of who its reader is: a token that it signed."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
+
+
 class NewVote(_Request, frozen=True):
     """A vote: for a comment, or against it."""
 
@@ -211,6 +217,14 @@ class PostedComment(msgspec.Struct, frozen=True):
     comment: public.Comment
     token: str
     expires: datetime
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The token that somebody is known by until `expires`, and the name that others see."""
+
+    token: str
+    expires: datetime
+    name: str
 
 
 class OneComment(msgspec.Struct, frozen=True):

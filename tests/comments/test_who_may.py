@@ -36,8 +36,8 @@ from tests.comments import postboxes
 from tests.comments.callers import PASSWORD, SECRET
 from tests.conftest import ROOT
 
-# Who has no token; who wrote something else; who wrote the comment; who wrote another one; who
-# moderates another site; who moderates this one; who owns the service.
+# Who has no token; another guest; who wrote the comment; a reader with an account; who moderates
+# another site; who moderates this one; who owns the service.
 CALLERS = ("nobody", "guest", "author", "other", "elsewhere", "moderator", "owner")
 STAFF = {
     "elsewhere": roles.Grant(roles.Role.MODERATOR, "blog"),
@@ -77,8 +77,11 @@ class World:
         sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=now)
         self.tokens = {
             name: session.sign(session.Guest("demo", f"g:{name}"), secret=SECRET)
-            for name in ("guest", "author", "other")
+            for name in ("guest", "author")
         }
+        other = accounts.account("other", password="")
+        member = session.Member("demo", other.id, other.epoch)
+        self.tokens["other"] = session.sign_member(member, secret=SECRET)
         for name, grant in STAFF.items():
             accounts.account(name, grant)
 
@@ -176,6 +179,8 @@ ROWS = [
     Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
     Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
+    # Who holds what the site signed is who may: none of them does.
+    Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
     # Who holds the link is who may.
     Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
     Row("POST", "/subscriptions/confirm", {}, 200, made=_confirming),

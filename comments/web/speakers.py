@@ -1,0 +1,86 @@
+"""Who speaks to the API: a guest by his own token, or somebody with an account.
+
+A guest is known by his token alone. An account's token is good while the account is there and its
+`epoch` is the token's: one look-up, before anything is changed. His comments are of the author
+"a:..." and bear the account's name, whatever the call says of one.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import flask
+
+from comments import records
+from comments.accounts import people
+from comments.web import context, errors, session
+
+
+class Speaker(NamedTuple):
+    """Whoever holds a token of a site. `id` is the author id of his comments there.
+
+    `name` and `epoch` are an account's; a guest has neither.
+    """
+
+    site: str
+    id: str
+    name: str = ""
+    epoch: str = ""
+
+    def token(self) -> str:
+        """A token for him, dated now."""
+        secret = context.settings().secret
+        if not self.epoch:
+            return session.sign(session.Guest(self.site, self.id), secret=secret)
+        account = self.id.removeprefix(people.AUTHOR)
+        return session.sign_member(session.Member(self.site, account, self.epoch), secret=secret)
+
+
+def current() -> Speaker:
+    """The caller of a change; it takes a token.
+
+    Raises:
+        errors.Unauthenticated: there is none, or it is not good.
+    """
+    header = flask.request.headers.get("Authorization")
+    if header is None:
+        raise errors.Unauthenticated("this takes the token that posting gave", code="no-token")
+    # Asked for by more than one step of a request, and read once.
+    if "speaker" not in flask.g:
+        flask.g.speaker = _named(header)
+    found: Speaker = flask.g.speaker
+    return found
+
+
+def on(site: records.Site) -> Speaker | None:
+    """The caller of a post: known by a token of this site, or a newcomer without one.
+
+    Raises:
+        errors.Unauthenticated: the token is not good, or of another site.
+    """
+    if "Authorization" not in flask.request.headers:
+        return None
+    found = current()
+    if found.site != site.id:
+        raise errors.Unauthenticated("the token is of another site")
+    return found
+
+
+def expiry(now: datetime) -> datetime:
+    """When a token made now ends."""
+    return session.expiry(now, context.settings().guest_term)
+
+
+def member(account: people.Account, site: str) -> Speaker:
+    """Somebody with an account, on a site."""
+    return Speaker(site, account.author, account.name, account.epoch)
+
+
+def _named(header: str) -> Speaker:
+    settings = context.settings()
+    found = session.read(header, secret=settings.secret, term=settings.guest_term)
+    if isinstance(found, session.Guest):
+        return Speaker(found.site, found.id)
+    account = people.get(found.account)
+    if account is None or account.epoch != found.epoch:
+        raise errors.Unauthenticated("the token has ended: sign in again", code="token-expired")
+    return member(account, found.site)

@@ -1,0 +1,280 @@
+"""Claims about a site's own accounts: only what its key signed for us and for now names anybody."""
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from datetime import timedelta
+
+import itsdangerous
+import jwt
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import config, datastore, models, sites
+from comments.accounts import people, readers, sitekeys
+from comments.web import errors as web_errors
+from comments.web import session
+from tests import trees
+from tests.comments import assertions, callers, calls
+from tests.comments.callers import SECRET, here
+
+SESSION = "/api/v1/sites/demo/session"
+
+
+@pytest.fixture
+def shared(store: datastore.Store, client: FlaskClient) -> str:
+    return assertions.share()
+
+
+def enter(client: FlaskClient, token: str, site: str = "demo", **headers: str) -> TestResponse:
+    path = f"/api/v1/sites/{site}/session"
+    return client.post(path, json={"token": token}, headers=headers)
+
+
+def entered(client: FlaskClient, key: str, **more: object) -> dict:
+    response = enter(client, assertions.token(key, **more))
+    assert response.status_code == 200, response.text
+    return calls.answer(response)
+
+
+def author_of(store: datastore.Store, posted: dict) -> str:
+    with store.context():
+        row = datastore.get(models.comment_key(posted["comment"]["id"]))
+    return str(row.author_id)
+
+
+def test_a_reader_writes_edits_votes_and_takes_back_as_himself(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    ann, bob = entered(client, shared), entered(client, shared, sub="43", name="Bob")
+    assert (ann["name"], bob["name"]) == ("Ann", "Bob")
+    posted = calls.answer(
+        client.post(
+            calls.THREAD, json={"name": "Somebody", "body": "Hi"}, headers=calls.bearer(ann)
+        )
+    )
+    # Whatever the call says, the name is the account's.
+    assert posted["comment"]["author"]["name"] == "Ann"
+    assert author_of(store, posted).startswith("a:")
+    one = calls.ONE + posted["comment"]["id"]
+    assert client.patch(one, json={"body": "x"}, headers=calls.bearer(bob)).status_code == 403
+    assert client.patch(one, json={"body": "x"}, headers=calls.bearer(posted)).status_code == 200
+    vote = calls.answer(client.put(f"{one}/vote", json={"value": 1}, headers=calls.bearer(bob)))
+    mine = client.get("/api/v1/sites/demo/votes?thread=t", headers=calls.bearer(vote)).json
+    assert mine is not None
+    assert list(mine["votes"].values()) == [1]
+    # Another visit, another name, the same author.
+    again = entered(client, shared, name="Ann B")
+    assert client.delete(one, headers=calls.bearer(again)).status_code == 200
+
+
+def test_both_kinds_of_keys_sign_and_a_removed_one_does_not(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    private = assertions.pair()
+    assert enter(client, assertions.token(private, "EdDSA")).status_code == 200
+    assert enter(client, assertions.token(shared)).status_code == 200
+    for key in sitekeys.every("demo"):
+        sitekeys.remove("demo", key.id)
+    assert enter(client, assertions.token(private, "EdDSA")).status_code == 401
+    assert enter(client, assertions.token(shared)).status_code == 401
+
+
+def _unsigned(header: dict, claims: dict) -> str:
+    parts = (json.dumps(each).encode() for each in (header, claims))
+    return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+
+
+HOUR = 3600
+WRONG_CLAIMS = [
+    {"exp": None},
+    {"exp": int(here().timestamp()) - 120},
+    {"exp": int(here().timestamp()) + 26 * HOUR},
+    {"exp": "9999999999"},
+    {"exp": True},
+    {"aud": None},
+    {"aud": "flatthread:blog"},
+    {"aud": "flatthread:"},
+    {"aud": "demo"},
+    {"aud": ["flatthread:blog", "x"]},
+    {"aud": [["flatthread:demo"]]},
+    {"sub": None},
+    {"sub": ""},
+    {"sub": 42},
+    {"name": None},
+    {"name": 7},
+    {"nbf": int(here().timestamp()) + HOUR},
+    {"iat": int(here().timestamp()) + HOUR},
+]
+
+
+@pytest.mark.parametrize("claims", WRONG_CLAIMS, ids=str)
+def test_a_token_for_somebody_else_or_another_time_names_nobody(
+    client: FlaskClient, store: datastore.Store, shared: str, claims: dict
+) -> None:
+    if isinstance(claims.get("sub"), int):
+        token = jwt.api_jws.encode(
+            json.dumps(assertions.claims() | claims).encode(), shared, algorithm="HS256"
+        )
+    else:
+        token = assertions.token(shared, **claims)
+    calls.refused(enter(client, token), 401)
+    assert calls.stored(store, "Account") == 0
+
+
+@pytest.mark.parametrize(
+    ("claims", "field"),
+    [({"sub": " "}, "sub"), ({"sub": "x" * 1_001}, "sub"), ({"name": ""}, "name"),
+     ({"name": "Moderator"}, "name"), ({"name": "x" * 200}, "name"), ({"name": "\u202e"}, "name")],
+)  # fmt: skip
+def test_a_name_that_cannot_be_one_is_refused_by_its_field(
+    client: FlaskClient, store: datastore.Store, shared: str, claims: dict, field: str
+) -> None:
+    calls.refused(enter(client, assertions.token(shared, **claims)), 400, field)
+    assert calls.stored(store, "Account") == 0
+
+
+@pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
+def test_what_no_key_of_the_site_signed_names_nobody(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    private, claims = assertions.pair(), assertions.claims()
+    pem = assertions.pem_of(private)
+    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    blogs = assertions.share("blog")
+    good = assertions.token(shared)
+    header, body, signature = good.split(".")
+    # PyJWT itself will not sign with a public key; a forger signs by hand.
+    swapped = jwt.utils.base64url_encode(b'{"alg":"HS256"}').decode() + "." + body
+    mac = hmac.digest(pem.encode(), swapped.encode(), hashlib.sha256)
+    forged = [
+        assertions.token("another secret of thirty-two bytes"),
+        assertions.token(blogs),
+        assertions.token(assertions.Private.generate(), "EdDSA"),
+        assertions.token(shared, "HS512"),
+        f"{swapped}.{jwt.utils.base64url_encode(mac).decode()}",
+        _unsigned({"alg": "none", "typ": "JWT"}, claims),
+        _unsigned({"alg": "None"}, claims),
+        _unsigned({}, claims),
+        f"{header}.{body}.",
+        f"{header}.{body}",
+        f"{header}.{body}.{signature[:-4]}AAAA",
+        good + "x",
+        jwt.encode(claims, shared, algorithm="HS256", headers={"crit": ["x"], "x": 1}),
+        "a.b.c", "...", "x" * 4_000, "\u00e9.b.c",
+        # Ours, made for another purpose.
+        session.sign(session.Guest("demo", "g:ann"), secret=SECRET),
+        str(itsdangerous.URLSafeSerializer(SECRET, salt="flatthread unsubscribe 1").dumps(["a"])),
+    ]  # fmt: skip
+    for token in forged:
+        calls.refused(enter(client, token), 401)
+    # A token of this site is none of another one.
+    assert enter(client, good, site="blog").status_code == 401
+    assert enter(client, "x" * 4_001).status_code == 400
+    assert calls.stored(store, "Account") == 0
+    assert enter(client, good).status_code == 200
+
+
+def test_what_a_site_signed_is_no_token_of_the_api(client: FlaskClient, shared: str) -> None:
+    header = {"Authorization": f"Bearer {assertions.token(shared)}"}
+    refused = client.post(calls.THREAD, json={"name": "Ann", "body": "b"}, headers=header)
+    calls.refused(refused, 401)
+
+
+def test_an_account_is_its_sites_and_its_subs_alone(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    blogs = assertions.share("blog")
+    entered(client, shared)
+    entered(client, shared)
+    entered(client, shared, sub="43")
+    assert enter(client, assertions.token(blogs, aud="flatthread:blog"), "blog").status_code == 200
+    assert calls.stored(store, "Account") == 3
+    assert people.staff() == []
+
+
+def test_a_guest_or_a_reader_with_somebodys_mail_takes_nothing_over(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    owner = callers.account("ann", callers.OWNER, mail="ann@example.org")
+    guest = calls.post(client, "Ann", email="ann@example.org", website="https://evil.example")
+    reader = entered(client, shared, email="ann@example.org", email_verified=True)
+    posted = calls.answer(
+        client.post(
+            calls.THREAD,
+            json={"name": "x", "body": "b", "email": "ann@example.org"},
+            headers=calls.bearer(reader),
+        )
+    )
+    ids = {author_of(store, guest), author_of(store, posted), owner.author}
+    assert len(ids) == 3
+    assert people.named("ann@example.org", SECRET) == owner
+
+
+def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
+    open_store: datastore.Store, client: FlaskClient
+) -> None:
+    with open_store.context():
+        shared = assertions.share()
+    token, start, found = assertions.token(shared), threading.Barrier(8), []
+
+    def visit() -> None:
+        with open_store.context():
+            start.wait()
+            reader = readers.of_site(token, "demo", secret=SECRET, now=here())
+            found.append(readers.enter(reader, secret=SECRET, now=here()))
+
+    threads = [threading.Thread(target=visit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({each.id for each in found}) == 1
+    assert calls.stored(open_store, "Account") == 1
+
+
+def test_a_token_ends_with_its_accounts_epoch_its_term_and_its_site(
+    client: FlaskClient, store: datastore.Store, settings: config.Settings, shared: str
+) -> None:
+    ann = entered(client, shared)
+    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    comment = {"name": "Ann", "body": "b"}
+    elsewhere = "/api/v1/sites/blog/comments?thread=t"
+    calls.refused(client.post(elsewhere, json=comment, headers=calls.bearer(ann)), 401)
+    found = session.read(f"Bearer {ann['token']}", secret=SECRET, term=60)
+    assert isinstance(found, session.Member)
+    with pytest.raises(web_errors.Unauthenticated, match="expired"):
+        session.read(f"Bearer {ann['token']}", secret=SECRET, term=-1)
+    people.end_sessions(found.account)
+    refused = client.post(calls.THREAD, json=comment, headers=calls.bearer(ann))
+    assert calls.refused(refused, 401) == "token-expired"
+    ann = entered(client, shared)
+    people.remove(found.account)
+    calls.refused(client.post(calls.THREAD, json=comment, headers=calls.bearer(ann)), 401)
+
+
+def test_pages_of_other_sites_sign_nobody_in(client: FlaskClient, shared: str) -> None:
+    refused = enter(client, assertions.token(shared), Origin="https://evil.example")
+    assert calls.refused(refused, 403) == "origin-not-allowed"
+
+
+def test_a_token_as_it_was_first_made_is_read() -> None:
+    """Golden: a change signs everybody out."""
+    token = (
+        "a..eJyrVipWslJKSc3NV9JRSgQyE3ECoIJUoAIDg7Q0pVoA8_wRew.awHVLw.GLX-5cB1os1buogsWD8a05CndhQ"
+    )
+    member = session.Member("demo", "a" * 26, "00ff")
+    century = 100 * 365 * 24 * HOUR
+    assert session.read(f"Bearer {token}", secret=SECRET, term=century) == member
+
+
+def test_exp_has_a_minute_of_leeway(store: datastore.Store, shared: str) -> None:
+    now = here()
+    token = assertions.token(shared, exp=int(now.timestamp()) - 30)
+    assert readers.of_site(token, "demo", secret=SECRET, now=now).name == "Ann"
+    with pytest.raises(readers.Refused):
+        readers.of_site(token, "demo", secret=SECRET, now=now + timedelta(minutes=2))
