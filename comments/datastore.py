@@ -73,6 +73,7 @@ OWNERS = {
     "SiteKeys": "accounts",
     "AuditEntry": "audit",
     "ErasureDue": "erasures",
+    "Rulebook": "rulebook",
 }
 
 # What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.

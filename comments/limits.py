@@ -50,6 +50,12 @@ class Bucket:
         assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
         return bool(self._row.count >= self.limit.most)
 
+    @property
+    def count(self) -> int:
+        """How many were counted in this window."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        return int(self._row.count)
+
     def wait(self, now: datetime) -> int:
         """Seconds until the window is over, at least one."""
         assert self._row is not None, "fill it first"  # noqa: S101 - same
@@ -73,5 +79,17 @@ def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
             return False
         datastore.apply(bucket.take())
         return True
+
+    return datastore.transaction(body)
+
+
+def count(limit: Limit, subject: str, secret: str, *, now: datetime) -> int:
+    """Count one more of a subject, whatever the limit; how many there are in this window."""
+    bucket = Bucket(limit, subject, secret)
+
+    def body() -> int:
+        bucket.fill(datastore.get(bucket.key), now=now)
+        datastore.apply(bucket.take())
+        return bucket.count
 
     return datastore.transaction(body)

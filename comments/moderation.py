@@ -8,7 +8,7 @@ Safe to repeat: a comment that is already what it shall be is left as it is, wit
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from comments import audit, datastore, errors, models, records, tasks, tree
@@ -96,15 +96,8 @@ def bulk(
     if len(comment_ids) > MOST_AT_ONCE:
         raise errors.BadInput("comments", f"more than {MOST_AT_ONCE}")
     audit.Act(actor, verb.value, reason)  # refused before anything is done
-    outcomes: list[Outcome] = []
-    for comment_id in dict.fromkeys(comment_ids):
-        try:
-            done = decide(site, comment_id, verb, actor, now=now, reason=reason)
-        except errors.FlatthreadError as error:
-            outcomes.append(Outcome(comment_id, None, error.code, error.message))
-        else:
-            outcomes.append(Outcome(comment_id, done))
-    return outcomes
+    chosen = list(dict.fromkeys(comment_ids))
+    return _each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
 
 
 def undo(
@@ -129,6 +122,45 @@ def undo(
 
     act = audit.Act(actor, verb.value, reason)
     return _done(entry.subject, verb, tree.Decision(act, now, check))
+
+
+def hide_all(
+    site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
+) -> list[Outcome]:
+    """Hide what an author has on a site that readers see; `restore_all` brings it back.
+
+    At most `MOST_AT_ONCE`: where there are as many outcomes, call it again.
+    """
+    found = _by_author(site, author, Status.APPROVED)
+    return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
+
+
+def restore_all(
+    site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
+) -> list[Outcome]:
+    """Bring back what is hidden of an author, as many at once as `hide_all`."""
+    found = _by_author(site, author, Status.HIDDEN)
+    return _each(found, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason))
+
+
+def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
+    """What an author wrote in a thread that only he sees as yet, in reading order.
+
+    At most `MOST` of each status, which is more than anybody has waiting.
+    """
+    if not author:
+        return []
+    names: list[str] = []
+    for status in (Status.PENDING, Status.SPAM, Status.SHADOWED):
+        where = (
+            ("thread", "=", models.thread_key_name(name)),
+            ("author_id", "=", author),
+            ("status", "=", status.value),
+        )
+        names += _keys(where)
+    rows = datastore.get_multi([models.comment_key(each) for each in names])
+    found = [models.comment_record(row) for row in rows if row is not None]
+    return sorted(found, key=lambda comment: comment.sort_hash)
 
 
 def case(site: str, comment_id: str) -> records.Case:
@@ -226,3 +258,24 @@ def _done(comment_id: str, verb: Verb, decision: tree.Decision) -> records.Comme
 def _check_site(case: records.Case, site: str) -> None:
     if not site or case.comment.site != site:
         raise errors.NotFound("comment", case.comment.id)
+
+
+def _each(comment_ids: Sequence[str], step: Callable[[str], records.Comment]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for comment_id in comment_ids:
+        try:
+            outcomes.append(Outcome(comment_id, step(comment_id)))
+        except errors.FlatthreadError as error:
+            outcomes.append(Outcome(comment_id, None, error.code, error.message))
+    return outcomes
+
+
+def _by_author(site: str, author: str, status: Status) -> list[str]:
+    """The ids of an author's comments of a status. Nobody is no author: imports have none."""
+    where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
+    return _keys(where) if site and author else []
+
+
+def _keys(where: tuple[tuple[str, str, object], ...]) -> list[str]:
+    query = datastore.Query("Comment", where=where, limit=MOST_AT_ONCE, keys_only=True)
+    return [message.key.path[-1].name for message in datastore.fetch(query)]

@@ -23,8 +23,11 @@ from comments import (
     datastore,
     digests,
     errors,
+    models,
     records,
     rendering,
+    rulebook,
+    rulings,
     shards,
     tallies,
     tasks,
@@ -43,6 +46,7 @@ class Draft:
     """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id.
 
     `title`, `url` and `categories` are of the thread, and heard with its first comment only.
+    `network` is where it comes from, for rules; it is not stored.
     """
 
     site: records.Site
@@ -54,6 +58,7 @@ class Draft:
     url: str = ""
     key: str | None = None
     categories: tuple[str, ...] = ()
+    network: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
     Raises:
         errors.BadInput: naming the field.
         errors.NotFound, errors.Conflict, errors.KeyReused: see `tree.append`.
+        errors.Forbidden: the author is banned, or a rule of the site refuses the text.
         errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
     """
     author = _clean_author(draft.author)
@@ -87,6 +93,11 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
         title=_line("title", draft.title, _MAX_TITLE),
         url=_page_url(draft.url),
         categories=_known(categories.canonical_set(draft.categories), draft.site),
+        decide=rulings.of_post(
+            rulings.Text(draft.site.id, author, text.body, text.html, draft.network),
+            secret=settings.secret,
+            now=now,
+        ),
     )
     scheme = settings.scheme
 
@@ -103,13 +114,13 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
     else:
         with tallies.turn(name) as turn:
             change = datastore.transaction(lambda: body(turn), line=draft.parent)
-    if change.is_new:
+    if change.is_new and change.comment.listed:
         tasks.changed(name)
     tasks.tell(change.event)
     return Posted(change.comment, change.is_new)
 
 
-def edit(
+def edit(  # noqa: PLR0913 - who changes which comment, and from where
     comment_id: str,
     *,
     author_id: str,
@@ -117,24 +128,33 @@ def edit(
     revision: int | None,
     settings: config.Settings,
     now: datetime,
+    network: str = "",
 ) -> records.Comment:
     """Replace the text of one's own comment while the edit window is open.
+
+    The site's policy and rules see the new text too: it may be held again.
 
     Raises:
         errors.BadInput: the body is refused.
         errors.NotFound: there is no such comment, or it was retracted.
-        errors.Forbidden: it is somebody else's, or too old.
+        errors.Forbidden: it is somebody else's, or too old; its author is banned, or a rule of the
+            site refuses the text.
+        errors.Conflict: the discussion is read-only, or a moderator took the comment away.
         errors.RevisionMismatch: it is no longer at `revision`.
     """
     text = _text(body)
+    thread = _thread_of(comment_id)
 
-    def check(comment: records.Comment) -> None:
+    def check(comment: records.Comment) -> records.Ruling | None:
         _check_owner(comment, author_id)
         if (now - comment.created).total_seconds() > settings.edit_window:
             raise errors.Forbidden("the time to edit this comment is over", code="edit-window-over")
         # A repeat of an edit that was applied finds its own work; the revision moved with it.
-        if comment.body != text.body:
-            _check_revision(comment, revision)
+        if comment.body == text.body:
+            return None
+        _check_revision(comment, revision)
+        told = rulings.Text(comment.site, comment.author, text.body, text.html, network)
+        return rulings.of_edit(told, comment, thread, now=now)
 
     def verb() -> tree.Change:
         change = tree.edit(comment_id, text, now=now, check=check)
@@ -173,6 +193,18 @@ def retract(
     comment = _erased(datastore.transaction(verb, line=comment_id))
     tasks.voted(records.VotedComment(comment_id))
     return comment
+
+
+def _thread_of(comment_id: str) -> records.Thread | None:
+    """The thread of a comment, read before the transaction: an edit must not wait for its roots.
+
+    The site's rulebook is known after it, so that the transaction does not read that either.
+    """
+    row = datastore.get(models.comment_key(comment_id)) if comment_id else None
+    thread = None if row is None else datastore.get(models.thread_key_of(row.thread))
+    if thread is not None:
+        rulebook.get(thread.site)
+    return None if thread is None else models.thread_record(thread)
 
 
 def _erased(change: tree.Change) -> records.Comment:

@@ -28,6 +28,21 @@ class Status(enum.StrEnum):
     RETRACTED = "retracted"
 
 
+class Policy(enum.StrEnum):
+    """What becomes of new texts where no rule speaks. Stored as text.
+
+    `FIRST` holds until the author has an approved comment, `LINKS` what holds a link, `ALL`
+    everything. `CLOSED` takes no comments, `READ_ONLY` no edits either.
+    """
+
+    OFF = "off"
+    FIRST = "first"
+    LINKS = "links"
+    ALL = "all"
+    CLOSED = "closed"
+    READ_ONLY = "read-only"
+
+
 class Verb(enum.StrEnum):
     """What moderators do, as the audit names it. Stored as text: renaming one is a migration."""
 
@@ -87,7 +102,10 @@ class VotedComment(msgspec.Struct, frozen=True):
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty."""
+    """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty.
+
+    Its `policy` goes before that of its site.
+    """
 
     name: ThreadName
     title: str
@@ -95,6 +113,8 @@ class Thread(msgspec.Struct, frozen=True):
     state: ThreadState
     child_count: int
     categories: tuple[str, ...] = ()
+    policy: Policy | None = None
+    created: datetime | None = None
 
 
 class Author(msgspec.Struct, frozen=True):

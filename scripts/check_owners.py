@@ -29,6 +29,7 @@ OWNERS = {
     "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
     "SiteKeys": "accounts",
     "AuditEntry": "audit", "ErasureDue": "erasures",
+    "Rulebook": "rulebook",
 }  # fmt: skip
 DOOR = "datastore"
 KINDS = "models"  # the package whose modules define the kinds for one another

@@ -38,6 +38,7 @@ Only what a query filters or orders by is indexed, because each indexed property
               key: 128 bits of randomness, base32, made once for each decision
     ErasureDue
               key: comment id
+    Rulebook  key: site id
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -68,9 +69,11 @@ from comments.models.buckets import (
 from comments.models.decisions import (
     AuditEntry,
     ErasureDue,
+    Rulebook,
     audit_key,
     audit_record,
     erasure_key,
+    rulebook_key,
 )
 from comments.models.events import (
     Event,
@@ -179,6 +182,7 @@ __all__ = [
     "Participation",
     "Ranking",
     "RateBucket",
+    "Rulebook",
     "Session",
     "Site",
     "SiteHooks",
@@ -227,6 +231,7 @@ __all__ = [
     "projected_time",
     "ranking_key",
     "rate_bucket_key",
+    "rulebook_key",
     "session_key",
     "site_counter_key",
     "site_hooks_key",

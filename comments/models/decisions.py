@@ -22,6 +22,12 @@ class AuditEntry(ndb.Model):
     reason = ndb.TextProperty(default="")
 
 
+class Rulebook(ndb.Model):
+    """How a site is moderated. Written by `rulebook` only, and drawn there."""
+
+    content = ndb.TextProperty(required=True)
+
+
 class ErasureDue(ndb.Model):
     """Says that a comment was refused, and since when. Written by `erasures` only."""
 
@@ -31,6 +37,11 @@ class ErasureDue(ndb.Model):
 def audit_key(entry: str) -> ndb.Key:
     """The key of an entry of the audit log."""
     return ndb.Key(AuditEntry, entry)
+
+
+def rulebook_key(site: str) -> ndb.Key:
+    """The key of how a site is moderated."""
+    return ndb.Key(Rulebook, site)
 
 
 def erasure_key(comment_id: str) -> ndb.Key:

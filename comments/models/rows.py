@@ -74,6 +74,8 @@ def thread_record(row: Thread) -> records.Thread:
         state=records.ThreadState(row.state),
         child_count=row.child_count,
         categories=tuple(row.categories),
+        policy=records.Policy(row.policy) if row.policy else None,
+        created=plain_or_none(row.created),
     )
 
 

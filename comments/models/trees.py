@@ -30,7 +30,7 @@ class Thread(ndb.Model):
     """A discussion. `child_count` is the counter its roots are numbered from.
 
     `shards` is over how many Counter rows its counters are spread. `filed` is how often its
-    `categories` were changed.
+    `categories` were changed. `policy` goes before the site's; empty for that one.
     """
 
     site = ndb.StringProperty(required=True)
@@ -42,6 +42,7 @@ class Thread(ndb.Model):
     categories = ndb.TextProperty(repeated=True)
     filed = ndb.IntegerProperty(indexed=False, default=0)
     shards = ndb.IntegerProperty(indexed=False, default=1)
+    policy = ndb.TextProperty(default="")
     created = ndb.DateTimeProperty(tzinfo=UTC)
 
 

@@ -199,6 +199,13 @@ def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
     return response
 
 
+def private(response: flask.Response) -> flask.Response:
+    """Keep an answer to one caller from everybody else, whatever stands between us."""
+    response.headers["Cache-Control"] = "private, no-store"
+    response.vary.add("Authorization")
+    return response
+
+
 def kept(basis: Basis) -> Body | None:
     """What was sent of a page, if it is kept."""
     found: _Kept | None = _cache().get(basis.place)

@@ -39,10 +39,12 @@ from comments.web import (
     queries,
     shapes,
     speakers,
+    verdicts,
 )
 from comments.web import errors as web_errors
 
 blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
+blueprint.register_blueprint(verdicts.blueprint)
 
 _READS = {"GET", "HEAD"}
 
@@ -102,6 +104,7 @@ def post_comment(site_id: str) -> flask.Response:
         url=sent.url,
         key=key,
         categories=tuple(sent.categories),
+        network=networks.of_request(context.settings(), flask.request),
     )
     now = datetime.now(UTC)
     return _posted(posting.post(draft, settings=context.settings(), now=now), speaker, now)
@@ -131,8 +134,9 @@ def edit_comment(comment_id: str) -> flask.Response:
         revision=revision,
         settings=context.settings(),
         now=datetime.now(UTC),
+        network=networks.of_request(context.settings(), flask.request),
     )
-    return _at_revision(answers.fresh(shapes.ChangedComment(public.comment(comment))), comment)
+    return _at_revision(answers.fresh(shapes.ChangedComment(public.own(comment))), comment)
 
 
 @blueprint.delete("/comments/<comment:comment_id>")
@@ -237,9 +241,7 @@ def list_own_votes(site_id: str) -> flask.Response:
     """How the caller votes on comments of a thread: his alone, and kept by nobody."""
     site = sites.get(site_id)
     thread, query = queries.read_thread(shapes.OwnVotesQuery, site)
-    speaker = speakers.current()
-    if speaker.site != site.id:
-        raise web_errors.Unauthenticated("the token is of another site")
+    speaker = speakers.of(site)
     found = voting.own(
         records.ThreadName(site.id, thread),
         speaker.id,
@@ -247,10 +249,7 @@ def list_own_votes(site_id: str) -> flask.Response:
         cursor=query.cursor or None,
         secret=context.settings().secret,
     )
-    response = answers.fresh(shapes.OwnVotes(found.votes, found.cursor))
-    response.headers["Cache-Control"] = "private, no-store"
-    response.vary.add("Authorization")
-    return response
+    return answers.private(answers.fresh(shapes.OwnVotes(found.votes, found.cursor)))
 
 
 @blueprint.get("/sites/<site:site_id>/authors")
@@ -332,11 +331,12 @@ def _posted(
     comment = posted.comment
     speaker = speaker or speakers.Speaker(comment.site, comment.author.id)
     shown = shapes.PostedComment(
-        comment=public.comment(comment, 0 if posted.created else msgspec.UNSET),
+        comment=public.own(comment, 0 if posted.created else msgspec.UNSET),
         token=speaker.token(),
         expires=speakers.expiry(now),
     )
-    response = _at_revision(answers.fresh(shown, 201), comment)
+    is_held = shown.comment.status is public.Shown.PENDING
+    response = _at_revision(answers.fresh(shown, 202 if is_held else 201), comment)
     response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
     if not posted.created:
         response.headers["Idempotent-Replayed"] = "true"

@@ -61,6 +61,7 @@ class Operation:
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
     status: int = 200
+    also: tuple[int, ...] = ()  # other statuses of the same answer
     # Whether a token, a guest's or an account's, is of no use, welcome or required.
     security: tuple[Mapping[str, list[str]], ...] = ()
 
@@ -79,7 +80,7 @@ OPERATIONS = (
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment",
         shapes.PostedComment, (*_WRITE, 401, 409), body=shapes.NewComment, extra=(*_THREAD, _KEY),
-        status=201, security=_TOKEN_TAKEN,
+        status=201, also=(202,), security=_TOKEN_TAKEN,
     ),
     Operation(
         "get", _ONE, "showComment", "One comment, with those it stands below",
@@ -126,6 +127,10 @@ OPERATIONS = (
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
         shapes.OwnVotes, (400, 401, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
         security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread that wait",
+        shapes.OwnHeld, (400, 401, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, best first",
@@ -226,7 +231,11 @@ def _responses(operation: Operation) -> Json:
         str(status): {"description": "Refused", "content": problem}
         for status in sorted(operation.refusals)
     }
-    return {str(operation.status): {"description": operation.summary, **content}, **refused}
+    given = {
+        str(status): {"description": operation.summary, **content}
+        for status in (operation.status, *operation.also)
+    }
+    return {**given, **refused}
 
 
 def _content(shape: type[msgspec.Struct]) -> Json:

@@ -271,6 +271,12 @@ class OwnVotes(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
+class OwnHeld(msgspec.Struct, frozen=True):
+    """The caller's comments of a thread that readers do not see, in reading order."""
+
+    comments: list[public.Comment]
+
+
 class RankedAuthor(msgspec.Struct, frozen=True):
     """An author of a site: the score of his approved comments, and how many there are."""
 

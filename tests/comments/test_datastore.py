@@ -9,7 +9,7 @@ import grpc
 import pytest
 from google.cloud import ndb
 
-from comments import datastore, errors, floor, models, posting, records, sites
+from comments import datastore, errors, floor, models, posting, records, rulebook, sites
 from tests import trees
 from tests.comments.interceptors import TRANSIENT, Faults
 
@@ -54,6 +54,7 @@ def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
 def test_each_attempt_of_a_transaction_names_the_one_before(
     store: datastore.Store, site: records.Site, faults: Faults
 ) -> None:
+    rulebook.get("demo")  # known from here on
     faults.requests.clear()
     read, commit = faults.calls["Lookup"], faults.calls["Commit"]
     faults.plan |= {

@@ -177,6 +177,7 @@ ROWS = [
     Row("PUT", f"{ONE}/vote", {"author": 403}, 200, json={"value": 1}),
     Row("DELETE", f"{ONE}/vote", {**TOKEN, "author": 403}, 200),
     Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
+    Row("GET", f"{SITE}/held", TOKEN, 200, query=T),
     Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
     # Who holds what the site signed is who may: none of them does.

@@ -1,0 +1,139 @@
+"""How a site is moderated: its policy, its rules and its bans, with a copy in the process.
+
+Owns the kind Rulebook: one row for each site, so that a post which finds the copy young reads
+nothing, and one read renews it. Copies are at most `_TERM` seconds old: a change holds everywhere
+within a minute, and at once in the process that made it.
+
+    Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from comments import datastore, errors, models
+from comments.records import Policy
+from comments.rules import Rule, check, patterns
+
+_OWNER = "rulebook"
+_TERM = 60.0
+MOST_RULES = 100
+MOST_PATTERNS = 1_000  # of all rules together: the worst text takes some 40 ms
+MOST_BANS = 2_000
+_LARGEST = 900_000  # bytes; an entity holds a little more
+LONGEST = 10_000  # days, and reports
+
+
+class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Somebody who may not write on a site, until a moment or for good.
+
+    `is_shadow`: he may, and nobody else sees it.
+    """
+
+    author: str
+    until: datetime | None = None
+    is_shadow: bool = False
+
+    def stands(self, now: datetime) -> bool:
+        """Whether it is not over."""
+        return self.until is None or now < self.until
+
+
+class Book(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a site is moderated. `close_after` days a thread takes no more comments; 0 for never.
+
+    A comment that so many readers report (`reports`) is held; 0 for none.
+    """
+
+    policy: Policy = Policy.OFF
+    close_after: int = 0
+    reports: int = 3
+    rules: tuple[Rule, ...] = ()
+    bans: tuple[Ban, ...] = ()
+
+    def ban_of(self, author: str, now: datetime) -> Ban | None:
+        """The ban of an author, if one stands."""
+        found = (ban for ban in self.bans if ban.author == author and ban.stands(now))
+        return next(found, None) if author else None
+
+    def asks(self, condition: str) -> bool:
+        """Whether a rule that is on has a condition which takes a read to answer."""
+        return any(rule.is_on and getattr(rule, condition) is not None for rule in self.rules)
+
+
+class _Copies:
+    """Copies of rulebooks by site, shared by the threads of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._copies: dict[str, tuple[Book, float]] = {}
+
+    def get(self, site: str) -> Book | None:
+        with self._lock:
+            copy = self._copies.get(site)
+        return None if copy is None or time.monotonic() - copy[1] > _TERM else copy[0]
+
+    def keep(self, site: str, book: Book) -> None:
+        with self._lock:
+            self._copies[site] = book, time.monotonic()
+
+    def drop(self, site: str) -> None:
+        with self._lock:
+            self._copies.pop(site, None)
+
+
+def get(site: str) -> Book:
+    """How a site is moderated, perhaps a minute ago. Ask for sites that exist only."""
+    copies = datastore.kept("rulebooks", _Copies)
+    book = copies.get(site)
+    if book is None:
+        book = read(site)
+        copies.keep(site, book)
+    return book
+
+
+def read(site: str) -> Book:
+    """How a site is moderated now."""
+    row = datastore.get(models.rulebook_key(site))
+    return Book() if row is None else msgspec.json.decode(row.content, type=Book)
+
+
+def changed(
+    site: str, change: Callable[[Book], Book], *, now: datetime
+) -> tuple[Book, Book, datastore.Writes]:
+    """Change how a site is moderated, in a transaction: before, after, and the row.
+
+    Bans that are over are left out. Call `forget` after the commit.
+
+    Raises:
+        errors.BadInput: the site would have more, or larger, than is read well.
+    """
+    before = read(site)
+    book = change(before)
+    if not 0 <= book.close_after <= LONGEST:
+        raise errors.BadInput("close_after", f"is 0 to {LONGEST}")
+    if not 0 <= book.reports <= LONGEST:
+        raise errors.BadInput("reports", f"is 0 to {LONGEST}")
+    if len(book.rules) > MOST_RULES:
+        raise errors.BadInput("rules", f"more than {MOST_RULES}")
+    for rule in book.rules:
+        check(rule)
+    if sum(map(patterns, book.rules)) > MOST_PATTERNS:
+        raise errors.BadInput("rules", f"more than {MOST_PATTERNS} patterns together")
+    bans = tuple(ban for ban in book.bans if ban.stands(now))
+    if len(bans) > MOST_BANS:
+        raise errors.BadInput("bans", f"more than {MOST_BANS}")
+    book = msgspec.structs.replace(book, bans=bans)
+    content = msgspec.json.encode(book).decode()
+    if len(content.encode()) > _LARGEST:
+        raise errors.BadInput("rules", f"longer than {_LARGEST} bytes together")
+    row = models.Rulebook(key=models.rulebook_key(site), content=content)
+    return before, book, datastore.Writes(_OWNER, put=(row,))
+
+
+def forget(site: str) -> None:
+    """Let this process read a site's rulebook anew."""
+    datastore.kept("rulebooks", _Copies).drop(site)

@@ -1,0 +1,143 @@
+"""What becomes of a text: by the ban of its author, the site's rules, and the policy.
+
+Owns what is asked of the store for it, before the transaction: how many approved comments the
+author has, where a policy or a rule asks for that and he is known, and how often the text came
+today, where a rule asks. That is two reads and one write at most; the rulebook is a copy of this
+process.
+
+Trust belongs to the author's id, which is a token's or an account's: never to a name or a mail
+address, which anybody can type.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from comments import counts, datastore, errors, limits, models, records, rulebook, rules
+from comments.counters import APPROVED
+from comments.records import Policy, Ruling, Status
+
+_DAY = timedelta(days=1)
+_BAN = "ban"
+_POLICY = "policy:{}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """A text on its way in. `author.id` is empty for somebody who was never here."""
+
+    site: str
+    author: records.Author
+    body: str
+    html: str
+    network: str = ""
+
+
+def of_post(text: Text, *, secret: str, now: datetime) -> Callable[[records.Thread, bool], Ruling]:
+    """What decides about a new comment: by its thread, and whether its author is known there.
+
+    What it makes raises errors.Conflict where the thread takes no comments, and errors.Forbidden
+    where the author is banned or a rule refuses the text.
+    """
+    book = rulebook.get(text.site)
+    needs_standing = book.policy is Policy.FIRST or book.asks("approved_under")
+    approved = _approved(text) if needs_standing else None
+    repeats = _repeats(text, secret, now) if book.asks("repeated") else 0
+
+    def decide(thread: records.Thread, is_known: bool) -> Ruling:  # noqa: FBT001 - see tree.Draft
+        _check_open(thread, book, now)
+        policy = thread.policy or book.policy
+
+        def is_trusted() -> bool:
+            return is_known or (_approved(text) if approved is None else approved) > 0
+
+        ruling = _by_rules(book, text, approved or int(is_known), repeats, now)
+        if ruling.status is not Status.APPROVED:
+            return ruling
+        return _by_policy(policy, rules.count_links(_said(text)) > 0, is_trusted)
+
+    return decide
+
+
+def of_edit(
+    text: Text, before: records.Comment, thread: records.Thread | None, *, now: datetime
+) -> Ruling | None:
+    """What becomes of a comment with another text; None where it stays what it is.
+
+    Raises:
+        errors.Conflict: the thread takes no edits.
+        errors.Forbidden: the author is banned, or a rule refuses the text.
+    """
+    book = rulebook.get(text.site)
+    policy = (thread and thread.policy) or book.policy
+    if policy is Policy.READ_ONLY:
+        raise errors.Conflict("the discussion is read-only", code="read-only")
+    approved = _approved(text) if book.asks("approved_under") else 0
+    ruling = _by_rules(book, text, approved, 0, now)
+    if ruling.status is Status.APPROVED:
+        has_new = bool(rules.links(text.html) - rules.links(before.html))
+        spelt = rules.count_links(_said(text)) > rules.count_links(rules.Said(before.body, ""))
+        ruling = _by_policy(policy, has_new or spelt, lambda: True)
+    return ruling if rules.is_stricter(ruling.status, before.status) else None
+
+
+def _by_rules(
+    book: rulebook.Book, text: Text, approved: int, repeats: int, now: datetime
+) -> Ruling:
+    ban = book.ban_of(text.author.id, now)
+    if ban is not None and not ban.is_shadow:
+        raise errors.Forbidden("you may not write here", code="author-banned")
+    found = rules.judge(book.rules, _said(text, approved, repeats))
+    if found.status is Status.REJECTED:
+        raise errors.Forbidden("this site does not take such comments", code="comment-refused")
+    if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
+        return Ruling(Status.SHADOWED, _BAN, "its author is banned without being told")
+    return found
+
+
+def _by_policy(policy: Policy, has_links: bool, is_trusted: Callable[[], bool]) -> Ruling:  # noqa: FBT001 - one of three facts
+    holds = {
+        Policy.ALL: "everything is looked at first",
+        Policy.LINKS: "it has a link" if has_links else "",
+        Policy.FIRST: "" if policy is not Policy.FIRST or is_trusted() else "the author's first",
+    }
+    why = holds.get(policy, "")
+    return Ruling(Status.PENDING, _POLICY.format(policy), why) if why else Ruling(Status.APPROVED)
+
+
+def _check_open(thread: records.Thread, book: rulebook.Book, now: datetime) -> None:
+    policy = thread.policy or book.policy
+    if policy is Policy.READ_ONLY:
+        raise errors.Conflict("the discussion is read-only", code="read-only")
+    if policy is Policy.CLOSED:
+        raise errors.Conflict("the discussion takes no comments", code="thread-closed")
+    age = timedelta(0) if thread.created is None else now - thread.created
+    if book.close_after and age > timedelta(days=book.close_after):
+        raise errors.Conflict("the discussion was closed for its age", code="thread-closed")
+
+
+def _said(text: Text, approved: int = 0, repeats: int = 0) -> rules.Said:
+    return rules.Said(
+        body=text.body,
+        html=text.html,
+        name=text.author.name,
+        website=text.author.website,
+        network=text.network,
+        approved=approved,
+        repeats=repeats,
+    )
+
+
+def _approved(text: Text) -> int:
+    """How many approved comments the author has on the site, as far as that is counted yet."""
+    if not text.author.id:
+        return 0
+    row = datastore.get(models.standing_key(text.site, text.author.id))
+    return counts.numbers_of(row).get(APPROVED, 0)
+
+
+def _repeats(text: Text, secret: str, now: datetime) -> int:
+    """How often this text came to the site within a day, this time included."""
+    limit = limits.Limit("repeats", 0, _DAY)
+    subject = f"{text.site}\0{rules.likeness(text.body)}"
+    return limits.count(limit, subject, secret, now=now)

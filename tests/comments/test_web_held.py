@@ -1,0 +1,162 @@
+"""Claims about held comments over HTTP: only their author learns of them, and no cache does."""
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import datastore, moderation, policies, records
+from comments.records import Policy, Verb
+from comments.rules import Action, Rule
+from tests import trees
+from tests.comments.calls import KEY, ONE, THREAD, answer, bearer, listed, post, refused
+
+ADA = records.Actor("cli", "Ada")
+HELD = "/api/v1/sites/demo/held?thread=t"
+PUBLIC = [
+    THREAD, f"{THREAD}&order=newest", f"{THREAD}&limit=all", "/embed/demo?thread=t",
+    "/embed/demo/fragment?thread=t", "/feeds/demo", "/feeds/demo/thread?thread=t",
+]  # fmt: skip
+
+
+def _set(store: datastore.Store, policy: Policy) -> None:
+    with store.context():
+        policies.set_policy("demo", ADA, now=trees.START, policy=policy)
+
+
+def _rule(store: datastore.Store, action: Action) -> None:
+    with store.context():
+        rule = Rule(id="r", action=action, words=("canary",))
+        policies.put_rule("demo", rule, ADA, now=trees.START)
+
+
+def _held(client: FlaskClient, body: str = "Canary", **more: object) -> dict:
+    response = client.post(THREAD, json={"name": "Ann", "body": body, **more}, headers=KEY)
+    assert response.status_code == 202, response.text
+    assert response.headers["Cache-Control"] == "no-store"
+    return answer(response)
+
+
+def test_a_held_post_is_accepted_and_only_its_author_sees_it(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    other = post(client, "Bob")
+    _set(open_store, Policy.ALL)
+    made = _held(client)
+    assert (made["comment"]["status"], made["comment"]["html"]) == ("pending", "<p>Canary</p>\n")
+    assert _held(client)["comment"] == {k: v for k, v in made["comment"].items() if k != "replies"}
+    comment_id = made["comment"]["id"]
+    for url in (*PUBLIC, f"{ONE}{other['comment']['id']}"):
+        told = client.get(url, headers=bearer(made))
+        assert told.status_code == 200
+        assert "Canary" not in told.text
+        assert comment_id not in told.text
+    assert refused(client.get(ONE + comment_id, headers=bearer(made)), 404)
+    for url in (THREAD, "/embed/demo?thread=t"):
+        refused_or_empty = client.get(f"{url}&around={comment_id}")
+        assert refused_or_empty.status_code == 404
+
+
+def test_ones_own_held_comments_are_for_ones_own_eyes(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    other = post(client, "Bob")
+    _set(open_store, Policy.ALL)
+    made = _held(client)
+    mine = client.get(HELD, headers=bearer(made))
+    assert [row["html"] for row in answer(mine)["comments"]] == ["<p>Canary</p>\n"]
+    assert mine.headers["Cache-Control"] == "private, no-store"
+    assert "Authorization" in mine.headers["Vary"]
+    assert answer(client.get(HELD, headers=bearer(other)))["comments"] == []
+    assert refused(client.get(HELD), 401) == "no-token"
+    assert refused(client.get(f"{HELD}&token={made['token']}"), 400)
+    elsewhere = "/api/v1/sites/demo/held?thread=elsewhere"
+    assert answer(client.get(elsewhere, headers=bearer(made)))["comments"] == []
+
+
+def test_a_token_of_another_site_shows_nothing(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    from comments import sites  # noqa: PLC0415 - only here
+
+    with open_store.context():
+        scheme = trees.SETTINGS.scheme
+        sites.add("other", ["http://localhost:8080"], scheme=scheme, now=trees.START)
+    _set(open_store, Policy.ALL)
+    made = _held(client)
+    assert refused(client.get("/api/v1/sites/other/held?thread=t", headers=bearer(made)), 401)
+
+
+def test_an_approved_comment_appears_where_it_was_posted(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    _set(open_store, Policy.ALL)
+    made = _held(client)
+    _set(open_store, Policy.OFF)
+    post(client, body="later")
+    assert listed(client) == ["<p>later</p>\n"]
+    with open_store.context():
+        moderation.decide("demo", made["comment"]["id"], Verb.APPROVE, ADA, now=trees.START)
+    assert listed(client) == ["<p>Canary</p>\n", "<p>later</p>\n"]
+    assert answer(client.get(HELD, headers=bearer(made)))["comments"] == []
+
+
+def test_an_edit_into_a_link_is_held_and_says_so_to_its_author(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    made = post(client)
+    _set(open_store, Policy.LINKS)
+    edited = client.patch(
+        ONE + made["comment"]["id"],
+        json={"body": "<https://canary.example>"},
+        headers=bearer(made),
+    )
+    assert edited.status_code == 200
+    assert answer(edited)["comment"]["status"] == "pending"
+    assert listed(client) == []
+    assert len(answer(client.get(HELD, headers=bearer(made)))["comments"]) == 1
+
+
+def test_who_is_in_the_shadow_learns_nothing(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    _rule(open_store, Action.SHADOW)
+    response = client.post(THREAD, json={"name": "Ann", "body": "Canary"})
+    assert response.status_code == 201
+    assert answer(response)["comment"]["status"] == "approved"
+    assert listed(client) == []
+    mine = answer(client.get(HELD, headers=bearer(answer(response))))["comments"]
+    assert [row["status"] for row in mine] == ["approved"]
+
+
+def test_spam_seems_to_wait_like_everything_else(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    _rule(open_store, Action.SPAM)
+    assert _held(client)["comment"]["status"] == "pending"
+
+
+def test_a_refusal_names_no_rule(client: FlaskClient, open_store: datastore.Store) -> None:
+    _rule(open_store, Action.REJECT)
+    response = client.post(THREAD, json={"name": "Ann", "body": "Canary"})
+    assert refused(response, 403) == "comment-refused"
+    assert "rule" not in response.text
+    assert "canary" not in response.text.lower()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "id", "hash", "sort_hash", "created", "status", "votes", "score", "pin", "pinned",
+        "deleted", "imported", "role", "user_id", "ip", "badge", "rule", "why", "listed",
+    ],
+)  # fmt: skip
+def test_nobody_decides_about_his_own_comment(
+    client: FlaskClient, open_store: datastore.Store, field: str
+) -> None:
+    made = post(client)
+    _set(open_store, Policy.ALL)
+    sent = {"name": "Ann", "body": "Hello", field: "approved"}
+    refused(client.post(THREAD, json=sent), 400, field)
+    edit = {"body": "Hello", field: "approved"}
+    one = ONE + made["comment"]["id"]
+    refused(client.patch(one, json=edit, headers=bearer(made)), 400, field)
+    assert len(listed(client)) == 1
