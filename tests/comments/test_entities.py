@@ -52,7 +52,7 @@ def _values(data: st.DataObject, kind: type[ndb.Model]) -> dict[str, Any]:
 
 def _message(row: ndb.Model) -> Any:
     path = row.key.pairs()
-    return entities.message(row, datastore._current().key(*path))
+    return entities.message(row, datastore.current().key(*path))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

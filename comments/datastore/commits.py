@@ -1,0 +1,103 @@
+"""Transactions: bodies that run until they commit once, and what they write."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import grpc
+from google.api_core import exceptions as api
+from google.cloud import ndb
+from google.cloud.datastore_v1.types import datastore as rpc_types
+
+from comments import entities, errors, transactions
+from comments.datastore import stores
+from comments.datastore.writes import Writes
+
+T = TypeVar("T")
+
+_Mutation = rpc_types.Mutation.pb()
+
+
+def transaction(body: Callable[[], T], *, line: str = "") -> T:
+    """Run `body` in a read-write transaction until it commits once; return what it returned.
+
+    `body` may run several times, also after a commit of its own that was applied: it looks first
+    and recognises its own work. `line` names a row that many write at once: within one process
+    those transactions then take turns instead of aborting one another.
+
+    Each attempt names the one before it. Of transactions that wait for each other the store gives
+    up the youngest, by its first attempt: so whoever came first is through in the end, however many
+    come after it.
+
+    Raises:
+        errors.Overloaded: it did not commit before the deadline. It may have been applied.
+    """
+    store = stores.current()
+    last = transactions.Transaction(store.calls)
+    is_unsure = False
+
+    def attempt() -> T:
+        nonlocal last, is_unsure
+        last = transactions.Transaction(store.calls, previous=last.id or last.previous)
+        stores.state.may_have_run = is_unsure
+        try:
+            return _within_transaction(last, body)
+        except (api.GoogleAPICallError, grpc.RpcError) as error:
+            is_unsure = is_unsure or not isinstance(stores.known(error), api.Aborted)
+            raise
+
+    with stores.within(store.deadline), store.line(line):
+        return stores.patiently(attempt, store)
+
+
+def snapshot(body: Callable[[], T]) -> T:
+    """Run `body` in a read-only transaction: everything it reads is of one moment."""
+    store = stores.current()
+
+    def attempt() -> T:
+        return _within_transaction(transactions.Transaction(store.calls, is_read_only=True), body)
+
+    with stores.within(store.deadline):
+        return stores.patiently(attempt, store)
+
+
+def _within_transaction(opened: transactions.Transaction, body: Callable[[], T]) -> T:
+    if stores.state.transaction is not None:
+        raise RuntimeError("a transaction holds no other one")
+    stores.state.transaction = opened
+    try:
+        result = body()
+        opened.commit()
+    except BaseException:
+        opened.roll_back()
+        raise
+    finally:
+        stores.state.transaction = None
+    return result
+
+
+def may_have_run() -> bool:
+    """Whether an earlier run of the current transaction may have been applied."""
+    return stores.state.may_have_run
+
+
+def apply(*changes: Writes) -> None:
+    """Put and delete what owners asked for, when the current transaction commits."""
+    opened = stores.state.transaction
+    if opened is None or opened.is_read_only:
+        raise errors.UnownedWrite("apply belongs inside datastore.transaction")
+    store = stores.current()
+
+    def entity(row: ndb.Model) -> Any:
+        return entities.message(row, store.key(*row.key.pairs()))
+
+    opened.add(
+        [
+            *(_Mutation(insert=entity(row)) for change in changes for row in change.insert),
+            *(_Mutation(upsert=entity(row)) for change in changes for row in change.put),
+            *(
+                _Mutation(delete=store.key(*key.pairs()))
+                for change in changes
+                for key in change.delete
+            ),
+        ]
+    )

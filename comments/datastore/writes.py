@@ -1,0 +1,70 @@
+"""Who may write what: each kind has one owner, who hands out what is to be written."""
+
+import dataclasses
+
+from google.cloud import ndb
+
+from comments import errors
+
+# Which module may write a kind. Every kind that is not here is written by whoever owns its module.
+OWNERS = {
+    "Comment": "tree",
+    "Vote": "votes",
+    "VotesDue": "votes",
+    "VoterNetwork": "votes",
+    "Bucket": "folding",
+    "BucketDirectory": "folding",
+    "Ranking": "folding",
+    "FollowerList": "compaction",
+    "FollowerSegment": "compaction",
+    "FollowerMark": "followers",
+    "Subscriber": "subscriptions",
+    "Subscription": "subscriptions",
+    "RateBucket": "limits",
+    "Counter": "tallies",
+    "Participation": "tallies",
+    "Standing": "tallies",
+    "Category": "tallies",
+    "Day": "tallies",
+    "Appearance": "tallies",
+    "Event": "outbox",
+    "Message": "messages",
+    "SiteHooks": "hooks",
+    "Account": "accounts",
+    "Identity": "accounts",
+    "Session": "accounts",
+    "Ticket": "accounts",
+    "SiteKeys": "accounts",
+    "AuditEntry": "audit",
+    "ErasureDue": "erasures",
+    "Rulebook": "rulebook",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Writes:
+    """What an owner wants put and deleted in the current transaction.
+
+    `insert` is what must not be there yet: if it is, nothing is stored and the body runs again,
+    which can tell that by `may_have_run` and look.
+
+    Raises:
+        errors.UnownedWrite: an entity is of a kind that belongs to another owner.
+    """
+
+    owner: str
+    put: tuple[ndb.Model, ...] = ()
+    delete: tuple[ndb.Key, ...] = ()
+    insert: tuple[ndb.Model, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check each entity's kind against `OWNERS`."""
+        for key in self.keys:
+            kind = key.pairs()[-1][0]  # `key.kind()` copies the whole path
+            if OWNERS.get(kind, self.owner) != self.owner:
+                raise errors.UnownedWrite(f"{self.owner} may not write {kind}")
+
+    @property
+    def keys(self) -> tuple[ndb.Key, ...]:
+        """The keys of all entities touched."""
+        return (*(entity.key for entity in (*self.insert, *self.put)), *self.delete)
