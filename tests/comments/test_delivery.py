@@ -172,6 +172,42 @@ def test_what_is_not_committed_is_told_to_nobody(
     assert recounts.events() == []
 
 
+def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_nothing(
+    engine: inprocess.Engine, store: datastore.Store, site: records.Site
+) -> None:
+    told: list[str] = []
+    early: list[str] = []
+    recorder = delivery.Sending("recorder", lambda event: told.append(event.id))
+    handlers = (*delivery.HANDLERS, recorder)
+
+    def hasten(events: list[str]) -> None:
+        with store.context():
+            delivery.deliver(events, now=NOW, handlers=handlers)
+
+    def overtake(method: str, request: Any, proceed: Any) -> Any:
+        if method == "Commit":
+            written = (getattr(each, each.WhichOneof("operation")) for each in request.mutations)
+            keys = [each.key.path[-1] for each in written]
+            early.extend(key.name for key in keys if key.kind == "Event")
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(hasten, list(early)).result()
+            assert told == []
+        return proceed()
+
+    slow = datastore.Store(inprocess.Channel(engine, overtake), project="test")
+    with ThreadPoolExecutor(1) as pool:
+
+        def post() -> records.Comment:
+            with slow.context():
+                return trees.post(site, "late")
+
+        row = pool.submit(post).result()
+    assert early == recounts.events() == [f"{row.id}.1"]
+    assert delivery.sweep(now=NOW, handlers=handlers) == delivery.Done(1, 0)
+    assert told == early
+    recounts.check_all()
+
+
 def test_events_delivered_twice_late_and_in_any_order_count_once(
     store: datastore.Store, site: records.Site
 ) -> None:
