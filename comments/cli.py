@@ -26,6 +26,7 @@ from comments import (
     errors,
     hookcli,
     keycli,
+    modcli,
     records,
     sites,
     sorthash,
@@ -52,6 +53,8 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
     app.cli.add_command(statscli.statistics)
+    app.cli.add_command(modcli.rule)
+    app.cli.add_command(modcli.moderate)
 
 
 _site = AppGroup("site", help="Add, list and change websites.")

@@ -32,6 +32,7 @@ _MOST = 1_000_000  # of whatever a rule counts
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
 _NUMBERS = ("links", "approved_under", "repeated")
+_GROWTH = 10_000  # letters, of a text that is brought into one spelling
 _SHARE = 3  # a script is a text's where it has a third of its letters
 _HREF = re.compile(r'\bhref="([^"]*)"')
 _BARE = re.compile(r"https?://|\bwww\.")
@@ -239,7 +240,10 @@ class _Facts:
 
 def _folded(text: str) -> str:
     """A text as it is compared: its words in one spelling, with one space between them."""
-    plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    shown = _INVISIBLE.sub("", text)
+    plain = unicodedata.normalize("NFKC", shown).casefold()
+    if len(plain) > len(shown) + _GROWTH:
+        plain = shown.lower()  # signs that are words, by the thousand: not worth their time
     return _BETWEEN.sub(" ", plain).strip()
 
 

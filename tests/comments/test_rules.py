@@ -127,4 +127,4 @@ def test_no_pattern_is_a_program(pattern: str) -> None:
 def test_no_text_grows_beyond_measure_when_it_is_compared(letter: str) -> None:
     """Twice the text is twice the work: benchmarks/rules.py has the seconds."""
     body = letter * (rendering.MAX_BODY // len(letter))
-    assert len(rules._folded(body)) <= 8 * rendering.MAX_BODY
+    assert len(rules._folded(body)) <= 2 * rendering.MAX_BODY

@@ -1,0 +1,104 @@
+"""What rules would do to comments that are there: a dry run, which touches nothing.
+
+Owns how a stored comment is asked about as if it were just sent. What is not stored is not known:
+where a text came from, so `networks` never speaks here. `approved_under` asks how many approved
+comments the author has now, besides this one. `repeated` counts among the comments that are looked
+at, which are the newest.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments import counts, datastore, errors, models, records, rules
+from comments.counters import APPROVED
+from comments.records import Status
+
+MOST = 10_000  # comments that one dry run looks at
+_DAY = timedelta(days=1)
+_LOOKED_AT = [status for status in Status if status is not Status.RETRACTED]
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A comment that a rule speaks of: what it is, and what would have become of it."""
+
+    comment: records.Comment
+    ruling: records.Ruling
+
+
+class Report(msgspec.Struct, frozen=True):
+    """How many comments were looked at, and those that rules speak of, newest first."""
+
+    looked_at: int
+    matches: tuple[Match, ...]
+
+
+def rehearse(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> Report:
+    """What rules would do to a site's last comments, whatever they are now but retracted.
+
+    Raises:
+        errors.BadInput: a rule could not mean anything, or `last` is not 1 to `MOST`.
+    """
+    if not 1 <= last <= MOST:
+        raise errors.BadInput("last", f"is 1 to {MOST}")
+    for rule in tried:
+        rules.check(rule)
+    comments = _newest(site, last)
+    standings = _standings(site, comments, tried)
+    repeats = _repeats(comments)
+    matches: list[Match] = []
+    for comment in comments:
+        others = standings.get(comment.author.id, 0) - (comment.status is Status.APPROVED)
+        said = rules.Said(
+            body=comment.body,
+            html=comment.html,
+            name=comment.author.name,
+            website=comment.author.website,
+            approved=max(0, others),
+            repeats=repeats[comment.id],
+        )
+        ruling = rules.judge(tried, said)
+        if ruling.status is not Status.APPROVED:
+            matches.append(Match(comment, ruling))
+    return Report(len(comments), tuple(matches))
+
+
+def _newest(site: str, last: int) -> list[records.Comment]:
+    found = [each for status in _LOOKED_AT for each in _of_status(site, status, last)]
+    return sorted(found, key=lambda comment: comment.created, reverse=True)[:last]
+
+
+def _of_status(site: str, status: Status, last: int) -> Iterator[records.Comment]:
+    query = datastore.Query(
+        "Comment",
+        where=(("site", "=", site), ("status", "=", status.value)),
+        order=("-created", "revision"),
+        limit=last,
+    )
+    return map(models.comment_from_message, datastore.fetch(query))
+
+
+def _standings(
+    site: str, comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
+) -> dict[str, int]:
+    """How many approved comments each author has; asked for only where a rule does."""
+    if all(rule.approved_under is None for rule in tried):
+        return {}
+    authors = list(dict.fromkeys(each.author.id for each in comments if each.author.id))
+    rows = datastore.get_multi([models.standing_key(site, author) for author in authors])
+    return {
+        author: counts.numbers_of(row).get(APPROVED, 0)
+        for author, row in zip(authors, rows, strict=True)
+    }
+
+
+def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
+    """How often each comment's text came within the day before it, itself included."""
+    found: dict[str, int] = {}
+    seen: dict[str, list[datetime]] = {}
+    for comment in sorted(comments, key=lambda each: each.created):
+        moments = seen.setdefault(rules.likeness(comment.body), [])
+        moments.append(comment.created)
+        found[comment.id] = sum(comment.created - each < _DAY for each in moments)
+    return found
