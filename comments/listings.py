@@ -17,7 +17,7 @@ T = TypeVar("T")
 Made = TypeVar("Made")
 
 # Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
-_FORM = "2"
+_FORM = "3"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
