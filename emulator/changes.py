@@ -4,8 +4,9 @@ Owns every statement that changes a row, and the upkeep of indexes: which entrie
 and adds, and the composite indexes that are filled or dropped when the definitions change.
 
 What must stay true: an entity and its index entries change together, in the caller's SQLite
-transaction; `storage` sees to it that there is only one at a time and commits it. An entry that
-stays as it was keeps its version, so a transaction that read it is not aborted for it. Ids that
+transaction; `groups` sees to it that there is only one at a time and commits it. An entry that
+stays as it was keeps its version, so a transaction that read it is not aborted for it; indexes of
+properties that a change leaves alone are not even looked at. Ids that
 were given to indexes are the file's only after the commit, so until then they stay in `new_ids`.
 """
 
@@ -27,7 +28,6 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
 
 
-_Entries = dict[bytes, list[bytes]]  # those of one entity, by the code of their index
 _Row = tuple[int, int, int]  # entity id, version, whether the entity has several in the index
 New = tuple[keys.Partition, bytes, messages.Entity]  # what `Writer.add` stores: with its path
 
@@ -87,10 +87,7 @@ class Writer(rows.Reader):
                 (proto, version, meta, crc, entity_id),
             )
         faults.point("commit.indexes")
-        before = {} if old is None else self._entries(partition, path, rows.parse(old.proto))
-        after = self._entries(partition, path, entity)
-        # Only what is stored anew: an entity that new indexes made too big can still go.
-        indexes.check_limits(after)
+        before, after = self._differing(partition, path, entity, old)
         self._update_entries(partition, entity_id, before, after, version)
         return rows.Stored(entity_id, proto, version, created, meta)
 
@@ -212,16 +209,41 @@ class Writer(rows.Reader):
         if self.touched is not None:
             self.touched.add((readsets.ENTITIES, key))
 
-    def _entries(self, partition: keys.Partition, path: bytes, entity: messages.Entity) -> _Entries:
+    def _entries(
+        self, partition: keys.Partition, path: bytes, entity: messages.Entity
+    ) -> indexes.Entries:
         composites = self.definitions.by_kind.get(entity.key.path[-1].kind, ())
         return indexes.membership(entity, partition, path, composites)
+
+    def _differing(
+        self,
+        partition: keys.Partition,
+        path: bytes,
+        entity: messages.Entity,
+        old: rows.Stored | None,
+    ) -> tuple[indexes.Entries, indexes.Entries]:
+        """Return the entries that an entity had and is to have, where they may differ.
+
+        Only what is stored anew is held to the limits: one that new indexes made too big can go.
+        """
+        if old is None:
+            after = self._entries(partition, path, entity)
+            indexes.check_limits(after)
+            return {}, after
+        kind = entity.key.path[-1].kind
+        composites = self.definitions.by_kind.get(kind, ())
+        indexed = indexes.indexed_values(entity, partition)
+        if not indexes.are_few(path, indexed, composites):
+            indexes.check_limits(self._entries(partition, path, entity))
+        had = indexes.indexed_values(rows.parse(old.proto), partition)
+        return indexes.differing(kind, path, had, indexed, composites)
 
     def _update_entries(
         self,
         partition: keys.Partition,
         entity_id: int,
-        before: _Entries,
-        after: _Entries,
+        before: indexes.Entries,
+        after: indexes.Entries,
         version: int,
     ) -> None:
         for code in before.keys() - after.keys():

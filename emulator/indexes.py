@@ -18,7 +18,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -245,14 +245,47 @@ def _weight(code: bytes) -> tuple[bool, bool]:
     return is_ascending or not index.is_builtin, not index.is_builtin
 
 
+Values = dict[str, list[bytes]]  # of an entity, as `indexed_values` returns them
+Entries = dict[bytes, list[bytes]]  # of an entity, by the code of their index
+
+
 def membership(
     entity: messages.Entity, partition: keys.Partition, path: bytes, composites: Iterable[Index]
-) -> dict[bytes, list[bytes]]:
+) -> Entries:
     """Return the codes of the indexes that an entity is in, each with its entries there."""
     kind = entity.key.path[-1].kind
     indexed = indexed_values(entity, partition)
-    found = {_builtin_codes(kind, None)[0]: [path]}
-    for name, column in indexed.items():
+    found = _in_some(kind, indexed, path, indexed, composites)
+    found[_builtin_codes(kind, None)[0]] = [path]
+    return found
+
+
+def differing(
+    kind: str, path: bytes, before: Values, after: Values, composites: Iterable[Index]
+) -> tuple[Entries, Entries]:
+    """Return what an entity had and has in the indexes in which a change of it may show.
+
+    In all others, that of its kind's keys among them, its entries are the same before and after.
+    """
+    names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    if not names:
+        return {}, {}
+    among = [index for index in composites if any(name in names for name, _ in index.properties)]
+    return (
+        _in_some(kind, before, path, names, among),
+        _in_some(kind, after, path, names, among),
+    )
+
+
+def _in_some(
+    kind: str, indexed: Values, path: bytes, names: Iterable[str], composites: Iterable[Index]
+) -> Entries:
+    """Return an entity's entries in the indexes of some properties, and in some composite ones."""
+    found: Entries = {}
+    for name in names:
+        column = indexed.get(name)
+        if column is None:
+            continue
         ascending, descending = _builtin_codes(kind, name)
         found[ascending] = [each + path for each in column]
         found[descending] = [values.complement(each) + path for each in column]
@@ -261,6 +294,19 @@ def membership(
         if listed:
             found[index.code] = listed
     return found
+
+
+def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
+    """Tell quickly that an entity is far within the limits; one that is not may be, too."""
+    longest = 0
+    for column in indexed.values():
+        if len(column) > 1:
+            return False
+        longest = max(longest, len(column[0]))
+    depth = len(keys.path_ends(path))
+    width = sum(len(index.properties) for index in composites)
+    size = depth * (width * longest + 2 * len(composites) * len(path))
+    return len(indexed) + depth * len(composites) <= MAX_ENTRIES and size <= MAX_COMPOSITE_BYTES
 
 
 @functools.lru_cache(maxsize=4096)
