@@ -24,6 +24,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+# What a property's value is when NDB has nothing to do for it.
+_TAKEN = frozenset({str, int, bool, bytes, datetime, type(None)})
+_MISSING = object()
+
+
 class _Form(NamedTuple):
     """How a type of property travels: filled into a Value, and read from one."""
 
@@ -84,8 +89,13 @@ def message(row: ndb.Model, key: Any) -> Any:
     made = Entity()
     made.key.CopyFrom(key)
     properties, kind = made.properties, cast("Any", type(row))
+    held = cast("Any", row)._values
     for name, form, is_indexed, is_required, is_repeated in _shape(kind).columns.values():
-        given = getattr(row, name)
+        given = held.get(name, _MISSING)
+        # A value as it was assigned is taken as it is. What NDB has to make first, a default or one
+        # that it wrapped when it read the row, NDB makes, at ten times the cost.
+        if type(given) not in _TAKEN:
+            given = getattr(row, name)
         value = properties[name]
         if is_repeated:
             value.array_value.SetInParent()
@@ -123,9 +133,10 @@ def row(key: ndb.Key, stored: Any) -> ndb.Model:
             values[name] = [column.form.read(each) for each in value.array_value.values]
         else:
             values[name] = None if value.HasField("null_value") else column.form.read(value)
-    made: Any = model(key=key)
-    # Past the checks of what people assign: these values were checked when they were stored.
-    made._values.update(values)
+    made: Any = model()
+    # Past the checks of what people assign: key and values were checked when they were stored.
+    made._entity_key = key
+    made._values = values
     found: ndb.Model = made
     return found
 
