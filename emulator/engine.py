@@ -318,7 +318,7 @@ class Engine:
         response = messages.AllocateIdsResponse()
         if not wanted:
             return b""
-        with self._storage.write() as writer:
+        with self._storage.write(may_share=True) as writer:
             for partition, key in wanted:
                 answer = response.keys.add()
                 answer.CopyFrom(key)
@@ -336,7 +336,7 @@ class Engine:
             if key.path[-1].name:
                 raise errors.InvalidArgument(f"The key has no id: {entities.key_text(key)}")
             reserved.append(keys.encode(partition, key))
-        with self._storage.write() as writer:
+        with self._storage.write(may_share=True) as writer:
             for encoded in reserved:
                 writer.reserve(encoded)
         self.meter.count(small=1)

@@ -39,11 +39,12 @@ from emulator import errors
 
 POINTS = frozenset(
     {
-        "commit.begin",  # before the write transaction
+        # Commits that share a COMMIT (`groups`) pass each point one by one.
+        "commit.begin",  # before the write transaction, or its part of one
         "commit.mutation",  # before each mutation
         "commit.indexes",  # between an entity's row and its index rows
-        "commit.before",  # all is written, nothing is committed
-        "commit.after",  # committed, not answered
+        "commit.before",  # all of it is written, nothing is committed
+        "commit.after",  # committed, with all that share the COMMIT; not answered
     }
 )
 RPCS = frozenset(

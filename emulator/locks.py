@@ -2,7 +2,8 @@
 
 Owns the waiting of pessimistic concurrency. A reader takes shared locks on what it has read; a
 change that touches what another transaction has read waits until that one ends. The lock of a
-change is held from its announcement until it is on disk, and readers of its places wait for that.
+change is held from its announcement until it is on disk (with all that share its COMMIT, `groups`),
+and readers of its places wait for that.
 
 What must stay true: nothing that is right depends on a lock. A commit is validated as in optimistic
 mode, so a lock that came too late or fell too early costs an ABORTED and never a wrong result.

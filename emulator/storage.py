@@ -1,15 +1,15 @@
-"""The storage: snapshots of the data file, and the turn of the one writer.
+"""The storage: snapshots of the data file, and commits to it.
 
 Owns the connections of a process. What lies in the file is drawn in `rows`; how it is opened and
-what its faults mean is in `datafile`.
+what its faults mean is in `datafile`; where a SQLite transaction begins and ends is in `groups`.
 
-What must stay true: a commit is one SQLite transaction, entities and entries together, on disk
-before it is acknowledged. A snapshot is an open SQLite read transaction. A connection that met a
-fault is closed and not used again, so the engine works again as soon as the machine does. One
-connection at least stays open, for it is how others see that the file is in use. Connections never
-cross a fork: the child forgets its parent's without closing them, for closing would end the
-parent's locks. In memory means a private temporary file that is removed at the end: SQLite's own
-memory databases have no snapshots.
+What must stay true: a commit is all in one SQLite transaction, entities and entries together, on
+disk before it is acknowledged; several that wait for the disk at once may share one. A snapshot is
+an open SQLite read transaction. A connection that met a fault is closed and not used again, so the
+engine works again as soon as the machine does. One connection at least stays open, for it is how
+others see that the file is in use. Connections never cross a fork: the child forgets its parent's
+without closing them, for closing would end the parent's locks. In memory means a private temporary
+file that is removed at the end: SQLite's own memory databases have no snapshots.
 
 What was replaced or deleted is overwritten in the file. Where no history is kept it is to be gone:
 the log, which holds older states of pages, is emptied `LOG_SECONDS` after a commit by the next
@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from emulator import changes, datafile, errors, faults, history, indexes, logfile, rows
+from emulator import changes, datafile, errors, faults, groups, history, indexes, logfile, rows
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
@@ -66,11 +66,9 @@ _Kind = TypeVar("_Kind", bound=Snapshot)
 class _Connections:
     """The connections of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.idle: list[sqlite3.Connection] = []
-        self.writer: sqlite3.Connection | None = None
-        # Threads queue here and not in SQLite, whose waiting is a sleep that some never win.
-        self.write_lock = threading.Lock()
+        self.turn = groups.Turn(connect)
         self.snapshots_left = threading.Semaphore(MAX_SNAPSHOTS)
         self.definitions: rows.Definitions | None = None
 
@@ -103,7 +101,7 @@ class Storage:
         self._log = logfile.Log(
             self.path, lambda wait: datafile.connect(self.path, self._durability, wait=wait)
         )
-        self._connections = _Connections()
+        self._connections = _Connections(self._connect_writer)
         self._forgotten: list[_Connections] = []
         self._is_closed = False
         datafile.prepare(self.path, self._durability, now)
@@ -117,7 +115,7 @@ class Storage:
     def forget_connections(self) -> None:
         """Start afresh in a forked child. The parent's connections stay open and untouched."""
         self._forgotten.append(self._connections)
-        self._connections = _Connections()
+        self._connections = _Connections(self._connect_writer)
         self._log.forget_parent()
 
     def let_rest(self) -> None:
@@ -142,12 +140,9 @@ class Storage:
         """Close all idle connections. Open snapshots close theirs when they end."""
         self._is_closed = True
         connections = self._connections
-        with connections.write_lock:
-            while connections.idle:
-                connections.idle.pop().close()
-            if connections.writer is not None:
-                connections.writer.close()
-                connections.writer = None
+        connections.turn.close()
+        while connections.idle:
+            connections.idle.pop().close()
         if self._remove is not None:
             self._remove()
 
@@ -181,10 +176,8 @@ class Storage:
         A commit takes its version when it begins. One that is under way may be older than the
         moment and yet unseen: two reads of the one moment would differ.
         """
-        connections = self._connections
-        with connections.write_lock, datafile.translated():
+        with datafile.translated(), self._connections.turn.alone() as connection:
             self._read_up_to = max(self._read_up_to, moment)
-            connection = self._writer(connections)
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
 
@@ -214,11 +207,11 @@ class Storage:
             connection.close()
         else:
             connections.idle.append(connection)
-        if self._is_log_due() and connections.write_lock.acquire(blocking=False):
-            try:
-                self._empty_log(connections)
-            finally:
-                connections.write_lock.release()
+        if self._is_log_due() and not self._is_closed:
+            with connections.turn.if_free() as writer:
+                if writer is not None:
+                    is_empty = datafile.empty_log(writer)
+                    self._log_due = None if is_empty else self._now() + _LOG_AGAIN
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Snapshot]:
@@ -244,45 +237,35 @@ class Storage:
             self.end_snapshot(snapshot)
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[changes.Writer]:
-        """Change the file: all of it or, on any exception, nothing. On disk when it returns."""
-        connections = self._connections
-        with connections.write_lock, datafile.translated():
-            connection = self._writer(connections)
-            faults.point("commit.begin")
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                now = max(self._now(), self._read_up_to + 1)
-                writer = changes.Writer(connection, self._definitions, now, history=self._history)
-                yield writer
-                writer.save_state()
-                faults.point("commit.before")
-                connection.execute("COMMIT")
-            except BaseException as fault:
-                if isinstance(fault, sqlite3.Error) or not _is_rolled_back(connection):
-                    connections.writer = None
-                    connection.close()
-                raise
-            if self._log_due is None and not self._history:
-                self._log_due = now + LOG_SECONDS * 1_000_000
-            # Only now: ids of a commit that failed are not those of the file.
-            writer.definitions.ids.update(writer.new_ids)
+    def write(self, *, may_share: bool = False) -> Iterator[changes.Writer]:
+        """Change the file: all of it or, on any exception, nothing. On disk when it returns.
+
+        Args:
+            may_share: it is short, changes entities only, and others may share its sync.
+        """
+        faults.point("commit.begin")
+        turn = self._connections.turn
+        with datafile.translated(), turn.transaction(may_share=may_share) as part:
+            now = max(self._now(), self._read_up_to + 1)
+            writer = changes.Writer(part.connection, self._definitions, now, history=self._history)
+            yield writer
+            writer.save_state()
+            faults.point("commit.before")
+            part.remember = functools.partial(self._remember, writer, now)
         faults.point("commit.after")
+
+    def _remember(self, writer: changes.Writer, now: int) -> None:
+        """Take note of a commit that is on disk."""
+        if self._log_due is None and not self._history:
+            self._log_due = now + LOG_SECONDS * 1_000_000
+        # Only now: ids of a commit that failed are not those of the file.
+        writer.definitions.ids.update(writer.new_ids)
 
     def _is_log_due(self) -> bool:
         return self._log_due is not None and self._now() >= self._log_due
 
-    def _empty_log(self, connections: _Connections) -> None:
-        """Empty the log, or note to try it again. Called in the writer's turn."""
-        if self._is_closed:
-            return
-        is_empty = datafile.empty_log(self._writer(connections))
-        self._log_due = None if is_empty else self._now() + _LOG_AGAIN
-
-    def _writer(self, connections: _Connections) -> sqlite3.Connection:
-        if connections.writer is None:
-            connections.writer = self._connect(cache_kib=_WRITER_CACHE_KIB)
-        return connections.writer
+    def _connect_writer(self) -> sqlite3.Connection:
+        return self._connect(cache_kib=_WRITER_CACHE_KIB)
 
     def _borrow(self, connections: _Connections) -> sqlite3.Connection:
         if self._is_closed:

@@ -2,8 +2,9 @@
 
 Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, opened by
 its first read, and its commit is refused with ABORTED if anything that it read has changed since;
-that check runs inside the write transaction, so no change can slip in between. That is all there is
-in optimistic mode, and what serializability rests on in both.
+that check runs inside the write transaction, so no change can slip in between, and it sees those
+that share the transaction and came before it (`groups`). That is all there is in optimistic mode,
+and what serializability rests on in both.
 
 In pessimistic mode a transaction also holds locks on what it has read (`locks`), and a change that
 touches them waits, in or out of a transaction. A read that meets something newer than the snapshot
@@ -259,7 +260,7 @@ class Transactions:
         if self._locks is not None:
             return self._write_locked(self._locks, transaction, check, apply)
         checked = check()
-        with self._storage.write() as writer:
+        with self._storage.write(may_share=True) as writer:
             if transaction is not None:
                 validate(transaction, writer)
             return apply(writer, checked)
@@ -275,7 +276,10 @@ class Transactions:
         try:
             while True:
                 checked = check()
-                with contextlib.suppress(locks.Blocked), self._storage.write() as writer:
+                with (
+                    contextlib.suppress(locks.Blocked),
+                    self._storage.write(may_share=True) as writer,
+                ):
                     writer.touched = set()
                     if transaction is not None:
                         validate(transaction, writer)

@@ -14,6 +14,7 @@ import itertools
 import pickle
 import random
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,22 +110,24 @@ def _sectors(operation: vfs.Operation) -> list[vfs.Operation]:
     ]
 
 
-def lose_power(recording: list[vfs.Operation], folder: Path, seed: int) -> str:
+def lose_power(
+    recording: list[vfs.Operation], folder: Path, seed: int, writers: Sequence[str] = ("w",)
+) -> str:
     """Cut a recording somewhere, rebuild the disk and check it. Return what is wrong, or ""."""
     chance = random.Random(seed)
     cut = chance.randrange(len(recording) + 1)
-    disk, acknowledged = Disk(), ledger.Acknowledged()
+    disk, acknowledged = Disk(), {name: ledger.Acknowledged() for name in writers}
     for operation in recording[:cut]:
         if operation.kind == "acknowledged":
-            acknowledged.add(operation.name)
+            acknowledged[operation.name.partition(" ")[0]].add(operation.name)
         else:
             disk.apply(operation)
     folder.mkdir()
     for name, content in disk.survivors(chance).items():
         (folder / name).write_bytes(content)
     try:
-        count = ledger.check_file(folder / "data", {"w": acknowledged})["w"]
-        assert count <= acknowledged.commits + 1, "what was never begun is there"
+        for name, count in ledger.check_file(folder / "data", acknowledged).items():
+            assert count <= acknowledged[name].commits + 1, "what was never begun is there"
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the caller judges
         return f"seed {seed}, cut at {cut} of {len(recording)}: {error!r}"
     return ""

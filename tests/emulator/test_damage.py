@@ -52,7 +52,7 @@ def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
 def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(opened, refused, unindexed):
     engine, service, _ = opened
     service.put(service.key("T", 1), a=1)
-    engine._storage._connections.writer.execute("PRAGMA max_page_count = 1")
+    engine._storage._connections.turn.connection.execute("PRAGMA max_page_count = 1")
     with refused("RESOURCE_EXHAUSTED", "cannot grow"):
         service.put(service.key("T", 2), a=2, text=unindexed("x" * 100_000))
     assert service.names(order=["a"]) == [1]
@@ -63,7 +63,7 @@ def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(opened, refu
 def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(opened, refused):
     engine, service, _ = opened
     service.put(service.key("T", 1), a=1)
-    engine._storage._connections.writer.execute("PRAGMA query_only = 1")
+    engine._storage._connections.turn.connection.execute("PRAGMA query_only = 1")
     with refused("UNAVAILABLE", "cannot be opened or written"):
         service.put(service.key("T", 2), a=2)
     service.put(service.key("T", 2), a=2)

@@ -192,7 +192,7 @@ def test_a_commit_under_way_is_waited_for(tmp_path, make_service):
         committed = put(service, key, a=1)
         with engine._storage.write() as writer:
             began = writer.commit_version
-            assert engine._storage._connections.write_lock.locked()
+            assert engine._storage._connections.turn._lock.locked()
         assert began > committed
         assert service.get(key, **at(began)) == {"a": 1}
 

@@ -158,7 +158,7 @@ def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
 def test_a_full_disk_is_resource_exhausted(tmp_path, make_service, refused, unindexed):
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", 1))
-    writer = engine._storage._connections.writer
+    writer = engine._storage._connections.turn.connection
     writer.execute("PRAGMA max_page_count = 1")
     with engine, refused("RESOURCE_EXHAUSTED"):
         service.put(service.key("T", 1), a=unindexed("x" * 100_000))
