@@ -18,6 +18,7 @@ from comments.web import (
     api,
     context,
     cors,
+    desk,
     embed,
     errors,
     feeds,
@@ -56,6 +57,8 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(feeds.blueprint)
     app.register_blueprint(subscriptions.blueprint)
     app.register_blueprint(admin.blueprint)
+    for blueprint in desk.BLUEPRINTS:
+        app.register_blueprint(blueprint)
     app.register_blueprint(tasks.blueprint)
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)

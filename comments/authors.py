@@ -4,7 +4,8 @@ Owns what a page of them is. Scores and numbers are those of the Standings, whic
 within a second or so. A Standing holds no name: names come from a comment of each author, read in
 one look-up, and so say what that comment says now, and nothing when it was taken back.
 
-An author's id leaves the server in no answer; a cursor holds a digest of it.
+An author's id leaves the server in no public answer; a cursor holds a digest of it. Moderators are
+told it (`known`): it says who wrote what, and is no key to anything.
 """
 
 import dataclasses
@@ -32,12 +33,36 @@ class Page:
     cursor: str | None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """A run of authors as moderators see them: what they call themselves, and their Standings."""
+
+    standings: tuple[tuple[records.Author, counts.Standing], ...]
+    cursor: str | None
+
+
 def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Page:
     """A page of authors: one query and one look-up, and a query more behind a cursor.
 
     Raises:
         errors.BadInput: a limit outside 1 .. `MAX_LIMIT`.
         errors.BadCursor: a cursor of another listing, or none of ours.
+    """
+    found = known(site, limit=limit, cursor=cursor, secret=secret)
+    return Page(
+        tuple(
+            Ranked(name, each.score, each.numbers.get(records.Status.APPROVED.value, 0))
+            for name, each in found.standings
+        ),
+        found.cursor,
+    )
+
+
+def known(site: str, *, limit: int, cursor: str | None, secret: str) -> Known:
+    """The same page, for moderators: with ids and all numbers.
+
+    Raises:
+        errors.BadInput, errors.BadCursor: see `best`.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise errors.BadInput("limit", f"is not 1 to {MAX_LIMIT}")
@@ -49,12 +74,8 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Page:
     found = counts.best_authors(site, limit + 1, after=after)
     shown = found[:limit]
     last = (str(shown[-1].score), shown[-1].alias) if len(found) > limit else None
-    names = _names(site, shown)
-    return Page(
-        tuple(
-            Ranked(name, each.score, each.numbers.get(records.Status.APPROVED.value, 0))
-            for name, each in zip(names, shown, strict=True)
-        ),
+    return Known(
+        tuple(zip(_names(site, shown), shown, strict=True)),
         None if last is None else cursors.seal(last, listing, secret),
     )
 

@@ -132,6 +132,7 @@ from comments.models.people import (
     ticket_key,
 )
 from comments.models.rows import (
+    case_from_message,
     case_record,
     comment_from_message,
     comment_record,
@@ -201,6 +202,7 @@ __all__ = [
     "author_name",
     "bucket_key",
     "bucket_path",
+    "case_from_message",
     "case_record",
     "comment_from_message",
     "comment_id",

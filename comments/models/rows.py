@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from comments import counters, records
-from comments.models.times import _time, plain, plain_or_none
+from comments.models.times import _time, _time_or_none, plain, plain_or_none
 from comments.models.trees import Comment, Site, Thread
 
 
@@ -156,4 +156,17 @@ def comment_from_message(entity: Any) -> records.Comment:
         down=values["down"].integer_value,
         text_revision=values["text_revision"].integer_value or values["revision"].integer_value,
         pinned=values["pinned"].boolean_value,
+    )
+
+
+def case_from_message(entity: Any) -> records.Case:
+    """A comment as its moderators see it, straight from its protobuf message."""
+    values = entity.properties
+    stood = values["stood"].string_value
+    return records.Case(
+        comment=comment_from_message(entity),
+        rule=values["rule"].string_value,
+        why=values["why"].string_value,
+        stood=records.Status(stood) if stood else None,
+        judged=_time_or_none(values["judged"]),
     )

@@ -26,3 +26,7 @@ def projected_time(value: Any) -> datetime | None:
 def _time(value: Any) -> datetime:
     moment: datetime = value.timestamp_value.ToDatetime(UTC)
     return moment
+
+
+def _time_or_none(value: Any) -> datetime | None:
+    return _time(value) if value.HasField("timestamp_value") else None

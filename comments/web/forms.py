@@ -28,9 +28,16 @@ def read(shape: type[T]) -> T:
         web.errors.UnsupportedMedia: it is no form.
         errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes.
     """
-    return bodies.convert(
-        {name: value for name, value in _fields().items() if name != TOKEN}, shape
-    )
+    return bodies.convert(fields(), shape)
+
+
+def fields() -> dict[str, str]:
+    """The current request's form, each field once, without the token of forms.
+
+    Raises:
+        errors.BadInput, web.errors.UnsupportedMedia, errors.TooLarge: see `read`.
+    """
+    return {name: value for name, value in _fields().items() if name != TOKEN}
 
 
 def token() -> str:

@@ -1,0 +1,51 @@
+"""The authors of a site, and one of them with all that is his."""
+
+import flask
+
+from comments import authors, counts, docket, errors
+from comments.web import queries
+from comments.web.desk import asked, decisions, rows, visits
+
+blueprint = visits.blueprint("authors")
+
+_PAGE = 50
+
+
+@blueprint.get("/authors")
+def index(site_id: str) -> flask.Response:
+    """Those with an approved comment, best first."""
+    visit = visits.enter(site_id)
+    query = queries.read(asked.Listing)
+    found = authors.known(
+        visit.site.id, limit=_PAGE, cursor=query.start, secret=visits.settings().secret
+    )
+    return visits.page("authors.html", visit, found=found, in_words=rows.in_words)
+
+
+@blueprint.route("/author", methods=["GET", "POST"])
+def show(site_id: str) -> flask.Response:
+    """One author's comments, whatever became of them."""
+    visit = visits.enter(site_id)
+    query = queries.read(asked.Author)
+    report = decisions.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    secret = visits.settings().secret
+    wanted = docket.Wanted(visit.site.id, docket.STATUSES, query.id)
+    numbers: counts.Numbers = docket.standings(visit.site.id, [query.id]).get(query.id, {})
+    found = docket.page(wanted, cursor=query.start, secret=secret) if query.id else None
+    if found is None or not (found.cases or numbers):
+        raise errors.NotFound("author", query.id)
+    shown = rows.of(visit.site, found.cases)
+    return visits.page(
+        "author.html",
+        visit,
+        query=query,
+        name=shown[0].author if shown else "",
+        numbers=rows.in_words(numbers),
+        rows=shown,
+        found=found,
+        report=report,
+        words=decisions.WORDS,
+        bulk=decisions.BULK,
+    )

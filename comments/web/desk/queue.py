@@ -1,0 +1,33 @@
+"""The queue: a site's comments that wait, or of any status, by author or by words in them."""
+
+import flask
+
+from comments import counts, docket
+from comments.web import queries
+from comments.web.desk import asked, decisions, rows, visits
+
+blueprint = visits.blueprint("queue")
+
+
+@blueprint.route("/queue", methods=["GET", "POST"])
+def show(site_id: str) -> flask.Response:
+    """The comments, and what became of those that the form decided."""
+    visit = visits.enter(site_id)
+    query = queries.read(asked.Queue)
+    report = decisions.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    secret = visits.settings().secret
+    found = docket.page(query.wanted(visit.site), cursor=query.start, secret=secret)
+    return visits.page(
+        "queue.html",
+        visit,
+        query=query,
+        rows=rows.of(visit.site, found.cases),
+        found=found,
+        statuses=docket.STATUSES,
+        numbers=counts.of_site(visit.site.id),
+        report=report,
+        words=decisions.WORDS,
+        bulk=decisions.BULK,
+    )

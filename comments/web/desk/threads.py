@@ -1,0 +1,52 @@
+"""The threads of a site, and one of them with all that is held in it."""
+
+import flask
+
+from comments import counters, counts, docket, errors, records, threads
+from comments.web import queries
+from comments.web.desk import asked, decisions, rows, visits
+
+blueprint = visits.blueprint("threads")
+
+
+@blueprint.get("/threads")
+def index(site_id: str) -> flask.Response:
+    """Threads, those that began last first, with their numbers."""
+    visit = visits.enter(site_id)
+    query = queries.read(asked.Listing)
+    found = docket.threads(visit.site.id, cursor=query.start, secret=visits.settings().secret)
+    numbers = counts.of_threads([each.name for each in found.threads])
+    return visits.page(
+        "threads.html",
+        visit,
+        found=found,
+        listed=list(zip(found.threads, numbers, strict=True)),
+        shown=counters.LISTED,
+    )
+
+
+@blueprint.route("/thread", methods=["GET", "POST"])
+def show(site_id: str) -> flask.Response:
+    """A thread in reading order, whatever stands in it."""
+    visit = visits.enter(site_id)
+    thread, query = queries.read_thread(asked.Listing, visit.site)
+    report = decisions.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    name = records.ThreadName(visit.site.id, thread)
+    about = threads.get(name)
+    if about is None:
+        raise errors.NotFound("thread", thread)
+    found = docket.thread(name, cursor=query.start, secret=visits.settings().secret)
+    return visits.page(
+        "discussion.html",
+        visit,
+        about=about,
+        address=threads.address(about.url, visit.site),
+        numbers=rows.in_words(counts.of_threads([name])[0]),
+        rows=rows.of(visit.site, found.cases),
+        found=found,
+        report=report,
+        words=decisions.WORDS,
+        bulk=decisions.BULK,
+    )

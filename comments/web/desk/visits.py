@@ -1,0 +1,68 @@
+"""A visit: who is at the desk of which site, and the frame around each of its pages."""
+
+from typing import NamedTuple
+
+import flask
+
+from comments import config, errors, records, roles, sites
+from comments.accounts import people
+from comments.web import callers, context
+
+
+class Visit(NamedTuple):
+    """Somebody who looks after a site."""
+
+    account: people.Account
+    site: records.Site
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether he may settle what the site is."""
+        return self.account.may(roles.Right.MANAGE, self.site.id)
+
+    @property
+    def runs_the_service(self) -> bool:
+        """Whether he may look after what is not about a site."""
+        return self.account.may(roles.Right.MANAGE, roles.SERVICE)
+
+
+def blueprint(name: str) -> flask.Blueprint:
+    """A blueprint for pages of a site, guarded."""
+    made = flask.Blueprint(name, __name__, url_prefix="/admin/sites/<site:site_id>")
+    callers.guard(made)
+    return made
+
+
+def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
+    """Who is signed in, at the desk of this site.
+
+    Raises:
+        callers.NotSignedIn: nobody is.
+        errors.NotFound: he has nothing to do with the site, or there is none.
+        errors.Forbidden: what he is on the site does not allow this.
+    """
+    account = callers.require_account()
+    if not roles.has(account.grants, roles.Role.MODERATOR, site_id):
+        raise errors.NotFound("site", site_id)
+    callers.require(role, site_id)
+    return Visit(account, sites.get(site_id))
+
+
+def page(template: str, visit: Visit, **values: object) -> flask.Response:
+    """A page of the desk."""
+    desk = f"{callers.root()}admin/sites/{visit.site.id}"
+    return callers.page(
+        f"admin/{template}",
+        status=200,
+        visit=visit,
+        site=visit.site,
+        desk=desk,
+        # Where the next page of a listing is: the same question, but for the place.
+        again={name: value for name, value in flask.request.args.items() if name != "cursor"},
+        **values,
+    )
+
+
+def settings() -> config.Settings:
+    """The settings of the application."""
+    return context.settings()
