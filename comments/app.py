@@ -23,6 +23,7 @@ from comments.web import (
     errors,
     feeds,
     headers,
+    own,
     pages,
     paths,
     replays,
@@ -52,6 +53,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
     app.register_blueprint(api.blueprint)
+    app.register_blueprint(own.blueprint)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(embed.blueprint)
     app.register_blueprint(feeds.blueprint)

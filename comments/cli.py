@@ -21,6 +21,7 @@ from flask.cli import AppGroup
 
 from comments import (
     accountcli,
+    authorcli,
     console,
     datastore,
     errors,
@@ -50,6 +51,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_recount)
     app.cli.add_command(accountcli.account)
     app.cli.add_command(keycli.key)
+    app.cli.add_command(authorcli.author)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
     app.cli.add_command(statscli.statistics)

@@ -253,6 +253,26 @@ def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int
         yield message.key.path[0].name
 
 
+def by(voter: str) -> Iterator[tuple[str, int]]:
+    """Every vote of a voter, on whichever site: comments and values."""
+    for value, sign in _SIGNS.items():
+        # "0" is the letter behind "/", which ends a voter's id.
+        where = [("own", ">=", f"{sign}{voter}/"), ("own", "<", f"{sign}{voter}0")]
+        query = datastore.Query("Vote", where=where, order=("own",), keys_only=True)
+        for message in datastore.fetch(query):
+            yield message.key.path[0].name, value
+
+
+def withdrawn(comment_id: str, voter: str, *, now: datetime) -> datastore.Writes:
+    """What takes a vote back, in a transaction, whatever became of the comment since."""
+    key, due = models.vote_key(comment_id, voter), models.votes_due_key(comment_id)
+    vote, waiting = datastore.get_multi([key, due])
+    if vote is None:
+        return datastore.Writes(_OWNER)
+    put = () if waiting else (_due(comment_id, vote.thread, now + COUNT_AFTER),)
+    return datastore.Writes(_OWNER, put=put, delete=(key,))
+
+
 def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
     """How many vote for and against each comment of a thread: one query, for a recount."""
     query = datastore.Query(

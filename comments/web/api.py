@@ -27,7 +27,6 @@ from comments import (
     voting,
     whole,
 )
-from comments.accounts import readers
 from comments.web import (
     answers,
     bodies,
@@ -50,7 +49,7 @@ _READS = {"GET", "HEAD"}
 
 
 @blueprint.before_request
-def _admit() -> flask.Response | None:
+def admit() -> flask.Response | None:
     """Answer preflights; refuse writes from pages that may not write here."""
     path = flask.request.view_args or {}
     if flask.request.method == "OPTIONS":
@@ -222,34 +221,6 @@ def withdraw_vote(comment_id: str) -> flask.Response:
     queries.read(shapes.NoQuery)
     network = networks.of_request(context.settings(), flask.request)
     return _cast(comment_id, speakers.current(), network, 0)
-
-
-@blueprint.post("/sites/<site:site_id>/session")
-def enter(site_id: str) -> flask.Response:
-    """Sign somebody in whom the site's own token names."""
-    queries.read(shapes.NoQuery)
-    secret, now = context.settings().secret, datetime.now(UTC)
-    sent = bodies.read(shapes.Assertion)
-    reader = readers.of_site(sent.token, site_id, secret=secret, now=now)
-    account = readers.enter(reader, secret=secret, now=now)
-    speaker = speakers.member(account, site_id)
-    return answers.fresh(shapes.Session(speaker.token(), speakers.expiry(now), account.name))
-
-
-@blueprint.get("/sites/<site:site_id>/votes")
-def list_own_votes(site_id: str) -> flask.Response:
-    """How the caller votes on comments of a thread: his alone, and kept by nobody."""
-    site = sites.get(site_id)
-    thread, query = queries.read_thread(shapes.OwnVotesQuery, site)
-    speaker = speakers.of(site)
-    found = voting.own(
-        records.ThreadName(site.id, thread),
-        speaker.id,
-        limit=query.limit,
-        cursor=query.cursor or None,
-        secret=context.settings().secret,
-    )
-    return answers.private(answers.fresh(shapes.OwnVotes(found.votes, found.cursor)))
 
 
 @blueprint.get("/sites/<site:site_id>/authors")

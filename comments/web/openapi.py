@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from comments import personal
 from comments.web import shapes
 
 Json: TypeAlias = dict[str, Any]
@@ -122,6 +123,14 @@ OPERATIONS = (
     Operation(
         "post", "/sites/{site}/session", "enterSite", "Sign in whom the site's own token names",
         shapes.Session, (*_WRITE, 401), body=shapes.Assertion,
+    ),
+    Operation(
+        "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",
+        personal.Everything, (400, 401, 404, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "delete", "/sites/{site}/author", "eraseAuthor", "Erase what is held of the caller",
+        shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",

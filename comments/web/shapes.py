@@ -220,11 +220,15 @@ class PostedComment(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """The token that somebody is known by until `expires`, and the name that others see."""
+    """The token that somebody is known by until `expires`, and the name that others see.
+
+    `account` tells him from others in the same browser, and means nothing to anybody else.
+    """
 
     token: str
     expires: datetime
     name: str
+    account: str
 
 
 class OneComment(msgspec.Struct, frozen=True):
@@ -275,6 +279,14 @@ class OwnHeld(msgspec.Struct, frozen=True):
     """The caller's comments of a thread that readers do not see, in reading order."""
 
     comments: list[public.Comment]
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """How many comments and votes were erased. Ask again until `done`."""
+
+    comments: int
+    votes: int
+    done: bool
 
 
 class RankedAuthor(msgspec.Struct, frozen=True):

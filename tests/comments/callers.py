@@ -1,5 +1,6 @@
 """People who sign in, for tests: accounts of every role, made the way the product makes them."""
 
+import functools
 from datetime import UTC, datetime
 
 from comments import roles
@@ -29,10 +30,15 @@ def account(
         identities=tuple(known),
         login=login,
         address=mail,
-        password=people.checked_password(password) if password else "",
+        password=_hash(password) if password else "",
         grants=grants,
     )
     return people.add(newcomer, secret=SECRET, now=now)
+
+
+@functools.cache
+def _hash(password: str) -> str:
+    return people.checked_password(password)
 
 
 def sign_in(

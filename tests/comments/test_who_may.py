@@ -185,6 +185,8 @@ ROWS = [
     Row("GET", f"{SITE}/held", TOKEN, 200, query=T),
     Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
+    Row("GET", f"{SITE}/author", TOKEN, 200),
+    Row("DELETE", f"{SITE}/author", TOKEN, 200),
     # Who holds what the site signed is who may: none of them does.
     Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
     # Who holds the link is who may.

@@ -50,6 +50,14 @@ export function post({ site, query, title, url, categories }, values, { key, tok
   });
 }
 
+/** Sign in whom the site's own token names: {token, expires, name, account}. */
+export function enter(site, token) {
+  return call("POST", `sites/${part(site)}/session`, {
+    __proto__: null,
+    body: { __proto__: null, token },
+  });
+}
+
 /** GET {mail}, or PUT what is wanted. */
 export function subscription(method, { site, query }, body, token) {
   return call(method, `sites/${part(site)}/subscription`, { __proto__: null, query, body, token });

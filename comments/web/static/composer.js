@@ -24,9 +24,9 @@ export class Composer {
   /**
    * `label` names the form; `submit` its button; `fields` are of body, name and website;
    * `values` fill what the draft does not. `send(values)` and `preview(body)` give promises;
-   * `cancel` is null where there is nothing to go back to.
+   * `cancel` is null where there is nothing to go back to; `note` stands above the buttons.
    */
-  constructor({ label, submit, fields, values, draft, send, preview, cancel }) {
+  constructor({ label, submit, fields, values, draft, send, preview, cancel, note }) {
     this.#draft = draft;
     this.#send = send;
     this.#preview = preview;
@@ -42,6 +42,7 @@ export class Composer {
       body,
       this.#glance,
       about.length ? el("div", { class: "ft-about" }, ...about) : null,
+      note ? el("p", { class: "ft-hint ft-as", dir: "auto" }, note) : null,
       this.#errors.form,
       el(
         "div",

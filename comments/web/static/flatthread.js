@@ -6,7 +6,8 @@
  *
  * The element's attributes: `data-thread`, an id of the site's own; else `data-page`, a URL; else
  * the page's canonical URL. `data-categories`, with commas between them, is what the page is filed
- * under; the first comment tells the server. `data-theme` (light or dark) sets colours where those of the page
+ * under; the first comment tells the server. `data-account` is the token by which the site says who
+ * its reader is (docs/people.md). `data-theme` (light or dark) sets colours where those of the page
  * shall not be taken over. Pages that change without loading anew import this module and call
  * `mount`, `update` and `destroy`; it defines no global.
  */
@@ -98,6 +99,7 @@ function placeOf(host, options) {
     thread,
     page,
     categories = "",
+    account = "",
   } = { ...host.dataset, ...options };
   const url = page ?? canonicalUrl();
   return {
@@ -106,6 +108,7 @@ function placeOf(host, options) {
     title: document.title.replace(/\s+/g, " ").slice(0, 300),
     url,
     categories: categories.split(",").filter((name) => name.trim()),
+    account,
   };
 }
 

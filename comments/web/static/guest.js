@@ -2,6 +2,9 @@
  * Who the reader is on this site: the name he last used, the capability his posts earned him,
  * and which comments are his, with the source he wrote (the API gives only HTML).
  *
+ * Somebody with an account of the site's is known by that as long as the page is open; what is his
+ * is remembered apart from what is a guest's or another account's, and without his token.
+ *
  * Always reads storage anew: another tab may have written since.
  */
 
@@ -9,9 +12,20 @@ import * as memory from "./memory.js";
 
 export class Guest {
   #site;
+  #member = null;
 
   constructor(site) {
     this.#site = site;
+  }
+
+  /** Be somebody with an account: {token, expires, name, account}. */
+  enter(member) {
+    this.#member = member;
+  }
+
+  /** The name of the account, or null for a guest. */
+  get name() {
+    return this.#member?.name ?? null;
   }
 
   /** {name, website} as last used; either may be missing. */
@@ -19,40 +33,50 @@ export class Guest {
     return memory.load("me") ?? {};
   }
 
-  /** The current capability, or null. */
+  /** The current capability, or null. An account's stays: who had one does not become a guest. */
   get token() {
+    if (this.#member) return this.#member.token;
     const kept = memory.load(`guest:${this.#site}`);
     return isCurrent(kept) ? kept.token : null;
   }
 
   /** Give up the capability: the server no longer takes it. */
   leave() {
-    memory.drop(`guest:${this.#site}`);
+    if (!this.#member) memory.drop(`guest:${this.#site}`);
   }
 
   /** {token, body, expires} of an own comment that may still be changed, or null. */
   own(id) {
     const mine = this.#mine();
-    return Object.hasOwn(mine, id) ? mine[id] : null;
+    if (!Object.hasOwn(mine, id)) return null;
+    return this.#member ? { __proto__: null, ...mine[id], token: this.token } : mine[id];
   }
 
   /** Remember the capability that somebody earned by voting. */
   meet(token, expires) {
+    if (this.#member) {
+      this.#member = { __proto__: null, ...this.#member, token, expires };
+      return;
+    }
     memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
   }
 
   /** Remember a comment just posted. */
   keep(id, values, token, expires) {
-    memory.save("me", { __proto__: null, name: values.name, website: values.website });
+    if (!this.#member) {
+      memory.save("me", { __proto__: null, name: values.name, website: values.website });
+    }
     if (!token) return;
     this.meet(token, expires);
-    this.#write(id, { __proto__: null, token, expires, body: values.body });
+    const kept = this.#member ? null : token;
+    this.#write(id, { __proto__: null, token: kept, expires, body: values.body });
   }
 
   /** Remember the new source of an own comment. */
   rewrite(id, body) {
     const kept = this.own(id);
-    if (kept) this.#write(id, { __proto__: null, ...kept, body });
+    if (!kept) return;
+    this.#write(id, { __proto__: null, ...kept, token: this.#member ? null : kept.token, body });
   }
 
   forget(id) {
@@ -62,7 +86,7 @@ export class Guest {
   }
 
   get #key() {
-    return `own:${this.#site}`;
+    return this.#member ? `own:${this.#site}:${this.#member.account}` : `own:${this.#site}`;
   }
 
   #write(id, entry) {

@@ -26,12 +26,16 @@ export class Thread {
   #total = 0;
   #stop = new AbortController();
   #title = el("h2", { class: "ft-title", tabindex: "-1" });
+  #top = el("div", { class: "ft-top" });
   #whole = el("div", { class: "ft-whole" });
   #none = el("p", { class: "ft-none" }, words.none);
   #foot = el("div", { class: "ft-foot" });
   #status = el("p", { class: "ft-status", role: "status" });
 
-  /** `place` is {site, query, title, url, categories}: which thread, and what the page says of itself. */
+  /**
+   * `place` is {site, query, title, url, categories, account}: which thread, what the page says of
+   * itself, and the token by which the site says who its reader is, if it does.
+   */
   constructor(place) {
     this.#place = place;
     this.#guest = new Guest(place.site);
@@ -47,7 +51,7 @@ export class Thread {
       "section",
       { class: "ft-thread", "aria-label": words.comments },
       this.#title,
-      this.#mainComposer().element,
+      this.#top,
       this.#whole,
       this.#listing.element,
       this.#none,
@@ -59,6 +63,8 @@ export class Thread {
   /** Load the first page, or the one that holds the comment of the page's address. */
   async open() {
     const wanted = wantedComment();
+    if (this.#place.account) await this.#enter();
+    this.#top.replaceChildren(this.#mainComposer().element);
     await (wanted ? this.#openAround(wanted) : this.#openFirst());
     const { signal } = this.#stop;
     if (signal.aborted) return;
@@ -75,6 +81,15 @@ export class Thread {
 
   close() {
     this.#stop.abort();
+  }
+
+  /** Be whom the site says its reader is. If the server does not believe it, he is told why. */
+  async #enter() {
+    try {
+      this.#guest.enter(await api.enter(this.#place.site, this.#place.account));
+    } catch (error) {
+      this.#say(words.notEntered(error.message));
+    }
   }
 
   async #openFirst() {
@@ -213,7 +228,8 @@ export class Thread {
     const composer = new Composer({
       label,
       submit,
-      fields: ["body", "name", "website"],
+      fields: this.#guest.name === null ? ["body", "name", "website"] : ["body"],
+      note: this.#guest.name === null ? null : words.as(this.#guest.name),
       values: this.#guest.profile,
       draft,
       send: (values) => this.#post(values, parent, draft, notify),
@@ -251,7 +267,9 @@ export class Thread {
 
   async #post(values, parent, draft, notify) {
     const wanted = notify?.wanted;
-    const body = parent === null ? values : { ...values, parent };
+    const { name } = this.#guest;
+    const said = name === null ? values : { ...values, name };
+    const body = parent === null ? said : { ...said, parent };
     const answer = await this.#send(body, draft, values);
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
     this.#listing.get(parent)?.close();
@@ -265,7 +283,12 @@ export class Thread {
 
   /** Send an attempt. A capability the server no longer takes is given up: a new one is earned. */
   async #send(body, draft, values) {
-    const attempt = draft.attempt(values, this.#guest.token);
+    const { name, token } = this.#guest;
+    if (name !== null) {
+      // An account's token is never kept: a repeat is known by its key and whose it is.
+      return api.post(this.#place, body, { ...draft.attempt(values, null), token });
+    }
+    const attempt = draft.attempt(values, token);
     try {
       return await api.post(this.#place, body, attempt);
     } catch (error) {

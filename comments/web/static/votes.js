@@ -112,7 +112,7 @@ export class Votes {
       this.#guest.meet(token, expires);
       this.#keys.delete(id);
     } catch (problem) {
-      if (problem.status !== 401 || !this.#guest.token) throw problem;
+      if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
       // The server no longer takes the capability: a new one is earned.
       this.#guest.leave();
       await this.#send(id, value);

@@ -18,6 +18,8 @@ export const words = {
   cancel: "Cancel",
   preview: "Preview",
   previewOf: "Preview of your comment",
+  as: (name) => `You write as ${name}.`,
+  notEntered: (why) => `You could not be signed in. ${why}`,
   reply: "Reply",
   voteUp: (name) => `Vote for the comment by ${name}`,
   voteDown: (name) => `Vote against the comment by ${name}`,

@@ -1,0 +1,157 @@
+"""What this service holds of somebody: all of it as one value, and its erasure.
+
+Owns what counts as an author's: his comments, his votes, the mail he is told by, and the account he
+signs in with. Everything is found by his author id, which leaves the server in no public answer: so
+whoever asks has shown a token of his, or runs commands.
+
+What must stay true:
+
+- Nothing is given of others: of a comment he answered there is the id, of its author nothing.
+- To erase is what he could do himself, comment by comment: texts and names go, places stay, so
+  threads stay whole. Interrupted, it is taken up again by asking again; done, it finds nothing.
+- Mail addresses are not given out, only that there are some: a token may be in the hands of the
+  page it was made on.
+"""
+
+import itertools
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import datastore, errors, models, posting, records, subscriptions, tasks, votes
+from comments.accounts import people
+
+AT_ONCE = 100  # comments, and votes, of one step of an erasure
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """A comment of his, as he wrote it; `status` says what became of it."""
+
+    id: str
+    site: str
+    thread: str
+    reply_to: str | None
+    status: records.Status
+    created: datetime
+    edited: datetime | None
+    name: str
+    website: str
+    email: str
+    body: str
+    score: int
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """The account he signs in with."""
+
+    name: str
+    login: str
+    since: datetime
+
+
+class Everything(msgspec.Struct, frozen=True):
+    """What is held of somebody. `mailed` is how many subscriptions are his."""
+
+    account: Profile | None
+    comments: list[Writing]
+    votes: dict[str, int]
+    mailed: int
+
+
+class Erased(NamedTuple):
+    """What a step of an erasure did, and whether it was the last."""
+
+    comments: int
+    votes: int
+    is_done: bool
+
+
+def export(author: str, site: str = "") -> Everything:
+    """All that is held of an author, on one site or, without one, on all of them."""
+    account = people.get(_account_of(author))
+    chosen = {site} if site else {writing.site for writing in _writings(author)}
+    return Everything(
+        account=None if account is None else Profile(account.name, account.login, account.created),
+        comments=[each for each in _writings(author) if not site or each.site == site],
+        votes=dict(votes.by(author)),
+        mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in chosen),
+    )
+
+
+def erase(author: str, *, now: datetime, site: str = "") -> Erased:
+    """Erase what is held of an author: a step, of which there are more until it `is_done`.
+
+    With `site` it is what one token of his can reach. An account that holds a role is not erased
+    so: it is removed by whoever gave the role (`account remove`).
+
+    Raises:
+        errors.Conflict: the account holds a role.
+        errors.Overloaded: the store did not answer in time; a repeat goes on.
+    """
+    account = people.get(_account_of(author))
+    if account is not None and account.grants:
+        raise errors.Conflict("an account with a role is removed by an owner", code="has-role")
+    found = [each for each in _writings(author) if not site or each.site == site]
+    for each in found[:AT_ONCE]:
+        posting.retract(each.id, author_id=author, revision=None, now=now)
+    cast = list(itertools.islice(votes.by(author), AT_ONCE + 1))
+    for comment_id, _ in cast[:AT_ONCE]:
+        _withdraw(comment_id, author, now)
+    for name in {each.site for each in found} | ({site} if site else set()):
+        for subscriber in subscriptions.of_author(name, author)[0]:
+            subscriptions.forget(subscriber, now=now)
+    is_done = max(len(found), len(cast)) <= AT_ONCE
+    if is_done and account is not None:
+        people.remove(account.id)
+    return Erased(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
+
+
+def author_of(comment_id: str) -> str:
+    """The id of a comment's author, for commands.
+
+    Raises:
+        errors.NotFound: there is no such comment, or nobody is known to have written it.
+    """
+    row = (
+        datastore.get(models.comment_key(comment_id)) if models.is_comment_id(comment_id) else None
+    )
+    if row is None or not row.author_id:
+        raise errors.NotFound("author", comment_id)
+    return str(row.author_id)
+
+
+def _account_of(author: str) -> str:
+    is_account = author.startswith(people.AUTHOR)
+    return author.removeprefix(people.AUTHOR) if is_account else ""
+
+
+def _writings(author: str) -> Iterator[Writing]:
+    if not author:
+        return  # what was taken back has no author, and is nobody's
+    query = datastore.Query("Comment", where=[("author_id", "=", author)])
+    for entity in datastore.fetch(query):
+        row = models.comment_from_message(entity)
+        yield Writing(
+            id=row.id,
+            site=row.site,
+            thread=row.thread,
+            reply_to=row.reply_to,
+            status=row.status,
+            created=row.created,
+            edited=row.edited,
+            name=row.author.name,
+            website=row.author.website,
+            email=row.author.email,
+            body=row.body,
+            score=row.score,
+        )
+
+
+def _withdraw(comment_id: str, author: str, now: datetime) -> None:
+    def body() -> None:
+        datastore.apply(votes.withdrawn(comment_id, author, now=now))
+
+    datastore.transaction(body)
+    tasks.voted(records.VotedComment(comment_id))

@@ -1,0 +1,60 @@
+"""The calls of `/api/v1` about the caller himself: who he is, what is his, and its end.
+
+What they answer is for one person: kept by no cache, and given to whoever holds his token.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import digests, personal, records, sites, voting
+from comments.accounts import readers
+from comments.web import answers, api, bodies, context, queries, shapes, speakers
+
+blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
+blueprint.before_request(api.admit)
+
+
+@blueprint.post("/sites/<site:site_id>/session")
+def enter(site_id: str) -> flask.Response:
+    """Sign somebody in whom the site's own token names."""
+    queries.read(shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = bodies.read(shapes.Assertion)
+    reader = readers.of_site(sent.token, site_id, secret=secret, now=now)
+    account = readers.enter(reader, secret=secret, now=now)
+    speaker = speakers.member(account, site_id)
+    known = digests.text(digests.keyed(secret, "reader", site_id, account.id))
+    return answers.fresh(shapes.Session(speaker.token(), speakers.expiry(now), account.name, known))
+
+
+@blueprint.get("/sites/<site:site_id>/author")
+def export_author(site_id: str) -> flask.Response:
+    """All that is held of the caller on a site: his alone, and kept by nobody."""
+    site = sites.get(site_id)
+    queries.read(shapes.NoQuery)
+    return answers.private(answers.fresh(personal.export(speakers.of(site).id, site.id)))
+
+
+@blueprint.delete("/sites/<site:site_id>/author")
+def erase_author(site_id: str) -> flask.Response:
+    """Erase what is held of the caller on a site, a step at a time."""
+    queries.read(shapes.NoQuery)
+    author = speakers.of(sites.get(site_id)).id
+    erased = personal.erase(author, now=datetime.now(UTC), site=site_id)
+    return answers.private(answers.fresh(shapes.Erased(*erased)))
+
+
+@blueprint.get("/sites/<site:site_id>/votes")
+def list_own_votes(site_id: str) -> flask.Response:
+    """How the caller votes on comments of a thread: his alone, and kept by nobody."""
+    site = sites.get(site_id)
+    thread, query = queries.read_thread(shapes.OwnVotesQuery, site)
+    found = voting.own(
+        records.ThreadName(site.id, thread),
+        speakers.of(site).id,
+        limit=query.limit,
+        cursor=query.cursor or None,
+        secret=context.settings().secret,
+    )
+    return answers.private(answers.fresh(shapes.OwnVotes(found.votes, found.cursor)))

@@ -1,0 +1,186 @@
+"""Nothing personal is in any public answer: canaries are planted, and every route is asked.
+
+Planted are a mail address, a network, a browser, tokens and secrets. Asked is every route of the
+application by people who may not know them, with all that may go wrong, and what is cached.
+"""
+
+import base64
+import gzip
+import hashlib
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import flask
+import pytest
+from werkzeug.test import TestResponse
+
+from comments import app as wiring
+from comments import datastore, hooks, personal, sites, webhooks
+from comments.accounts import inviting, people, sitekeys
+from emulator import inprocess
+from tests.comments import callers as accounts
+from tests.comments import postboxes
+from tests.comments.callers import SECRET
+from tests.comments.test_who_may import ROWS, World, path_of
+from tests.conftest import ROOT
+
+ADDRESS = "canary@mailbox.example"
+NETWORK = "203.0.113.77"
+BROWSER = "Canary/7.7 (of one person)"
+PASSWORD_OF_ANN = "canary-password-of-ann"
+KEY = "canary-idempotency-key-0001"
+STRANGERS = ("nobody", "other")
+
+
+class Planted(World):
+    """A world with canaries in it, and what they are."""
+
+    def __init__(self, store: datastore.Store, app: flask.Flask) -> None:
+        super().__init__(store, app)
+        now = datetime.now(UTC)
+        sites.change("demo", moderators=[f"moderator.{ADDRESS}"])
+        hook = hooks.Registered(
+            "00ff00ff", "https://hooks.canary.example/in", (webhooks.secret(b"canary" * 6),),
+            tuple(webhooks.Type), created=now,
+        )  # fmt: skip
+        hooks._change("demo", lambda _: [hook])
+        key, shared = sitekeys.shared(SECRET, now=now)
+        sitekeys.add("demo", key)
+        accounts.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
+        invitation = accounts.invite(accounts.moderator(), address=ADDRESS, now=now)
+        reset = inviting.reset(self.named("ann"), secret=SECRET, now=now)
+        posted = self.app.test_client().post(
+            "/api/v1/sites/demo/comments?thread=t",
+            json={"name": "Ann", "body": "Hello", "email": ADDRESS},
+            headers={"User-Agent": BROWSER, "Idempotency-Key": KEY},
+            environ_base={"REMOTE_ADDR": NETWORK},
+        )
+        assert posted.status_code == 201
+        author = personal.author_of(posted.json["comment"]["id"])
+        self.posted = posted.json["comment"]["id"]
+        self.canaries = {
+            "address": ADDRESS, "host of the address": "mailbox.example", "network": NETWORK,
+            "browser": BROWSER, "token": posted.json["token"], "key": KEY, "author's id": author,
+            "secret": SECRET, "site's secret": shared, "hook's secret": hook.secrets[0],
+            "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,
+            "account": self.named("ann").id, "owner": self.named("owner").id,
+            "invitation": invitation, "reset": reset,
+        }  # fmt: skip
+
+    @staticmethod
+    def named(login: str) -> people.Account:
+        return people.named(login, SECRET)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Planted]:
+    with (
+        postboxes.serving() as box,
+        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
+    ):
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield Planted(store, wiring.create_app(box.settings(), store))
+
+
+def text_of(response: TestResponse) -> str:
+    data = response.get_data()
+    if response.headers.get("Content-Encoding") == "gzip":
+        data = gzip.decompress(data)
+    # A cookie is given to whoever has just signed in, and is his.
+    headers = [each for each in response.headers if each[0] != "Set-Cookie"]
+    return f"{headers}\n{data.decode('utf-8', 'replace')}"
+
+
+def hits(world: Planted, response: TestResponse, *, without: frozenset[str] = frozenset()) -> set:
+    text = text_of(response)
+    return {name for name, canary in world.canaries.items() if canary in text} - without
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
+@pytest.mark.parametrize("caller", STRANGERS)
+def test_no_route_tells_a_stranger_anything_personal(world: Planted, row, caller: str) -> None:
+    comment = world.comment()
+    assert hits(world, world.ask(row, caller, comment.id)) == set()
+
+
+GETS = sorted({row.rule for row in ROWS if row.method == "GET"})
+
+
+@pytest.mark.parametrize("rule", GETS)
+def test_no_error_tells_anything_personal_and_no_filter_is_an_oracle(
+    world: Planted, rule: str
+) -> None:
+    client, path = world.app.test_client(), path_of(rule, world.posted)
+    answers: dict[str, set[tuple[int, bytes]]] = {}
+    queries = (
+        "q={}", "search={}", "email={}", "author={}", "author_id={}", "filter=email:{}",
+        "order=email", "sort=email", "thread=t&q={}", "thread=t&email={}", "thread=t&author={}",
+        "thread=t&order=email", "thread=t&cursor={}", "cursor={}", "token={}",
+    )  # fmt: skip
+    known = (ADDRESS, world.canaries["author's id"], "nobody@nowhere.example")
+    for query, value in itertools.product(queries, known):
+        response = client.get(f"{path}?{query.format(value)}")
+        assert response.status_code < 500
+        # The demo page and errors may echo the question; the store's own words never stand there.
+        assert hits(world, response) <= _asked(world, value)
+        body = response.get_data().replace(value.encode(), b"?")
+        answers.setdefault(query, set()).add((response.status_code, body))
+    # What is known and what is not are answered alike.
+    assert {query: len(found) for query, found in answers.items()} == dict.fromkeys(queries, 1)
+
+
+def _asked(world: Planted, value: str) -> set[str]:
+    return {name for name, canary in world.canaries.items() if canary in value}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_no_refusal_tells_anything_personal(world: Planted, method: str) -> None:
+    client = world.app.test_client()
+    for rule in sorted({row.rule for row in ROWS}):
+        for sent in ({"json": {}}, {"data": b"{"}, {"json": {"name": "Ann", "body": ""}}, {}):
+            path = f"{path_of(rule, world.posted)}?thread=t"
+            response = client.open(path, method=method, **sent)
+            assert response.status_code != 500
+            assert hits(world, response) == set()
+
+
+def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(world: Planted) -> None:
+    """Whoever has a dictionary of addresses tries each: plain hashes would tell."""
+    client = world.app.test_client()
+    shown = "".join(
+        text_of(client.get(path))
+        for path in (
+            f"/api/v1/comments/{world.posted}",
+            "/api/v1/sites/demo/comments?thread=t",
+            "/api/v1/sites/demo/authors",
+            "/embed/demo?thread=t",
+            "/feeds/demo",
+            "/feeds/demo/thread?thread=t",
+        )
+    )
+    kinds = ("Account", "Identity", "Session", "Ticket", "RateBucket", "VoterNetwork", "Subscriber")
+    stored = "".join(
+        str(entity) for kind in kinds for entity in datastore.fetch(datastore.Query(kind))
+    )
+    assert "canary" not in stored.replace("canary@", "")
+    for value in (ADDRESS, ADDRESS.upper(), f" {ADDRESS}", NETWORK, f"{NETWORK}/32"):
+        for algorithm in ("md5", "sha1", "sha256", "sha512"):
+            digest = hashlib.new(algorithm, value.encode()).digest()
+            for form in (
+                digest.hex(),
+                base64.b32encode(digest).decode().lower()[:26],
+                base64.b64encode(digest).decode()[:20],
+                base64.urlsafe_b64encode(digest).decode()[:20],
+            ):
+                assert form not in shown
+                assert form not in stored
+
+
+def test_the_crawl_would_find_a_canary(world: Planted) -> None:
+    """That it can fail: its own author's answers hold what strangers' must not."""
+    client = world.app.test_client()
+    header = {"Authorization": f"Bearer {world.canaries['token']}"}
+    own = client.get("/api/v1/sites/demo/author", headers=header)
+    assert "address" in hits(world, own)

@@ -1,0 +1,238 @@
+"""Claims about what is held of an author: he gets all of it and no more, and can have it gone."""
+
+import gzip
+import json
+import zlib
+from datetime import timedelta
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from google.cloud import ndb
+
+from comments import (
+    config,
+    consent,
+    datastore,
+    errors,
+    floor,
+    handlers,
+    personal,
+    posting,
+    records,
+    recount,
+    repair,
+    sites,
+    subscriptions,
+    upkeep,
+    votes,
+    voting,
+)
+from comments.accounts import identities, people
+from tests import recounts, trees
+from tests.comments import assertions, callers, calls
+from tests.comments.callers import SECRET, here
+from tests.conftest import NOW
+
+ME = "/api/v1/sites/demo/author"
+
+
+@pytest.fixture
+def shared(store: datastore.Store, client: FlaskClient) -> str:
+    return assertions.share()
+
+
+def _enter(client: FlaskClient, shared: str, **more: object) -> dict:
+    sent = {"token": assertions.token(shared, **more)}
+    return calls.answer(client.post("/api/v1/sites/demo/session", json=sent))
+
+
+def _say(client: FlaskClient, who: dict | None, body: str, **more: object) -> dict:
+    headers = calls.bearer(who) if who else {}
+    sent = {"name": "Guest", "body": body, **more}
+    return calls.answer(client.post(calls.THREAD, json=sent, headers=headers))
+
+
+def test_an_author_gets_all_of_his_and_nothing_of_others(client: FlaskClient, shared: str) -> None:
+    other = _say(client, None, "By a guest", email="guest@example.org")
+    ann = _enter(client, shared)
+    first = _say(client, ann, "One", website="https://ann.example", email="ann@example.org")
+    parent = other["comment"]["id"]
+    _say(client, ann, "Two", parent=parent)
+    client.put(f"{calls.ONE}{parent}/vote", json={"value": -1}, headers=calls.bearer(ann))
+    response = client.get(ME, headers=calls.bearer(ann))
+    assert response.headers["Cache-Control"] == "private, no-store"
+    assert "Authorization" in response.headers["Vary"]
+    found = calls.answer(response)
+    assert found["account"]["name"] == "Ann"
+    assert {(each["body"], each["reply_to"]) for each in found["comments"]} == {
+        ("One", None), ("Two", parent),
+    }  # fmt: skip
+    (one,) = (each for each in found["comments"] if each["id"] == first["comment"]["id"])
+    assert (one["email"], one["website"]) == ("ann@example.org", "https://ann.example")
+    assert found["votes"] == {parent: -1}
+    assert "guest" not in response.text.lower()
+    guests = calls.answer(client.get(ME, headers=calls.bearer(other)))
+    assert [each["body"] for each in guests["comments"]] == ["By a guest"]
+
+
+def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) -> None:
+    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    ann = _enter(client, shared)
+    for method in ("GET", "DELETE"):
+        refused = client.open("/api/v1/sites/blog/author", method=method, headers=calls.bearer(ann))
+        calls.refused(refused, 401)
+        calls.refused(client.open(ME, method=method), 401)
+    # A comment of his that is on another site is not within reach of this token.
+    account = people.find(_identity(), SECRET)
+    assert account is not None
+    author = account.author
+    blog = sites.get("blog")
+    draft = posting.Draft(blog, "t", None, records.Author("Ann", id=author), "On the blog")
+    said = posting.post(draft, settings=trees.SETTINGS, now=here()).comment
+    assert calls.answer(client.get(ME, headers=calls.bearer(ann)))["comments"] == []
+    assert calls.answer(client.delete(ME, headers=calls.bearer(ann)))["done"]
+    assert floor.comment(said.id)[0].body == "On the blog"
+
+
+def _identity() -> identities.Identity:
+    return identities.of_provider("site/demo", "42")
+
+
+CANARIES = ("Zebedee", "zebedee@example.org", "zebedee.example", "The canary sings", "42")
+
+
+def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    settings = config.Settings(secret=SECRET)
+    zeb = _enter(client, shared, name="Zebedee")
+    more = {"website": "https://zebedee.example", "email": "zebedee@example.org"}
+    root = _say(client, zeb, "The canary sings", **more)["comment"]["id"]
+    reply = _say(client, None, "A reply", parent=root)["comment"]["id"]
+    _say(client, zeb, "The canary sings again", parent=reply, **more)
+    client.put(f"{calls.ONE}{reply}/vote", json={"value": 1}, headers=calls.bearer(zeb))
+    account = people.find(_identity(), SECRET)
+    assert account is not None
+    wanted = subscriptions.Wanted("demo", "", account.author, replies=True)
+    subscriber = consent.subscriber_of("zebedee@example.org", SECRET)
+    subscriptions.subscribe(subscriber, "sealed", wanted, now=NOW)
+    _settle(settings)
+    assert "The canary sings" in _everything(store)
+    assert floor.comment(reply)[0].score == 1
+
+    erased = calls.answer(client.delete(ME, headers=calls.bearer(zeb)))
+    assert erased == {"comments": 2, "votes": 1, "done": True}
+    _settle(settings, wait=True)
+
+    held = _everything(store)
+    for canary in CANARIES[:4]:
+        assert canary not in held
+    assert subscriptions.of_subscriber(subscriber) == []
+    assert people.find(_identity(), SECRET) is None
+    name = records.ThreadName("demo", "t")
+    shown = floor.thread(name)
+    assert [each.status for each in shown] == [records.Status.RETRACTED, records.Status.APPROVED]
+    assert shown[1].score == 0
+    assert repair.find_problems(settings.scheme, name) == []
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    # Again, it finds nothing; and the token is nobody's.
+    calls.refused(client.delete(ME, headers=calls.bearer(zeb)), 401)
+    assert personal.erase(account.author, now=here()) == personal.Erased(0, 0, is_done=True)
+
+
+def _settle(settings: config.Settings, *, wait: bool = False) -> None:
+    """Deliver and fold, until nothing is left to do."""
+    made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
+    while events := recounts.events():
+        made.deliver(events)
+    for comment in floor.thread(records.ThreadName("demo", "t")):
+        voting.count(comment.id, now=here() + timedelta(minutes=1))
+    while events := recounts.events():
+        made.deliver(events)
+    names = [records.ThreadName("demo", "t")]
+    upkeep.fold_whole(settings.scheme, names, wait=(lambda _: None) if wait else None)
+
+
+def _everything(store: datastore.Store) -> str:
+    """Every row of every kind, as text; what is compressed is unpacked."""
+    del store
+    found = []
+    for kind in ndb.Model._kind_map:
+        for entity in datastore.fetch(datastore.Query(kind)):
+            found.append(str(entity))
+            blobs = (value.blob_value for value in entity.properties.values())
+            found += [_unpacked(blob) for blob in blobs if blob]
+    return "\n".join(found)
+
+
+def _unpacked(blob: bytes) -> str:
+    for unpack in (gzip.decompress, zlib.decompress, lambda data: zlib.decompress(data, -15)):
+        try:
+            return unpack(blob).decode("utf-8", "replace")
+        except (OSError, zlib.error, EOFError):
+            continue
+    return blob.decode("utf-8", "replace")
+
+
+def test_an_erasure_goes_on_where_it_ended(
+    client: FlaskClient, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(personal, "AT_ONCE", 2)
+    ann = _enter(client, shared)
+    for number in range(5):
+        _say(client, ann, f"Number {number}")
+    steps = []
+    while not steps or not steps[-1]["done"]:
+        steps.append(calls.answer(client.delete(ME, headers=calls.bearer(ann))))
+    assert [each["comments"] for each in steps] == [2, 2, 1]
+
+
+def test_an_account_with_a_role_is_not_erased_by_a_token(store: datastore.Store) -> None:
+    ann = callers.account("ann", callers.moderator())
+    with pytest.raises(errors.Conflict):
+        personal.erase(ann.author, now=here())
+    assert people.get(ann.id) == ann
+
+
+def test_votes_of_a_voter_are_found_and_nobody_elses(
+    store: datastore.Store, site: records.Site
+) -> None:
+    settings = config.Settings(secret=SECRET)
+    ids = []
+    for number in range(3):
+        draft = posting.Draft(site, f"t{number}", None, records.Author("Bob"), "b")
+        ids.append(posting.post(draft, settings=settings, now=NOW).comment.id)
+    for voter, value in (("g:a", 1), ("g:a0", -1), ("g:ab", 1), ("a:a", 1)):
+        for each in ids:
+            voter_of = voting.Voter(voter, f"network of {voter}")
+            voting.vote(each, "demo", voter_of, value, settings=settings, now=NOW)
+    assert dict(votes.by("g:a")) == dict.fromkeys(ids, 1)
+    assert dict(votes.by("g:a0")) == dict.fromkeys(ids, -1)
+    assert dict(votes.by("g:")) == {}
+
+
+class TestCommands:
+    @pytest.fixture
+    def run(self, app: flask.Flask):
+        runner = app.test_cli_runner()
+        return lambda *arguments: runner.invoke(args=("author", *arguments))
+
+    def test_an_operator_exports_and_erases_by_a_comment_or_an_account(
+        self, run, client: FlaskClient, open_store: datastore.Store
+    ) -> None:
+        posted = calls.post(client, "Ann", "Of a guest", email="ann@example.org")
+        named = posted["comment"]["id"]
+        exported = json.loads(run("export", named).output)
+        assert [each["body"] for each in exported["comments"]] == ["Of a guest"]
+        assert exported["account"] is None
+        assert run("erase", named, "--yes").output == "1 comments and 0 votes erased.\n"
+        gone = run("export", named)
+        assert gone.exit_code == 1
+        assert "no such author" in gone.output
+        with open_store.context():
+            callers.account("bob", password="")
+        assert json.loads(run("export", "bob").output)["account"]["login"] == "bob"
+        assert run("erase", "bob").exit_code == 1  # nobody said yes
+        assert run("erase", "bob", "--yes").exit_code == 0
+        assert "no such account" in run("export", "bob").output
