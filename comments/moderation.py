@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from comments import audit, datastore, errors, models, records, tasks, tree
+from comments import audit, datastore, errors, models, records, reports, tasks, tree
 from comments.records import Ruling, Status, Verb
 
 MOST_AT_ONCE = 100  # comments of one bulk
@@ -242,6 +242,8 @@ def _done(comment_id: str, verb: Verb, decision: tree.Decision) -> records.Comme
             ruling = Ruling(_STATUSES[verb], BY_MODERATOR, decision.act.reason)
             change = tree.judge(comment_id, ruling, decision)
         datastore.apply(*change.writes)
+        if verb is Verb.APPROVE:
+            datastore.apply(reports.settled(comment_id))
         return change
 
     change = datastore.transaction(body, line=comment_id)

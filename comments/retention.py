@@ -3,12 +3,15 @@
 Owns the term. A comment that was made spam or rejected, or put in the shadow, keeps its text for
 `TERM` after that, so that a moderator can undo it; then it is erased as if its author had taken it
 back, with its votes. What an import brought as spam or rejected stays: nobody here refused it.
+Who reported a comment is forgotten as long after its last report.
 """
 
 import functools
 from datetime import datetime, timedelta
 
-from comments import datastore, erasures, models, records, tasks, tree, votes
+from google.cloud import ndb
+
+from comments import datastore, erasures, models, records, reports, tasks, tree, votes
 
 TERM = timedelta(days=30)
 _AT_ONCE = 100
@@ -24,7 +27,13 @@ def expire(now: datetime) -> int:
     while found := erasures.due(now - TERM, _AT_ONCE):
         for comment_id in found:
             erased += _expire(comment_id, now)
+    while old := reports.old(now - TERM, _AT_ONCE):
+        datastore.transaction(functools.partial(_forget_reports, old))
     return erased
+
+
+def _forget_reports(keys: list[ndb.Key]) -> None:
+    datastore.apply(reports.gone(keys))
 
 
 def _expire(comment_id: str, now: datetime) -> bool:

@@ -29,7 +29,7 @@ OWNERS = {
     "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
     "SiteKeys": "accounts",
     "AuditEntry": "audit", "ErasureDue": "erasures",
-    "Rulebook": "rulebook",
+    "Rulebook": "rulebook", "Report": "reports",
 }  # fmt: skip
 DOOR = "datastore"
 KINDS = "models"  # the package whose modules define the kinds for one another

@@ -38,6 +38,7 @@ OWNERS = {
     "AuditEntry": "audit",
     "ErasureDue": "erasures",
     "Rulebook": "rulebook",
+    "Report": "reports",
 }
 
 

@@ -39,6 +39,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     ErasureDue
               key: comment id
     Rulebook  key: site id
+    Report    key: comment id
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -69,10 +70,12 @@ from comments.models.buckets import (
 from comments.models.decisions import (
     AuditEntry,
     ErasureDue,
+    Report,
     Rulebook,
     audit_key,
     audit_record,
     erasure_key,
+    report_key,
     rulebook_key,
 )
 from comments.models.events import (
@@ -183,6 +186,7 @@ __all__ = [
     "Participation",
     "Ranking",
     "RateBucket",
+    "Report",
     "Rulebook",
     "Session",
     "Site",
@@ -233,6 +237,7 @@ __all__ = [
     "projected_time",
     "ranking_key",
     "rate_bucket_key",
+    "report_key",
     "rulebook_key",
     "session_key",
     "site_counter_key",

@@ -39,6 +39,22 @@ def audit_key(entry: str) -> ndb.Key:
     return ndb.Key(AuditEntry, entry)
 
 
+class Report(ndb.Model):
+    """Who reported a comment. Written by `reports` only, and drawn there."""
+
+    site = ndb.StringProperty(required=True)
+    people = ndb.TextProperty(repeated=True)
+    reasons = ndb.TextProperty(default="{}")
+    settled = ndb.IntegerProperty(indexed=False, default=0)
+    open = ndb.IntegerProperty(default=0)
+    last = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+
+
+def report_key(comment_id: str) -> ndb.Key:
+    """The key of the reports of a comment."""
+    return ndb.Key(Report, comment_id)
+
+
 def rulebook_key(site: str) -> ndb.Key:
     """The key of how a site is moderated."""
     return ndb.Key(Rulebook, site)

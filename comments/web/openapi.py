@@ -133,6 +133,11 @@ OPERATIONS = (
         shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
+        "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
+        shapes.Reported, (*_WRITE, 401, 429), body=shapes.NewReport, status=202,
+        security=_TOKEN_TAKEN,
+    ),
+    Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
         shapes.OwnVotes, (400, 401, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
         security=_TOKEN_NEEDED,

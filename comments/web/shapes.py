@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments import authors, categories, public, voting
+from comments import authors, categories, public, reports, voting
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -168,6 +168,12 @@ class Assertion(_Request, frozen=True):
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
 
 
+class NewReport(_Request, frozen=True):
+    """Why a comment is reported to the site's moderators."""
+
+    reason: reports.Reason = reports.Reason.OTHER
+
+
 class NewVote(_Request, frozen=True):
     """A vote: for a comment, or against it."""
 
@@ -273,6 +279,12 @@ class OwnVotes(msgspec.Struct, frozen=True):
 
     votes: dict[str, int]
     cursor: str | None
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """That a report was taken; the same whatever comes of it."""
+
+    status: Literal["reported"] = "reported"
 
 
 class OwnHeld(msgspec.Struct, frozen=True):

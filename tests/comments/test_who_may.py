@@ -182,6 +182,7 @@ ROWS = [
     Row("PUT", f"{ONE}/vote", {"author": 403}, 200, json={"value": 1}),
     Row("DELETE", f"{ONE}/vote", {**TOKEN, "author": 403}, 200),
     Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
+    Row("POST", f"{ONE}/report", {}, 202, json={"reason": "spam"}),
     Row("GET", f"{SITE}/held", TOKEN, 200, query=T),
     Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),

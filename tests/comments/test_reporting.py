@@ -1,0 +1,185 @@
+"""Claims about reports: each person once, enough of them hold, and nobody can abuse them."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import (
+    audit,
+    datastore,
+    errors,
+    moderation,
+    policies,
+    records,
+    reporting,
+    reports,
+    retention,
+)
+from comments.records import Status, Verb
+from comments.reports import Reason
+from tests import trees
+from tests.comments import stocktaking
+from tests.comments.calls import NOBODY, ONE, answer, bearer, listed, post, refused
+
+ADA = records.Actor("cli", "Ada")
+NOW = trees.START
+
+
+def _report(row: records.Comment, network: str, author: str = "", **more: object) -> None:
+    given = {"reason": Reason.SPAM, "now": NOW, "site": "demo"} | more
+    reporting.report(
+        row.id, given["site"], given["reason"], author=author, network=network,
+        settings=trees.SETTINGS, now=given["now"],
+    )  # fmt: skip
+
+
+def _status(row: records.Comment) -> Status:
+    return moderation.case("demo", row.id).comment.status
+
+
+@pytest.fixture
+def row(store: datastore.Store, site: records.Site) -> records.Comment:
+    return trees.post(site, "text")
+
+
+def test_so_many_different_people_have_a_comment_held_and_say_why(row: records.Comment) -> None:
+    _report(row, "one")
+    _report(row, "two", reason=Reason.ABUSE)
+    assert _status(row) is Status.APPROVED
+    assert [each.open for each in reports.most("demo", 9)] == [2]
+    _report(row, "three")
+    case = moderation.case("demo", row.id)
+    assert (case.comment.status, case.rule, case.why) == (
+        Status.PENDING, "reports", "abuse 1, spam 2",
+    )  # fmt: skip
+    (entry,) = audit.log("demo")
+    assert (entry.actor, entry.verb) == (reporting.BY, "hold")
+    stocktaking.check_sums(is_delivered=False)
+
+
+def test_a_person_counts_once_and_so_does_a_network(row: records.Comment) -> None:
+    for number in range(5):
+        _report(row, "one")
+        _report(row, "one", f"g:{number}")
+        _report(row, f"other {number}", "g:ann")
+    assert reports.of([row.id])[row.id].open == 2
+    assert _status(row) is Status.APPROVED
+
+
+def test_what_a_moderator_approved_is_not_held_by_the_same_people_again(
+    row: records.Comment,
+) -> None:
+    for network in ("one", "two", "three"):
+        _report(row, network)
+    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    assert reports.most("demo", 9) == []
+    for network in ("one", "two", "three", "four", "five"):
+        _report(row, network)
+    assert _status(row) is Status.APPROVED
+    _report(row, "six")
+    assert _status(row) is Status.PENDING
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5])
+def test_a_site_says_how_many_it_takes(row: records.Comment, limit: int) -> None:
+    policies.set_policy("demo", ADA, now=NOW, reports=limit)
+    for number in range(4):
+        if _status(row) is Status.APPROVED:
+            _report(row, f"{number}")
+    assert _status(row) is (Status.PENDING if limit == 1 else Status.APPROVED)
+
+
+def test_only_what_readers_of_the_site_see_is_reported(row: records.Comment) -> None:
+    with pytest.raises(errors.NotFound):
+        _report(row, "one", site="other")
+    moderation.decide("demo", row.id, Verb.HOLD, ADA, now=NOW)
+    with pytest.raises(errors.NotFound):
+        _report(row, "one")
+    assert reports.of([row.id]) == {}
+
+
+def test_a_network_reports_a_few_times_an_hour(store: datastore.Store, site: records.Site) -> None:
+    most = reporting.PER_NETWORK.most
+    rows = [trees.post(site, f"{number}") for number in range(most + 1)]
+    for each in rows[:most]:
+        _report(each, "one")
+    with pytest.raises(errors.TooMany) as told:
+        _report(rows[most], "one")
+    assert told.value.retry_after == 3600
+    _report(rows[most], "two")
+    _report(rows[most], "one", now=NOW + timedelta(hours=1))
+
+
+def test_nothing_stored_says_who_reported(row: records.Comment) -> None:
+    _report(row, "203.0.113.99", "g:canary")
+    stored = str([list(stocktaking.rows(kind)) for kind in ("Report", "RateBucket", "AuditEntry")])
+    assert "203.0.113" not in stored
+    assert "canary" not in stored
+
+
+def test_who_reported_is_forgotten_after_the_term(row: records.Comment) -> None:
+    _report(row, "one")
+    retention.expire(NOW + retention.TERM - timedelta(seconds=1))
+    assert reports.of([row.id])
+    retention.expire(NOW + retention.TERM)
+    assert reports.of([row.id]) == {}
+
+
+@pytest.mark.slow
+def test_many_reports_at_once_hold_once(open_store: datastore.Store, site: records.Site) -> None:
+    with open_store.context():
+        row = trees.post(site, "text")
+    barrier = threading.Barrier(8)
+
+    def report(number: int) -> None:
+        with open_store.context():
+            barrier.wait(20)
+            with contextlib.suppress(errors.NotFound):
+                _report(row, f"{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(report, range(8)))
+    with open_store.context():
+        assert _status(row) is Status.PENDING
+        assert len(audit.log("demo")) == 1
+        assert reports.of([row.id])[row.id].open == 3
+        stocktaking.check_sums(is_delivered=False)
+
+
+def test_the_answer_to_a_report_is_the_same_whatever_comes_of_it(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        policies.set_policy("demo", ADA, now=NOW, reports=2)
+    made = post(client)
+    url = f"{ONE}{made['comment']['id']}/report"
+    told = [client.post(url, json={"reason": "spam"}, headers=bearer(made)) for _ in range(2)]
+    told.append(
+        client.post(url, json={}, headers=bearer(made), environ_base={"REMOTE_ADDR": "203.0.113.7"})
+    )
+    assert [each.status_code for each in told] == [202] * 3
+    assert {each.data for each in told} == {b'{"status":"reported"}'}
+    assert len(listed(client)) == 1
+    other = post(client, "Bob", "another", parent=made["comment"]["id"])
+    away = {"REMOTE_ADDR": "198.51.100.9"}
+    assert answer(client.post(url, json={}, headers=bearer(other), environ_base=away))
+    assert [row["status"] for row in _rows(client)] == ["removed", "approved"]
+
+
+def _rows(client: FlaskClient) -> list[dict]:
+    from tests.comments.calls import THREAD  # noqa: PLC0415 - only here
+
+    return list(answer(client.get(THREAD))["comments"])
+
+
+def test_a_report_that_is_none_is_refused(client: FlaskClient) -> None:
+    made = post(client)
+    url = f"{ONE}{made['comment']['id']}/report"
+    refused(client.post(url, json={"reason": "boring"}), 400, "reason")
+    refused(client.post(url, json={"text": "x"}), 400, "text")
+    refused(client.post(f"{ONE}{NOBODY}/report", json={}), 404)
+    refused(client.post(url, json={}, headers={"Authorization": "Bearer x"}), 401)
