@@ -29,6 +29,7 @@ from comments.web import (
     replays,
     subscriptions,
     tasks,
+    warrants,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(embed.blueprint)
     app.register_blueprint(feeds.blueprint)
     app.register_blueprint(subscriptions.blueprint)
+    app.register_blueprint(warrants.blueprint)
     app.register_blueprint(admin.blueprint)
     for blueprint in desk.BLUEPRINTS:
         app.register_blueprint(blueprint)

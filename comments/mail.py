@@ -61,7 +61,8 @@ class Notice:
 
     `name`, `title` and `text` are people's words. `place` leads to the comment; `unsubscribe` takes
     a POST without further questions (RFC 8058), and shows a button to who follows it. There is none
-    for a site's moderators, whom only an operator takes off. `about` is why this address is told.
+    for a site's moderators, whom only an operator takes off; their `place` is where they decide.
+    `about` is why this address is told.
     """
 
     event: str
@@ -294,7 +295,7 @@ def _shown(notice: Notice) -> str:
 
 def _plain(notice: Notice) -> str:
     quoted = "\n".join(f"> {line}" for line in _shown(notice).split("\n"))
-    return f"{_subject(notice)}:\n\n{quoted}\n\nRead it: {notice.place}\n" + (
+    return f"{_subject(notice)}:\n\n{quoted}\n\n{_offer(notice)}: {notice.place}\n" + (
         f"\nNo more of these: {notice.unsubscribe}\n" if notice.unsubscribe else ""
     )
 
@@ -306,5 +307,10 @@ def _html(notice: Notice) -> str:
     return (
         f"<!doctype html>\n<p>{html.escape(_subject(notice))}:</p>\n"
         f"<blockquote>{text}</blockquote>\n"
-        f'<p><a href="{place}">Read it</a></p>\n{ending}'
+        f'<p><a href="{place}">{_offer(notice)}</a></p>\n{ending}'
     )
+
+
+def _offer(notice: Notice) -> str:
+    """What the link of a notice is for."""
+    return "Approve it or refuse it" if notice.about is About.HELD else "Read it"

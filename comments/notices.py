@@ -42,6 +42,7 @@ from comments import (
     sites,
     subscriptions,
     threads,
+    warrants,
 )
 from comments.outcomes import End
 from comments.records import Status
@@ -308,12 +309,19 @@ class Notices:
             name=comment.author.name or "Somebody",
             title=thread.title if thread else "",
             text=comment.body,
-            place=self._place(comment, thread),
+            place=self._desk(comment, address)
+            if about is mail.About.HELD
+            else self._place(comment, thread),
             unsubscribe=ending
             and self._link("unsubscribe", consent.ending_link(ending, self._settings.secret)),
             about=about,
         )
         return _Letter(to, mail.message(notice, self._settings.mail_from, now=self._clock()))
+
+    def _desk(self, comment: records.Comment, address: str) -> str:
+        """Where a moderator decides about it: readers do not see it anywhere."""
+        token = warrants.link(comment, address, secret=self._settings.secret, now=self._clock())
+        return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
 
     def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
         """Where the comment is read: on the site's page, or on ours."""

@@ -25,7 +25,18 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import app as wiring
-from comments import config, consent, datastore, floor, posting, records, roles, sealed, sites
+from comments import (
+    config,
+    consent,
+    datastore,
+    floor,
+    posting,
+    records,
+    roles,
+    sealed,
+    sites,
+    warrants,
+)
 from comments.accounts import inviting, people
 from comments.web import callers as web_callers
 from comments.web import session
@@ -154,6 +165,11 @@ def _confirming(_world: World) -> dict[str, str]:
     return {"token": sealed.seal(text, "confirm", SECRET, now=datetime.now(UTC))}
 
 
+def _deciding(world: World) -> dict[str, str]:
+    comment, now = world.comment(), datetime.now(UTC)
+    return {"token": warrants.link(comment, "gone@demo.example", secret=SECRET, now=now)}
+
+
 T = {"thread": "t"}
 API = "/api/v1"
 SITE = f"{API}/sites/<site:site_id>"
@@ -196,6 +212,11 @@ ROWS = [
     Row("GET", "/subscriptions/unsubscribe", {}, 200, made=_ending),
     Row("POST", "/subscriptions/unsubscribe", {}, 200, made=_ending),
     Row("POST", "/subscriptions/unsubscribe/all", {}, 200, made=_ending),
+    # The same of a link in a moderator's mail; here, of one who is no moderator any more.
+    Row("GET", "/decisions", {}, 400, made=_deciding),
+    Row("POST", "/decisions/approve", {}, 400, made=_deciding),
+    Row("POST", "/decisions/reject", {}, 400, made=_deciding),
+    Row("POST", "/decisions/spam", {}, 400, made=_deciding),
     # Cron and tasks have a secret of their own.
     Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),

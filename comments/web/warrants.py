@@ -1,0 +1,119 @@
+"""The page that the mail of a held comment leads to: what it says, and three buttons.
+
+To open a link changes nothing: mail scanners follow every one. Only the POST of a button acts, and
+only on the comment as the mail told of it. There are no cookies, and who holds the link is who may.
+What a stranger wrote is shown as text.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+import msgspec
+
+from comments import errors, records, warrants
+from comments.web import context, queries, shapes
+from comments.web import errors as web_errors
+
+blueprint = flask.Blueprint(
+    "warrants", __name__, url_prefix="/decisions", template_folder="templates"
+)
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+_LABELS = {
+    records.Verb.APPROVE: "Approve",
+    records.Verb.REJECT: "Reject",
+    records.Verb.SPAM: "It is spam",
+}
+
+
+@blueprint.get("")
+def look() -> flask.Response:
+    """The comment, and what may be done to it."""
+    warrant = _warrant()
+    found = warrants.case(warrant)
+    if not warrants.stands(warrant, found):
+        return _page("This is not as you were told", "It was edited or decided since the mail.")
+    why = f"Held: {found.why}." if found.why else ""
+    return _page(f"A comment on {warrant.site} waits", why, found.comment, _LABELS)
+
+
+@blueprint.post("/approve")
+def approve() -> flask.Response:
+    """Show it to readers."""
+    return _decided(records.Verb.APPROVE, "Readers see it now.")
+
+
+@blueprint.post("/reject")
+def reject() -> flask.Response:
+    """Refuse it."""
+    return _decided(records.Verb.REJECT, "Nobody sees it.")
+
+
+@blueprint.post("/spam")
+def spam() -> flask.Response:
+    """Refuse it as spam."""
+    return _decided(records.Verb.SPAM, "Nobody sees it.")
+
+
+def _decided(verb: records.Verb, text: str) -> flask.Response:
+    warrants.act(_warrant(), verb, now=datetime.now(UTC))
+    return _page("Done", text)
+
+
+@blueprint.after_request
+def _close(response: flask.Response) -> flask.Response:
+    # The address of such a page is a key: it goes to no other page and no search engine.
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["Content-Security-Policy"] = _POLICY
+    return response
+
+
+@blueprint.errorhandler(Exception)
+def _refused(error: Exception) -> flask.Response:
+    """The API's answer to an error, as a page."""
+    told = web_errors.answer(error)
+    problem = msgspec.json.decode(told.data, type=shapes.Problem)
+    text = problem.detail
+    if isinstance(error, errors.BadLink):
+        text = "This link is damaged, or too old."
+    if isinstance(error, errors.RevisionMismatch):
+        text = "The comment was edited or decided since the mail."
+    response = _page("That did not work", text)
+    response.status_code = told.status_code
+    for name, value in told.headers:
+        if name.lower() not in {"content-type", "content-length"}:
+            response.headers[name] = value
+    return response
+
+
+def _warrant() -> warrants.Warrant:
+    secret = context.settings().secret
+    return warrants.read(_token(), secret=secret, now=datetime.now(UTC))
+
+
+def _token() -> str:
+    return queries.read(shapes.LinkQuery).token
+
+
+def _page(
+    heading: str,
+    text: str,
+    comment: records.Comment | None = None,
+    labels: dict[records.Verb, str] | None = None,
+) -> flask.Response:
+    made = flask.render_template(
+        "decision.html",
+        heading=heading,
+        text=text,
+        comment=comment,
+        labels=labels or {},
+        token=flask.request.args.get("token", ""),
+        # Relative, so that it holds wherever a proxy has put the service.
+        root="../" * (flask.request.path.count("/") - 1),
+    )
+    return flask.Response(made, content_type="text/html; charset=utf-8")

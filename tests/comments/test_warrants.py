@@ -1,0 +1,184 @@
+"""Claims about deciding from mail: a link opens a page, its button acts, and only as told of."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import (
+    audit,
+    config,
+    consent,
+    datastore,
+    delivery,
+    errors,
+    moderation,
+    notices,
+    posting,
+    records,
+    sealed,
+    sites,
+    warrants,
+)
+from comments.records import Status, Verb
+from tests import htmlpages, trees
+from tests.comments import postboxes, stocktaking
+
+ADA = records.Actor("cli", "Ada")
+MOD = "mod@site.example"
+SECRET = trees.SETTINGS.secret
+Link = Callable[..., str]
+
+
+@pytest.fixture
+def held(open_store: datastore.Store, site: records.Site) -> records.Comment:
+    with open_store.context():
+        sites.change("demo", moderators=[MOD])
+        row = trees.post(site, "Is <b>this</b> fine?", now=datetime.now(UTC))
+        now = datetime.now(UTC)
+        return moderation.decide("demo", row.id, Verb.HOLD, ADA, now=now, reason="why not")
+
+
+def _token(comment: records.Comment, address: str = MOD, age: timedelta = timedelta()) -> str:
+    return warrants.link(comment, address, secret=SECRET, now=datetime.now(UTC) - age)
+
+
+def _status(store: datastore.Store, row: records.Comment) -> Status:
+    with store.context():
+        return moderation.case("demo", row.id).comment.status
+
+
+def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
+    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+) -> None:
+    with open_store.context():
+        before = list(map(str, stocktaking.rows("Comment")))
+    for method in ("GET", "HEAD"):
+        response = client.open(f"/decisions?token={_token(held)}", method=method)
+        assert response.status_code == 200
+        assert response.headers["Referrer-Policy"] == "no-referrer"
+        assert response.headers["X-Robots-Tag"] == "noindex"
+        assert response.headers["Cache-Control"] == "no-store"
+    shown = client.get(f"/decisions?token={_token(held)}").text
+    assert "Is &lt;b&gt;this&lt;/b&gt; fine?" in shown
+    assert "why not" in shown
+    for verb in warrants.VERBS:
+        assert client.get(f"/decisions/{verb}?token={_token(held)}").status_code in {404, 405}
+    with open_store.context():
+        assert list(map(str, stocktaking.rows("Comment"))) == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "status"),
+    [("approve", Status.APPROVED), ("reject", Status.REJECTED), ("spam", Status.SPAM)],
+)
+def test_a_button_decides_and_the_log_says_by_mail(
+    client: FlaskClient,
+    open_store: datastore.Store,
+    held: records.Comment,
+    verb: str,
+    status: Status,
+) -> None:
+    page = client.get(f"/decisions?token={_token(held)}").text
+    action = re.search(rf'action="(\S*decisions/{verb}\?token=\S+)"', page)
+    assert action is not None
+    url = "/" + action[1].replace("&amp;", "&").removeprefix("../")
+    for _ in range(2):  # a second press changes nothing
+        pressed = client.post(url)
+        assert pressed.status_code == 200, pressed.text
+    assert _status(open_store, held) is status
+    with open_store.context():
+        entry, _ = audit.log("demo")
+        assert entry.actor.id == "mail"
+        assert MOD not in str(list(stocktaking.rows("AuditEntry")))
+
+
+def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
+    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+) -> None:
+    token = _token(held)
+    with open_store.context():
+        posting.edit(
+            held.id, author_id=held.author.id, body="buy", revision=None,
+            settings=trees.SETTINGS, now=datetime.now(UTC),
+        )  # fmt: skip
+    told = client.get(f"/decisions?token={token}")
+    assert "edited or decided since" in told.text
+    assert "<form" not in told.text
+    assert "buy" not in told.text
+    assert client.post(f"/decisions/approve?token={token}").status_code == 412
+    assert _status(open_store, held) is Status.PENDING
+    with open_store.context():
+        posting.retract(held.id, author_id=held.author.id, revision=None, now=datetime.now(UTC))
+    assert client.post(f"/decisions/approve?token={token}").status_code == 409
+
+
+def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
+    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+) -> None:
+    young = _token(held, age=warrants.TERM - timedelta(minutes=1))
+    assert client.get(f"/decisions?token={young}").status_code == 200
+    now = datetime.now(UTC)
+    seal = sealed.unseal(young, "decide", SECRET, now=now)
+    bad = [
+        _token(held, age=warrants.TERM + timedelta(minutes=1)),
+        sealed.seal(seal, "confirm", SECRET, now=now),
+        sealed.seal(seal, "decide", "another secret of tests", now=now),
+        consent.ending_link(consent.Ending("a" * 26, ()), SECRET),
+        young[:-8], young[:60] + ("A" if young[60] == "B" else "B") + young[61:], "x", "é",
+    ]  # fmt: skip
+    for token in bad:
+        assert client.get("/decisions", query_string={"token": token}).status_code == 400
+        told = client.post("/decisions/approve", query_string={"token": token})
+        assert told.status_code == 400
+        assert "damaged, or too old" in told.text
+    assert client.post("/decisions/approve").status_code == 400
+    assert client.post("/subscriptions/confirm", query_string={"token": young}).status_code == 400
+    assert _status(open_store, held) is Status.PENDING
+
+
+def test_who_is_no_moderator_any_more_decides_nothing(
+    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+) -> None:
+    token = _token(held)
+    assert client.get(f"/decisions?token={_token(held, 'eve@else.example')}").status_code == 400
+    with open_store.context():
+        sites.change("demo", moderators=["other@site.example"])
+    assert client.post(f"/decisions/approve?token={token}").status_code == 400
+    assert _status(open_store, held) is Status.PENDING
+
+
+def test_a_link_decides_about_its_comment_and_does_no_other_verb(
+    store: datastore.Store, held: records.Comment
+) -> None:
+    warrant = warrants.read(_token(held), secret=SECRET, now=datetime.now(UTC))
+    with pytest.raises(errors.BadInput):
+        warrants.act(warrant, Verb.PIN, now=datetime.now(UTC))
+    elsewhere = warrants.Warrant("other", held.id, held.revision, warrant.moderator)
+    with pytest.raises(errors.NotFound):
+        warrants.act(elsewhere, Verb.APPROVE, now=datetime.now(UTC))
+
+
+def test_the_mail_of_a_held_comment_leads_to_the_page(
+    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+) -> None:
+    with postboxes.serving() as box, open_store.context():
+        settings: config.Settings = box.settings()
+        now = datetime.now(UTC) + timedelta(minutes=1)
+        handlers = (*delivery.HANDLERS, *notices.handlers(settings, lambda: now))
+        while delivery.sweep(now=now, handlers=handlers).delivered:
+            pass
+        (text,) = [box.text(number) for number in range(len(box.taken))]
+    found = re.search(r"Approve it or refuse it: (\S+)", text)
+    assert found is not None
+    parts = urlsplit(found[1])
+    assert parts.path == "/decisions"
+    (token,) = parse_qs(parts.query)["token"]
+    page = client.get(f"/decisions?token={token}")
+    assert page.status_code == 200, page.text
+    assert htmlpages.Document(page.text)
+    assert client.post(f"/decisions/approve?token={token}").status_code == 200
+    assert _status(open_store, held) is Status.APPROVED
