@@ -10,10 +10,12 @@ What is posted is durable, counted and told to the outbox, and delivered meanwhi
 each alone (p50 of a post in ms) and as eight (posts in a second, p50 and p99 of each). With
 `--beside FOLDER`, another checkout of this project with an environment of its own, both run at
 once on data of their own and are asked in turns, so that what else the machine does meets both.
-A round's rest is the pause in which each delivers its events. Usage:
+A round's rest is the pause in which each delivers its events. With `--guarded` this checkout runs
+once more, with limits on posts that nobody reaches and authors that are known: each post goes
+through admission, two reads and two writes more, and all of them meet at one network's row. Usage:
 
     python -m benchmarks.httpposts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
-                                   [--beside FOLDER]
+                                   [--beside FOLDER] [--guarded]
 """
 
 import argparse
@@ -27,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +38,21 @@ from benchmarks import processes
 CASES = ("roots", "one", "apart")
 CLIENTS = 8
 PATH = "/api/v1/sites/demo/comments?thread=page"
+GUARDED = "guarded"
+RULES = processes.OPEN | dict.fromkeys(
+    ("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD"), "10000"
+)
 REST = 1.5  # seconds after each run, in which events are delivered
 _TEXT = "I have been thinking about *this* for a while. There is more to it than meets the eye."
 
 
-def request(parent: str | None, name: str) -> bytes:
+def request(parent: str | None, name: str, token: str = "") -> bytes:
     """A post as it is sent. Without a key each is another comment."""
     body = {"name": name, "body": _TEXT} | ({} if parent is None else {"parent": parent})
     sent = json.dumps(body).encode()
     head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    if token:
+        head += f"Authorization: Bearer {token}\r\n"
     return f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
 
 
@@ -116,24 +124,23 @@ def parents(port: int, case: str) -> list[str | None]:
     """What each client answers."""
     if case == "roots":
         return [None] * CLIENTS
-    made = [_posted(port) for _ in range(1 if case == "one" else CLIENTS)]
+    made = [_posted(port)["comment"]["id"] for _ in range(1 if case == "one" else CLIENTS)]
     return made * (CLIENTS // len(made))
 
 
-def _posted(port: int) -> str:
+def _posted(port: int) -> Any:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         body = json.dumps({"name": "first", "body": _TEXT})
         connection.request("POST", PATH, body=body, headers={"Content-Type": "application/json"})
-        found: str = json.loads(connection.getresponse().read())["comment"]["id"]
-        return found
+        return json.loads(connection.getresponse().read())
 
 
 @contextlib.contextmanager
-def served(root: Path, data: Path) -> Iterator[int]:
-    """Run a checkout's product; its port."""
+def served(root: Path, data: Path, rules: Mapping[str, str]) -> Iterator[int]:
+    """Run a checkout's product; its port. Another checkout's has no rules for posts."""
     if root == processes.ROOT:
-        with processes.product(data, "/healthz") as server:
+        with processes.product(data, "/healthz", rules=rules) as server:
             yield server.port
         return
     code = (
@@ -155,6 +162,8 @@ def served(root: Path, data: Path) -> Iterator[int]:
 def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], dict[str, list[Any]]]:
     """Measure every case of every tree, in turns."""
     roots = {"this": processes.ROOT}
+    if chosen.guarded:
+        roots[GUARDED] = processes.ROOT
     if chosen.beside:
         roots["beside"] = chosen.beside.resolve()
     found: dict[tuple[str, str], dict[str, list[Any]]] = {}
@@ -163,13 +172,16 @@ def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], dict[str, list[
         ports = {}
         for name, root in roots.items():
             (folder / name).mkdir()
-            ports[name] = stack.enter_context(served(root, folder / name))
+            ports[name] = stack.enter_context(
+                served(root, folder / name, RULES if name == GUARDED else processes.OPEN)
+            )
         for number in range(chosen.rounds):
             for case in chosen.cases.split(","):
                 turns = list(ports.items())
                 for name, port in turns if number % 2 else reversed(turns):
+                    known = name == GUARDED
                     sent = [
-                        request(parent, f"writer {place}")
+                        request(parent, f"writer {place}", _posted(port)["token"] if known else "")
                         for place, parent in enumerate(parents(port, case))
                     ]
                     kept = found.setdefault(
@@ -200,6 +212,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--cases", default=",".join(CASES))
     options.add_argument("--beside", type=Path)
+    options.add_argument("--guarded", action="store_true")
     found = measure(options.parse_args())
     print("| case | tree | alone, p50 ms | 8 clients, posts/s | p50 ms | p99 ms |")
     print("|---|---|---|---|---|---|")

@@ -25,6 +25,7 @@ from comments import (
     console,
     datastore,
     errors,
+    guardcli,
     hookcli,
     keycli,
     modcli,
@@ -52,6 +53,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(accountcli.account)
     app.cli.add_command(keycli.key)
     app.cli.add_command(authorcli.author)
+    app.cli.add_command(guardcli.guard)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
     app.cli.add_command(statscli.statistics)

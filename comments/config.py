@@ -28,14 +28,20 @@ NAMES = frozenset(
         "DATA_DIR",
         "DEADLINE",
         "EDIT_WINDOW",
+        "FORM_SECONDS",
         "GOOGLE_CLOUD_PROJECT",
         "GUEST_TERM",
         "MAILS_PER_DAY",
         "MAIL_FROM",
         "MAX_BODY",
+        "POSTS_PER_AUTHOR",
+        "POSTS_PER_NETWORK",
+        "POSTS_PER_THREAD",
+        "PROOF_OF_WORK",
         "PROXIES",
         "PUBLIC_URL",
         "RPC_TIMEOUT",
+        "SAME_TEXTS",
         "SECRET",
         "SMTP_AUTHORITY",
         "SMTP_URL",
@@ -104,6 +110,13 @@ class Settings:
     mail_from: str = ""
     mails_per_day: int = 50
     public_url: str = ""
+    # Nothing, where nobody says what; `load` gives the service what its sites need.
+    proof_of_work: int = 0
+    form_seconds: int = 0
+    posts_per_network: int = 0
+    posts_per_author: int = 0
+    posts_per_thread: int = 0
+    same_texts: int = 0
 
     @property
     def sends_mail(self) -> bool:
@@ -157,6 +170,12 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         mail_from=_mail_from(values),
         mails_per_day=_number(values, "MAILS_PER_DAY", 50, 1, 10_000),
         public_url=_public_url(values),
+        proof_of_work=_number(values, "PROOF_OF_WORK", 50_000, 0, 2_000_000),
+        form_seconds=_number(values, "FORM_SECONDS", 3, 0, 60),
+        posts_per_network=_number(values, "POSTS_PER_NETWORK", 20, 0, 10_000),
+        posts_per_author=_number(values, "POSTS_PER_AUTHOR", 10, 0, 10_000),
+        posts_per_thread=_number(values, "POSTS_PER_THREAD", 300, 0, 10_000),
+        same_texts=_number(values, "SAME_TEXTS", 3, 0, 10_000),
     )
 
 

@@ -5,12 +5,16 @@ for each purpose, chosen by a keyed digest. So the store never holds more of the
 subjects come; nobody who lacks the secret can choose whom to share a bucket with; and a bucket says
 nothing of its subjects. Two that share one, which is rare, share its limit.
 
-    RateBucket  key: "{purpose}/{slot}"; `count` since `began`
+    RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted from `ends` on
+                `recent`: what was counted, each in 28 bytes, oldest first (`Mark`):
+                    seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
 `take` belongs into the transaction of what it limits: whoever loses a race counts again.
 """
 
-from datetime import datetime, timedelta
+import struct
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from comments import datastore, digests, models
@@ -19,12 +23,35 @@ SLOTS = 1 << 16
 _OWNER = "limits"
 
 
+_MARK = struct.Struct(">I8s8s8s")
+_UNMARKED = b""
+NOTHING = bytes(8)
+_FEW = 64  # marks without a proof that a bucket keeps; those with one it keeps for their time
+_MOST = 500  # marks in all: 14 kB
+_HOUR = 3600
+UNLIMITED = 1 << 60
+_AT_ONCE = 500  # keys that one commit of the service deletes
+
+
 class Limit(NamedTuple):
-    """At most so many of a purpose in a window. The purpose's name is stored."""
+    """At most so many of a purpose in a window. The purpose's name is stored.
+
+    `keeps` is how long a `Journal` remembers what was counted.
+    """
 
     purpose: str
     most: int
     window: timedelta
+    keeps: timedelta = timedelta(0)
+
+
+class Mark(NamedTuple):
+    """One thing that was counted: when, and digests of what it was, its text, and its proof."""
+
+    at: int
+    what: bytes
+    text: bytes = NOTHING
+    proof: bytes = NOTHING
 
 
 class Bucket:
@@ -41,7 +68,9 @@ class Bucket:
         began: datetime | None = None if row is None else row.began
         # One that begins in the future was written by a clock far ahead: it must not last for ever.
         if row is None or began is None or abs(now - began) >= self.limit.window:
-            row = models.RateBucket(key=self.key, began=now, count=0)
+            recent = _UNMARKED if row is None else row.recent or _UNMARKED
+            row = models.RateBucket(key=self.key, began=now, count=0, recent=recent)
+        row.ends = _end(now + max(self.limit.window, self.limit.keeps))
         self._row = row
 
     @property
@@ -67,6 +96,75 @@ class Bucket:
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         self._row.count += 1
         return datastore.Writes(_OWNER, put=(self._row,))
+
+
+class Journal(Bucket):
+    """A bucket that remembers for a while what was counted in it."""
+
+    def __init__(self, limit: Limit, subject: str, secret: str) -> None:
+        super().__init__(limit, subject, secret)
+        self._marks: list[Mark] = []
+
+    def fill(self, row: models.RateBucket | None, *, now: datetime) -> None:
+        """Take what stands at `key`, and forget what was long enough ago."""
+        super().fill(row, now=now)
+        assert self._row is not None  # noqa: S101 - filled above
+        since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
+        marks = [mark for mark in _marks(self._row.recent) if since < mark.at < until]
+        surplus = sum(mark.proof == NOTHING for mark in marks) - _FEW
+        for mark in marks:
+            surplus -= mark.proof == NOTHING
+            if mark.proof != NOTHING or surplus < 0:
+                self._marks.append(mark)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left in this window, or no room for what must be remembered."""
+        return super().is_empty or len(self._marks) >= _MOST
+
+    def knows(self, what: bytes) -> bool:
+        """Whether this very thing was counted."""
+        return any(mark.what == what for mark in self._marks)
+
+    def is_spent(self, proof: bytes) -> bool:
+        """Whether something came with this proof."""
+        return proof != NOTHING and any(mark.proof == proof for mark in self._marks)
+
+    def times(self, text: bytes) -> int:
+        """How often something came with this text."""
+        return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
+
+    def note(self, mark: Mark) -> datastore.Writes:
+        """Count one more, and remember it."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
+        return self.take()
+
+
+def _marks(recent: bytes | None) -> Iterator[Mark]:
+    return map(Mark._make, _MARK.iter_unpack(recent or _UNMARKED))
+
+
+def _end(moment: datetime) -> datetime:
+    """The end of a moment's hour: a bucket that is written again keeps its row of an index."""
+    return datetime.fromtimestamp((int(moment.timestamp()) // _HOUR + 1) * _HOUR, UTC)
+
+
+def expire(now: datetime) -> int:
+    """Delete the buckets that count nothing any more; how many."""
+    query = datastore.Query("RateBucket", where=(("ends", "<", now),), limit=_AT_ONCE)
+    number = 0
+    while names := [entity.key.path[-1].name for entity in datastore.fetch(query)]:
+        number += datastore.transaction(lambda names=names: _delete(names, now))  # type: ignore[misc]
+    return number
+
+
+def _delete(names: list[str], now: datetime) -> int:
+    """Delete those of the buckets that nobody has counted in meanwhile."""
+    rows = datastore.get_multi([models.rate_bucket_key(name) for name in names])
+    over = tuple(row.key for row in rows if row is not None and row.ends < now)
+    datastore.apply(datastore.Writes(_OWNER, delete=over))
+    return len(over)
 
 
 def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:

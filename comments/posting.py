@@ -23,6 +23,7 @@ from comments import (
     datastore,
     digests,
     errors,
+    guards,
     models,
     records,
     rendering,
@@ -70,7 +71,7 @@ class Posted:
 
 
 def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
-    """Store a comment once, however often it is sent.
+    """Store a comment once, however often it is sent: `prepare` it, and `place` it.
 
     Raises:
         errors.BadInput: naming the field.
@@ -78,11 +79,20 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
         errors.Forbidden: the author is banned, or a rule of the site refuses the text.
         errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
     """
+    return place(prepare(draft, settings=settings, now=now), settings=settings)
+
+
+def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> tree.Draft:
+    """Clean, check and render a comment. Nothing is stored of it yet.
+
+    Raises:
+        errors.BadInput: naming the field.
+    """
     author = _clean_author(draft.author)
     text = _text(draft.body)
     name = records.ThreadName(draft.site.id, draft.thread)
     digest = _digest(settings, name, author, draft.key)
-    placed = tree.Draft(
+    return tree.Draft(
         id=comment_id(digest),
         name=name,
         reply_to=draft.parent,
@@ -98,22 +108,32 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
             secret=settings.secret,
             now=now,
         ),
+        pace=guards.of(draft.site, settings).posts_per_thread,
     )
-    scheme = settings.scheme
+
+
+def place(draft: tree.Draft, *, settings: config.Settings) -> Posted:
+    """Store a comment that is prepared, once, however often it is sent.
+
+    Raises:
+        errors.NotFound, errors.Conflict, errors.KeyReused, errors.TooMany: see `tree.append`.
+        errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
+    """
+    name, scheme = draft.name, settings.scheme
 
     def body(turn: shards.Turn) -> tree.Change:
-        change = tree.append(scheme, placed, turn)
+        change = tree.append(scheme, draft, turn)
         datastore.apply(*change.writes)
         return change
 
     # Many answer one comment, or start discussions on one page, at once: let them take turns.
     # The latter meet at the thread's row, so that it is no use to spread them over its shards.
-    if draft.parent is None:
+    if draft.reply_to is None:
         line = f"{name.site}/{name.id}"
         change = datastore.transaction(lambda: body(tallies.FIRST), line=line)
     else:
         with tallies.turn(name) as turn:
-            change = datastore.transaction(lambda: body(turn), line=draft.parent)
+            change = datastore.transaction(lambda: body(turn), line=draft.reply_to)
     if change.is_new and change.comment.listed:
         tasks.changed(name)
     tasks.tell(change.event)

@@ -63,6 +63,17 @@ class ThreadState(enum.StrEnum):
     CLOSED = "closed"
 
 
+class OwnGuard(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a website asks of those who post, where it is not as the service asks (`guards`)."""
+
+    proof_of_work: int | None = None
+    form_seconds: int | None = None
+    posts_per_network: int | None = None
+    posts_per_author: int | None = None
+    posts_per_thread: int | None = None
+    same_texts: int | None = None
+
+
 class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
 
@@ -80,6 +91,7 @@ class Site(msgspec.Struct, frozen=True):
     cdn_seconds: int = 0
     categories: tuple[str, ...] = ()
     moderators: tuple[str, ...] = ()
+    guard: OwnGuard = OwnGuard()
 
 
 class ThreadName(msgspec.Struct, frozen=True):

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from comments import categories, datastore, errors, mail, models, records, sorthash
+import msgspec
+
+from comments import categories, datastore, errors, guards, mail, models, records, sorthash
 
 _TERM = 60.0
 # Seconds. More would show a retracted text longer than anybody expects.
@@ -112,13 +114,16 @@ def change(  # noqa: PLR0913 - each may be changed alone
     cdn_seconds: int | None = None,
     filed: Sequence[str] | None = None,
     moderators: Sequence[str] | None = None,
+    guard: dict[str, int | None] | None = None,
 ) -> records.Site:
     """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
 
+    `guard` are some of its rules for posts, see `guards.changed`.
+
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: an origin, a category or an address is malformed, or `cdn_seconds` is not
-            0 to `LONGEST_CDN`.
+        errors.BadInput: an origin, a category or an address is malformed, `cdn_seconds` is not
+            0 to `LONGEST_CDN`, or a rule for posts is out of its range.
     """
     addresses = None if moderators is None else [mail.check_address(each) for each in moderators]
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
@@ -137,12 +142,18 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
         row.categories = row.categories if names is None else list(names)
         row.moderators = row.moderators if addresses is None else addresses
+        row.guard = row.guard if guard is None else _guard(row, guard)
         datastore.apply(datastore.Writes("sites", put=(row,)))
         return models.site_record(row)
 
     changed = datastore.transaction(body)
     datastore.kept("sites", _Copies).drop(site_id)
     return changed
+
+
+def _guard(row: models.Site, given: dict[str, int | None]) -> str:
+    changed = guards.changed(models.site_record(row).guard, given)
+    return msgspec.json.encode(changed).decode()
 
 
 def every() -> list[records.Site]:

@@ -25,6 +25,7 @@ A row without numbers is deleted: who took back his last comment in a thread lea
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +35,7 @@ from comments import counters, counts, datastore, errors, models, outbox, record
 from comments.counters import Change
 
 FIRST = shards.First()
+PACE = timedelta(minutes=10)
 _OWNER = "tallies"
 _PATIENCE = 5.0  # seconds for spreading, which may as well be left to the next one
 
@@ -52,6 +54,7 @@ class Entry:
         self._shard = turn.take()
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: models.Counter | None = None
+        self._count = 1
         self._participations: dict[str, models.Participation | None] = {}
         # Once: NDB copies a key's parent again and again to make its child.
         self._kept = {author: models.participation_key(name, author) for author in self._authors}
@@ -65,12 +68,39 @@ class Entry:
         """Take what stands at `keys`, and the thread's row."""
         self._row, *participations = rows
         self._participations = dict(zip(self._authors, participations, strict=True))
-        count = 1 if thread is None else thread.shards or 1
+        count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
             # Gathered meanwhile: the first one is always there.
             self._shard = 0
             self._row = datastore.get(models.thread_counter_key(self._name, 0))
         self._turn.learn(count)
+
+    def pace(self, most: int, now: datetime) -> None:
+        """Note one more post, where at most so many may come within `PACE`; 0 for any number.
+
+        A thread that is spread is posted to in several rows at once; each has its part of them.
+
+        Raises:
+            errors.TooMany: there were as many.
+        """
+        if not most:
+            return
+        if self._row is None:
+            self._row = thread_counter(self._name, self._shard)
+        row = self._row
+        # A beginning in the future was written by a clock far ahead: it must not last for ever.
+        began: datetime | None = row.began
+        if began is None or abs(now - began) >= PACE:
+            row.began = began = now
+            row.lately = 0
+        if row.lately >= max(1, most // self._count):
+            wait = max(1, int((began + PACE - now).total_seconds()))
+            raise errors.TooMany(
+                "too much is written in this discussion just now",
+                retry_after=wait,
+                code="too-many-posts",
+            )
+        row.lately += 1
 
     def writes(self, changes: Iterable[Change]) -> datastore.Writes:
         """What the changes make of the counters that were read."""

@@ -37,6 +37,7 @@ from comments import (
     filing,
     folding,
     followers,
+    limits,
     models,
     outbox,
     postman,
@@ -162,11 +163,12 @@ class Upkeep:
         return Done(done.folded, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
-        """Delete what is kept for a term: old rankings, networks that voted, refused texts."""
+        """Delete what is kept for a term: old rankings, networks, limits, refused texts."""
         try:
             folding.expire(self.now())
             voting.expire(self.now())
             retention.expire(self.now())
+            limits.expire(self.now())
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
             _report("deleting what has expired", error)
 

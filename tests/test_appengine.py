@@ -90,6 +90,10 @@ def service(workspace, emulator):
         GOOGLE_CLOUD_PROJECT=PROJECT,
         PORT="0",
         DATASTORE_EMULATOR_HOST=emulator,
+        # A script posts, from one network.
+        PROOF_OF_WORK="0",
+        POSTS_PER_NETWORK="0",
+        SAME_TEXTS="0",
         **described["env_variables"],
     )
     environ["PATH"] = f"{programs.BIN}:{environ['PATH']}"

@@ -70,7 +70,8 @@ class TestServe:
         thread = "api/v1/sites/demo/comments?thread=t"
         for attempt in (1, 2):
             with programs.running(
-                [project / "scripts" / "serve"], environ=programs.environment(PORT="0")
+                [project / "scripts" / "serve"],
+                environ=programs.environment(PORT="0", PROOF_OF_WORK="0"),
             ) as serving:
                 url = serving.wait_for(r"answers at (http://\S+/)")[1]
                 if attempt == 1:

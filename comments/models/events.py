@@ -10,6 +10,8 @@ class RateBucket(ndb.Model):
 
     began = ndb.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
     count = ndb.IntegerProperty(indexed=False, default=0)
+    recent = ndb.BlobProperty(indexed=False)
+    ends = ndb.DateTimeProperty(tzinfo=UTC)
 
 
 class Event(ndb.Model):

@@ -1,6 +1,7 @@
 """Counters, and the rows of authors and days that are counted in: their kinds and keys."""
 
 import hashlib
+from datetime import UTC
 
 from google.cloud import ndb
 
@@ -13,13 +14,16 @@ class Counter(ndb.Model):
 
     `numbers` is a JSON object, names to numbers. `shards` tells readers how many there are; it
     stands in the first, as `mended` does, how often a recount added to it. `site` is whose thread
-    it counts, empty for the site's own numbers.
+    it counts, empty for the site's own numbers. `lately` is how many posts it took since `began`,
+    where there is a limit.
     """
 
     scope = ndb.StringProperty(required=True)
     site = ndb.StringProperty(default="")
     shards = ndb.IntegerProperty(default=1)
     mended = ndb.IntegerProperty(indexed=False, default=0)
+    lately = ndb.IntegerProperty(indexed=False, default=0)
+    began = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     numbers = ndb.TextProperty(default="")
 
 

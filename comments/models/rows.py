@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from comments import counters, records
 from comments.models.times import _time, _time_or_none, plain, plain_or_none
 from comments.models.trees import Comment, Site, Thread
@@ -62,6 +64,7 @@ def site_record(row: Site) -> records.Site:
         cdn_seconds=row.cdn_seconds or 0,
         categories=tuple(row.categories),
         moderators=tuple(row.moderators),
+        guard=msgspec.json.decode(row.guard or "{}", type=records.OwnGuard),
     )
 
 

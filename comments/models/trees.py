@@ -23,6 +23,7 @@ class Site(ndb.Model):
     cdn_seconds = ndb.IntegerProperty(indexed=False, default=0)
     categories = ndb.TextProperty(repeated=True)
     moderators = ndb.TextProperty(repeated=True)
+    guard = ndb.TextProperty(default="")
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

@@ -20,6 +20,7 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
         errors.Conflict: the answered comment was retracted, the thread is closed, or its parent
             holds as many children as the scheme can number.
         errors.KeyReused: the id is taken by a comment with other content.
+        errors.TooMany: the thread was posted to too often lately.
     """
     entry = tallies.Entry(draft.name, [draft.author.id], turn)
     keys = [models.thread_key(draft.name), *entry.keys]
@@ -35,18 +36,19 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     thread = thread or new_thread(
         draft.name, draft.title, draft.url, draft.created, draft.categories
     )
+    entry.fill(thread, counted)
     try:
         target = _admitted(draft, thread, answered)
         ruling = draft.decide(models.thread_record(thread), _is_known(counted[1:]))
         row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
         parent = _tree_parent(scheme, target)
         place(scheme, row, parent, thread)
+        entry.pace(draft.pace, draft.created)
     except errors.FlatthreadError:
         earlier = _earlier(draft)
         if earlier is not None:
             return earlier
         raise
-    entry.fill(thread, counted)
     changes = [Counted(None, models.comment_state(row))]
     event = outbox.event_id(draft.id, row.revision)
     writes = (

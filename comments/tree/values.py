@@ -30,6 +30,7 @@ class Draft:
 
     `fingerprint` tells a repeat of the same request from another one under the same id. `decide`
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
+    `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Draft:
     url: str = ""
     categories: tuple[str, ...] = ()
     decide: Decide = _welcome
+    pace: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ import flask
 import msgspec
 
 from comments import (
+    admission,
     authors,
     consent,
     counts,
     errors,
     floor,
+    guards,
     posting,
     public,
     reading,
@@ -93,6 +95,7 @@ def post_comment(site_id: str) -> flask.Response:
     key = preconditions.idempotency_key()
     speaker = speakers.on(site)
     sent = bodies.read(shapes.NewComment)
+    settings = context.settings()
     draft = posting.Draft(
         site=site,
         thread=thread,
@@ -106,7 +109,26 @@ def post_comment(site_id: str) -> flask.Response:
         network=networks.of_request(context.settings(), flask.request),
     )
     now = datetime.now(UTC)
-    return _posted(posting.post(draft, settings=context.settings(), now=now), speaker, now)
+    post = posting.prepare(draft, settings=settings, now=now)
+    entrant = admission.Entrant(
+        network=draft.network,
+        author=speaker.id if speaker else "",
+        proof=sent.proof,
+        trap=sent.subject,
+        repeats=key is not None,
+    )
+    admission.admit(entrant, post, guards.of(site, settings), settings=settings, now=now)
+    return _posted(posting.place(post, settings=settings), speaker, now)
+
+
+@blueprint.get("/sites/<site:site_id>/challenge")
+def challenge(site_id: str) -> flask.Response:
+    """What is to be solved before one posts. Nothing is stored of it."""
+    queries.read(shapes.NoQuery)
+    site, settings = sites.get(site_id), context.settings()
+    network = networks.of_request(settings, flask.request)
+    made = admission.challenge(site, network, settings=settings, now=datetime.now(UTC))
+    return answers.fresh(made)
 
 
 @blueprint.get("/comments/<comment:comment_id>")

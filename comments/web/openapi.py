@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from comments import personal
+from comments import challenges, personal
 from comments.web import shapes
 
 Json: TypeAlias = dict[str, Any]
@@ -80,8 +80,12 @@ OPERATIONS = (
     ),
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment",
-        shapes.PostedComment, (*_WRITE, 401, 409), body=shapes.NewComment, extra=(*_THREAD, _KEY),
-        status=201, also=(202,), security=_TOKEN_TAKEN,
+        shapes.PostedComment, (*_WRITE, 401, 409, 429), body=shapes.NewComment,
+        extra=(*_THREAD, _KEY), status=201, also=(202,), security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "get", "/sites/{site}/challenge", "challenge", "What is to be solved before one posts",
+        challenges.Challenge, (400, 404, 503),
     ),
     Operation(
         "get", _ONE, "showComment", "One comment, with those it stands below",

@@ -144,6 +144,7 @@ class NewComment(_Request, frozen=True):
     """A comment to be posted. `parent` is the comment it answers; absent for a root.
 
     `title`, `url` and `categories` say what its page is, and count with the first comment only.
+    `proof` is a solved challenge. `subject` stays empty: only a bot fills in what no reader sees.
     """
 
     name: str
@@ -154,6 +155,8 @@ class NewComment(_Request, frozen=True):
     title: str = ""
     url: str = ""
     categories: Categories = []
+    proof: str = ""
+    subject: str = ""
 
 
 class NewBody(_Request, frozen=True):

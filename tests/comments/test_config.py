@@ -24,13 +24,20 @@ NUMBERS = [
     ("MAX_BODY", "max_body", 65_536, 1_024, 1_048_576),
     ("EDIT_WINDOW", "edit_window", 900, 0, 604_800),
     ("GUEST_TERM", "guest_term", 86_400, 60, 86_400),
+    ("PROOF_OF_WORK", "proof_of_work", 50_000, 0, 2_000_000),
+    ("FORM_SECONDS", "form_seconds", 3, 0, 60),
+    ("POSTS_PER_NETWORK", "posts_per_network", 20, 0, 10_000),
+    ("POSTS_PER_AUTHOR", "posts_per_author", 10, 0, 10_000),
+    ("POSTS_PER_THREAD", "posts_per_thread", 300, 0, 10_000),
+    ("SAME_TEXTS", "same_texts", 3, 0, 10_000),
 ]
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
 
 
 def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults():
     settings = config.load({"SECRET": SECRET})
-    assert settings == config.Settings(secret=SECRET)
+    rules = {field: default for _, field, default, *_ in NUMBERS}
+    assert settings == config.Settings(secret=SECRET, **rules)
     assert settings.scheme == sorthash.Scheme()
     assert settings.where == "the embedded engine in data"
 
@@ -128,14 +135,20 @@ CHANGES = {
     "DATA_DIR": ("/srv/data", "data_dir"),
     "DEADLINE": ("3", "deadline"),
     "EDIT_WINDOW": ("3", "edit_window"),
+    "FORM_SECONDS": ("5", "form_seconds"),
     "GOOGLE_CLOUD_PROJECT": ("cloud", "project"),
     "GUEST_TERM": ("300", "guest_term"),
     "MAILS_PER_DAY": ("3", "mails_per_day"),
     "MAIL_FROM": ("other@service.example", "mail_from"),
     "MAX_BODY": ("2048", "max_body"),
+    "POSTS_PER_AUTHOR": ("5", "posts_per_author"),
+    "POSTS_PER_NETWORK": ("5", "posts_per_network"),
+    "POSTS_PER_THREAD": ("5", "posts_per_thread"),
+    "PROOF_OF_WORK": ("5", "proof_of_work"),
     "PROXIES": ("1", "proxies"),
     "PUBLIC_URL": ("https://other.example/comments", "public_url"),
     "RPC_TIMEOUT": ("3", "rpc_timeout"),
+    "SAME_TEXTS": ("5", "same_texts"),
     "SECRET": ("another sixteen or more", "secret"),
     "SMTP_AUTHORITY": ("/srv/authority.pem", "smtp_authority"),
     "SMTP_URL": ("smtps://mail.example", "smtp"),

@@ -58,6 +58,11 @@ export function enter(site, token) {
   });
 }
 
+/** What is to be solved before somebody posts, see proof.js. */
+export function challenge(site) {
+  return call("GET", `sites/${part(site)}/challenge`, { __proto__: null });
+}
+
 /** GET {mail}, or PUT what is wanted. */
 export function subscription(method, { site, query }, body, token) {
   return call(method, `sites/${part(site)}/subscription`, { __proto__: null, query, body, token });

@@ -20,10 +20,12 @@ export class Composer {
   #errors = {};
   #submit;
   #glance;
+  #subject;
 
   /**
    * `label` names the form; `submit` its button; `fields` are of body, name and website;
-   * `values` fill what the draft does not. `send(values)` and `preview(body)` give promises;
+   * `values` fill what the draft does not. `send(values, subject)` and `preview(body)`
+   * give promises;
    * `cancel` is null where there is nothing to go back to; `note` stands above the buttons.
    */
   constructor({ label, submit, fields, values, draft, send, preview, cancel, note }) {
@@ -33,6 +35,8 @@ export class Composer {
     this.#glance = el("div", { class: "ft-preview ft-prose", role: "region", hidden: true });
     this.#glance.setAttribute("aria-label", words.previewOf);
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
+    // No reader sees it, so whoever fills it in is none.
+    this.#subject = el("input", { ...KINDS.subject, name: "subject", class: "ft-subject" });
     const controls = fields.map((field) => this.#field(field, values));
     const [body, ...about] = controls;
     this.#errors.form = el("p", { class: "ft-error", role: "alert" });
@@ -41,7 +45,7 @@ export class Composer {
       { class: "ft-form", "aria-label": label, novalidate: true },
       body,
       this.#glance,
-      about.length ? el("div", { class: "ft-about" }, ...about) : null,
+      about.length ? el("div", { class: "ft-about" }, ...about, this.#subject) : null,
       note ? el("p", { class: "ft-hint ft-as", dir: "auto" }, note) : null,
       this.#errors.form,
       el(
@@ -119,7 +123,7 @@ export class Composer {
     const values = this.#values;
     setBusy(this.#submit, true);
     try {
-      await this.#send(values);
+      await this.#send(values, this.#subject.value);
       this.#draft.sent(values);
       if (this.#inputs.body.value === values.body) this.#inputs.body.value = "";
       this.#glance.hidden = true;
@@ -165,6 +169,7 @@ export class Composer {
 }
 
 const KINDS = {
+  subject: { tabindex: "-1", autocomplete: "off", "aria-hidden": "true" },
   body: { rows: "4", required: true },
   name: { autocomplete: "nickname", required: true },
   website: { type: "url", autocomplete: "url", inputmode: "url", placeholder: "https://" },

@@ -225,6 +225,7 @@ export class Thread {
 
   #postComposer({ label, submit, parent, draft, cancel }) {
     let notify;
+    let proofs;
     const composer = new Composer({
       label,
       submit,
@@ -232,7 +233,8 @@ export class Thread {
       note: this.#guest.name === null ? null : words.as(this.#guest.name),
       values: this.#guest.profile,
       draft,
-      send: (values) => this.#post(values, parent, draft, notify),
+      send: async (values, subject) =>
+        this.#post({ values, subject, parent }, draft, notify, await proving()),
       preview: (body) => this.#preview(body),
       cancel,
     });
@@ -241,7 +243,15 @@ export class Thread {
       const { offer } = await import("./notify.js").catch(() => ({}));
       notify = await offer?.(form, this.#place);
     };
+    const proving = () =>
+      (proofs ??= import("./proof.js").then(
+        ({ Proofs }) => new Proofs(this.#place.site),
+        () => (proofs = null), // tried again; the server says what it misses
+      ));
+    const begin = async () => (await proving())?.prepare();
     form.addEventListener("focusin", used, { once: true });
+    form.addEventListener("focusin", begin);
+    form.addEventListener("input", begin);
     return composer;
   }
 
@@ -265,12 +275,16 @@ export class Thread {
     comment.slot.replaceChildren(comment.composer.element);
   }
 
-  async #post(values, parent, draft, notify) {
+  async #post({ values, subject, parent }, draft, notify, proofs) {
     const wanted = notify?.wanted;
     const { name } = this.#guest;
     const said = name === null ? values : { ...values, name };
-    const body = parent === null ? said : { ...said, parent };
-    const answer = await this.#send(body, draft, values);
+    const body = { ...said, ...(parent && { parent }), ...(subject && { subject }) };
+    const send = (attempt) => {
+      const post = (proof) => api.post(this.#place, { ...body, ...(proof && { proof }) }, attempt);
+      return proofs ? proofs.send(post) : post();
+    };
+    const answer = await this.#send(send, draft, values);
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
     this.#listing.get(parent)?.close();
     const comment = this.#make({ replies: 0, ...answer.comment });
@@ -282,20 +296,20 @@ export class Thread {
   }
 
   /** Send an attempt. A capability the server no longer takes is given up: a new one is earned. */
-  async #send(body, draft, values) {
+  async #send(send, draft, values) {
     const { name, token } = this.#guest;
     if (name !== null) {
       // An account's token is never kept: a repeat is known by its key and whose it is.
-      return api.post(this.#place, body, { ...draft.attempt(values, null), token });
+      return send({ ...draft.attempt(values, null), token });
     }
     const attempt = draft.attempt(values, token);
     try {
-      return await api.post(this.#place, body, attempt);
+      return await send(attempt);
     } catch (error) {
       if (error.status !== 401 || !attempt.token) throw error;
       this.#guest.leave();
       draft.refused(values);
-      return api.post(this.#place, body, draft.attempt(values, null));
+      return send(draft.attempt(values, null));
     }
   }
 

@@ -1,0 +1,247 @@
+"""Admission: who may post now. What keeps a bot out before a comment is anything at all.
+
+Owns the order of what is asked of a post, and the one transaction before it, which counts it. A
+refusal stores nothing. Nothing here knows what a text says: that is for rules.
+
+1. A field that only a bot fills in (the honeypot).
+2. A proof of work: of this site, in time, not of a form that was opened a moment ago, and used
+   once. It goes on the account of the network that asked for it, wherever it is sent from:
+   telephones change networks while people write, and a bot has no more networks than it has.
+3. How often its network posts on the site; how often its author, where we know him; the same text
+   again, from one network, or as a newcomer's from several.
+
+The transaction reads and writes two rows (`limits.Journal`): the network's, which remembers the
+proofs and texts too, and the author's, or for a newcomer that of the text. How often a thread is
+posted to is counted where the thread's numbers are, by the post itself (`tallies`).
+
+What must stay true:
+
+- A repeat under an idempotency key of what was admitted is admitted again, free of charge: both
+  rows remember it, and who would be refused is asked for in the store first.
+- Of posts that come at once exactly as many are admitted as may be: the store says who was first.
+- A store that does not answer within `PATIENCE` seconds admits nobody: 503, and nothing is stored.
+  To post without limits would help nobody, as the post needs the same store.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from comments import (
+    challenges,
+    config,
+    datastore,
+    digests,
+    errors,
+    guards,
+    limits,
+    models,
+    networks,
+    pressure,
+    records,
+    tree,
+)
+
+WINDOW = timedelta(minutes=10)
+KEEPS = timedelta(hours=1)
+PATIENCE = 5.0
+# Characters. Shorter texts are said again and again by people: "Thank you very much!"
+SHORTEST_TEXT = 24
+_BLANK = re.compile(r"\s+")
+
+
+class Entrant(NamedTuple):
+    """Who wants to post: from which network, as which known author, and what he sent along.
+
+    `repeats` says that the post has an idempotency key, so that it may be a repeat.
+    """
+
+    network: str
+    author: str = ""
+    proof: str = ""
+    trap: str = ""
+    repeats: bool = False
+
+
+def account(site: str, network: str, secret: str) -> str:
+    """On whose account posts from a network go, as challenges say it."""
+    return networks.digest(secret, f"posts/{site}", network)
+
+
+def challenge(
+    site: records.Site, network: str, *, settings: config.Settings, now: datetime
+) -> challenges.Challenge:
+    """What a browser has to solve before somebody posts from it; harder while many ask."""
+    guard = guards.of(site, settings)
+    demand = datastore.kept(pressure.HOLDINGS, pressure.Demand)
+    return challenges.make(
+        site.id,
+        account(site.id, network, settings.secret),
+        tries=min(guards.HARDEST, guard.proof_of_work * demand.factor(site.id)),
+        wait=guard.form_seconds,
+        secret=settings.secret,
+        now=now,
+    )
+
+
+def admit(
+    entrant: Entrant,
+    post: tree.Draft,
+    guard: guards.Guard,
+    *,
+    settings: config.Settings,
+    now: datetime,
+) -> None:
+    """Count a post that is about to be stored.
+
+    Raises:
+        errors.Forbidden: it is a bot's, or its proof of work is missing, wrong, too old or used.
+        errors.Conflict: the same text was posted a while ago.
+        errors.TooMany: there were too many, or the form was sent too fast.
+        errors.Overloaded: the store did not answer in time.
+    """
+    if entrant.trap:
+        raise errors.Forbidden("this comment was not accepted", code="not-accepted")
+    try:
+        _Check(entrant, post, guard, settings, now).admit()
+    except (errors.Forbidden, errors.Conflict, errors.TooMany):
+        if not (entrant.repeats and datastore.get(models.comment_key(post.id))):
+            raise
+
+
+class _Check:
+    """One post at the door: what it is counted in, and whether it may pass."""
+
+    def __init__(
+        self,
+        entrant: Entrant,
+        post: tree.Draft,
+        guard: guards.Guard,
+        settings: config.Settings,
+        now: datetime,
+    ) -> None:
+        self._guard, self._now, self._secret = guard, now, settings.secret
+        self._what = hashlib.sha256(post.id.encode()).digest()[:8]
+        self._text = limits.NOTHING
+        if guard.same_texts:
+            self._text = _text_digest(post.name.site, post.text.body, settings.secret)
+        self._proof: challenges.Proof | None = None
+        # Kept until it is known that this is no repeat: one that comes late is as good as in time.
+        self._problem: errors.FlatthreadError | None = None
+        try:
+            self._proof = _proof(entrant, post.name.site, guard, settings, now)
+        except (errors.Forbidden, errors.TooMany) as error:
+            self._problem = error
+        self._network: limits.Journal | None = None
+        self._author: limits.Journal | None = None
+        self._texts: limits.Journal | None = None
+        self._choose(entrant, post.name.site)
+
+    def _choose(self, entrant: Entrant, site: str) -> None:
+        has_text = self._text != limits.NOTHING
+        if self._guard.posts_per_network or self._proof or has_text:
+            proof = self._proof
+            whose = proof.network if proof else account(site, entrant.network, self._secret)
+            self._network = self._journal("posts", self._guard.posts_per_network, whose)
+        if entrant.author and (self._guard.posts_per_author or has_text):
+            whose = f"{site}/{entrant.author}"
+            self._author = self._journal("authors", self._guard.posts_per_author, whose)
+        elif has_text:
+            self._texts = self._journal("texts", 0, self._text.hex())
+
+    def _journal(self, purpose: str, most: int, subject: str) -> limits.Journal:
+        # Without a limit it remembers, and counts for nothing.
+        limit = limits.Limit(purpose, most or limits.UNLIMITED, WINDOW, KEEPS)
+        return limits.Journal(limit, subject, self._secret)
+
+    def admit(self) -> None:
+        """Count it, or raise."""
+        found = (self._network, self._author, self._texts)
+        journals = [journal for journal in found if journal is not None]
+        if not journals:
+            self._raise_problem()
+            return
+        # Those of one network meet at its row: within a process they take turns.
+        line = f"admission/{journals[0].key.id()}"
+        with datastore.within(PATIENCE):
+            datastore.transaction(lambda: self._count(journals), line=line)
+
+    def _count(self, journals: Sequence[limits.Journal]) -> None:
+        rows = datastore.get_multi([journal.key for journal in journals])
+        for journal, row in zip(journals, rows, strict=True):
+            journal.fill(row, now=self._now)
+        if any(journal.knows(self._what) for journal in journals):
+            return
+        self._raise_problem()
+        self._refuse()
+        proof = self._proof.digest if self._proof else limits.NOTHING
+        mark = limits.Mark(int(self._now.timestamp()), self._what, self._text, proof)
+        datastore.apply(*(journal.note(mark) for journal in journals))
+
+    def _raise_problem(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    def _refuse(self) -> None:
+        """Raise if there were too many, or the like of it."""
+        proof = self._proof.digest if self._proof else limits.NOTHING
+        if self._network is not None and self._network.is_spent(proof):
+            raise errors.Forbidden("the proof of work was used before", code="proof-spent")
+        for journal, whose in ((self._network, "your network"), (self._author, "you")):
+            if journal is not None:
+                self._refuse_more(journal, whose)
+        if self._texts is not None and self._texts.times(self._text) >= self._guard.same_texts:
+            raise errors.Conflict("this was posted a few times a while ago", code="duplicate")
+
+    def _refuse_more(self, journal: limits.Journal, whose: str) -> None:
+        if journal.is_empty:
+            wait = journal.wait(self._now)
+            raise errors.TooMany(
+                f"too many comments from {whose}; try again in {_spoken(wait)}",
+                retry_after=wait,
+                code="too-many-posts",
+            )
+        if journal.times(self._text):
+            raise errors.Conflict("this was posted a while ago", code="duplicate")
+
+
+def _proof(
+    entrant: Entrant,
+    site: str,
+    guard: guards.Guard,
+    settings: config.Settings,
+    now: datetime,
+) -> challenges.Proof | None:
+    """What an entrant has proved; None where nothing is asked for."""
+    if not guard.proof_of_work:
+        return None
+    if not entrant.proof:
+        raise errors.Forbidden(
+            f"posting takes a proof of work: solve /api/v1/sites/{site}/challenge",
+            code="proof-required",
+        )
+    proof = challenges.check(entrant.proof, secret=settings.secret)
+    if proof.site != site:
+        raise errors.Forbidden("the proof of work is of another site", code="proof-invalid")
+    if now >= proof.expires:
+        raise errors.Forbidden("the proof of work is too old", code="proof-expired")
+    left = guard.form_seconds - (now - proof.opened).total_seconds()
+    if left > 0:
+        raise errors.TooMany(
+            "this form was sent too fast", retry_after=max(1, round(left)), code="too-fast"
+        )
+    return proof
+
+
+def _text_digest(site: str, body: str, secret: str) -> bytes:
+    """What two texts have in common that differ in blanks and capitals; nothing for short ones."""
+    plain = _BLANK.sub(" ", body).strip().casefold()
+    if len(plain) < SHORTEST_TEXT:
+        return limits.NOTHING
+    return digests.keyed(secret, "text", site, plain)[:8]
+
+
+def _spoken(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 60 else f"{-(-seconds // 60)} min"  # noqa: PLR2004

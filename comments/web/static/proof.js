@@ -1,0 +1,155 @@
+/**
+ * The proof of work that posting may take: found while somebody writes.
+ *
+ * Loaded when somebody begins to write. The hashes are made here, in slices of a few milliseconds
+ * between which the page does what it has to: a worker would have to come from the page's own
+ * origin, or from a blob that a strict policy forbids, and the browser's own SHA-256 is missing on
+ * pages served by plain http. The protocol is ALTCHA's, https://altcha.org.
+ */
+
+import * as api from "./api.js";
+import { words } from "./words.js";
+
+const SLICE = 8; // milliseconds
+const FRESH = 45 * 60_000; // milliseconds; the server takes a challenge for an hour
+const STALE = ["proof-required", "proof-invalid", "proof-expired", "proof-spent", "too-fast"];
+
+/** Proofs for the posts of one form. */
+export class Proofs {
+  #site;
+  #next = null;
+  #since = 0;
+
+  constructor(site) {
+    this.#site = site;
+  }
+
+  /** Begin with a proof, so that it is there when it is needed. */
+  prepare() {
+    if (this.#next !== null) return;
+    this.#since = Date.now();
+    this.#next = find(this.#site);
+    this.#next.catch(() => {}); // whoever takes it is told
+  }
+
+  /** A proof that nobody has used; "" where none is asked for. Waits until the form may be sent. */
+  async take() {
+    if (Date.now() - this.#since > FRESH) this.#next = null;
+    this.prepare();
+    const next = this.#next;
+    this.#next = null;
+    const { proof, ready } = await next;
+    await pause(ready - Date.now());
+    return proof;
+  }
+
+  /** Send with a proof, and once more with another one where the server wants that. */
+  async send(post) {
+    try {
+      return await post(await this.take());
+    } catch (error) {
+      if (!STALE.includes(error.code)) throw error;
+      return post(await this.take());
+    }
+  }
+}
+
+async function find(site) {
+  const asked = await api.challenge(site);
+  const ready = Date.now() + asked.wait * 1000;
+  if (!asked.maxnumber) return { proof: "", ready };
+  const { algorithm, challenge, salt, signature } = asked;
+  const number = await solve(asked);
+  const found = { __proto__: null, algorithm, challenge, number, salt, signature };
+  return { proof: btoa(JSON.stringify(found)), ready };
+}
+
+/** The number that makes `salt` and it hash to `challenge`. */
+export async function solve({ challenge, salt, maxnumber }) {
+  const start = new TextEncoder().encode(salt);
+  const wanted = Array.from({ length: 8 }, (_, at) => parseInt(challenge.slice(8 * at, 8 * at + 8), 16) | 0);
+  let number = 0;
+  while (number <= maxnumber) {
+    const end = performance.now() + SLICE;
+    for (; number <= maxnumber; number++) {
+      if (sha256(start, String(number)).every((word, at) => word === wanted[at])) return number;
+      if (number % 64 === 0 && performance.now() > end) break;
+    }
+    if (number <= maxnumber) number++;
+    await breath();
+  }
+  throw new api.Problem(0, words.unreachable);
+}
+
+function pause(milliseconds) {
+  return milliseconds > 0 ? new Promise((done) => setTimeout(done, milliseconds)) : null;
+}
+
+// A message, unlike a timer, is not held back in a tab that is not looked at.
+function breath() {
+  return new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      done();
+    };
+    port2.postMessage(null);
+  });
+}
+
+// FIPS 180-4: the first 32 bits of the fractions of the square roots and cube roots of primes.
+const [ROOTS, CUBES] = constants();
+const W = new Int32Array(64);
+
+function constants() {
+  const primes = [];
+  for (let n = 2; primes.length < 64; n++) if (primes.every((p) => n % p)) primes.push(n);
+  const bits = (x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
+  return [Int32Array.from(primes.slice(0, 8), (p) => bits(p ** (1 / 2))), Int32Array.from(primes, (p) => bits(Math.cbrt(p)))];
+}
+
+function sha256(start, digits) {
+  const length = start.length + digits.length;
+  const bytes = new Uint8Array(((length + 8) >> 6) * 64 + 64);
+  bytes.set(start);
+  for (let at = 0; at < digits.length; at++) bytes[start.length + at] = digits.charCodeAt(at);
+  bytes[length] = 0x80;
+  const view = new DataView(bytes.buffer);
+  view.setUint32(bytes.length - 4, length * 8);
+  const state = Array.from(ROOTS);
+  for (let at = 0; at < bytes.length; at += 64) compress(state, view, at);
+  return state;
+}
+
+function compress(state, view, from) {
+  for (let i = 0; i < 16; i++) W[i] = view.getInt32(from + 4 * i);
+  for (let i = 16; i < 64; i++) {
+    const x = W[i - 15];
+    const y = W[i - 2];
+    const low = turn(x, 7) ^ turn(x, 18) ^ (x >>> 3);
+    const high = turn(y, 17) ^ turn(y, 19) ^ (y >>> 10);
+    W[i] = W[i - 16] + low + W[i - 7] + high;
+  }
+  let [a, b, c, d, e, f, g, h] = state;
+  for (let i = 0; i < 64; i++) {
+    const chosen = (e & f) ^ (~e & g);
+    const more = (h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + chosen + CUBES[i] + W[i]) | 0;
+    const most = (a & b) ^ (a & c) ^ (b & c);
+    const less = ((turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + most) | 0;
+    h = g;
+    g = f;
+    f = e;
+    e = (d + more) | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = (more + less) | 0;
+  }
+  [a, b, c, d, e, f, g, h].forEach((word, at) => {
+    state[at] = (state[at] + word) | 0;
+  });
+}
+
+function turn(word, bits) {
+  return (word >>> bits) | (word << (32 - bits));
+}

@@ -1,0 +1,91 @@
+"""Claims about limits under everything at once: two processes, and 200 posts of one network.
+
+Each process is a service of its own with 100 clients; nothing but the store tells one of the other.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comments import datastore, sites
+from emulator import inprocess
+from tests import programs, trees
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+MOST = 20
+CLIENTS = 100  # of each of two processes
+
+POSTING = """
+import dataclasses, json, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from comments import admission, app, datastore
+from emulator import inprocess
+from tests import trees
+from tests.comments import calls, entrants
+from tests.comments import test_admission_processes as shared
+
+path, label, mode, rules = *sys.argv[1:4], json.loads(sys.argv[4])
+admission.PATIENCE = 60.0  # the machine may be busy with everything else
+engine = inprocess.open_engine(path, indexes=shared.ROOT / "index.yaml", concurrency=mode)
+store = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+made = app.create_app(dataclasses.replace(trees.SETTINGS, **rules), store)
+gate = threading.Barrier(shared.CLIENTS)
+
+def post(number):
+    client = made.test_client()
+    proof = entrants.proof(client)
+    gate.wait(60)
+    said = entrants.post(client, f"{label} {number}", proof=proof)
+    return said.status_code, said.get_json().get("code", "")
+
+print("ready", flush=True)
+sys.stdin.readline()
+with ThreadPoolExecutor(shared.CLIENTS) as pool:
+    print(json.dumps(list(pool.map(post, range(shared.CLIENTS)))), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("mode", "tries"), [("pessimistic", 50), ("optimistic", 0)])
+def test_of_200_posts_of_one_network_exactly_as_many_are_accepted_as_may_be(
+    tmp_path: Path, mode: str, tries: int
+) -> None:
+    path = tmp_path / "store.db"
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", concurrency=mode) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START)
+        answers = _posted(path, mode, {"posts_per_network": MOST, "proof_of_work": tries})
+        accepted = [code for status, code in answers if status == 201]
+        refused = {code for status, code in answers if status != 201}
+        assert (len(answers), len(accepted), refused) == (2 * CLIENTS, MOST, {"too-many-posts"})
+        with store.context():
+            rows = datastore.fetch(datastore.Query("Comment", keys_only=True))
+            assert len(list(rows)) == MOST
+
+
+def _posted(path: Path, mode: str, rules: dict[str, int]) -> list[tuple[int, str]]:
+    """What 200 clients of two processes were answered, who all began at once."""
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", POSTING, str(path), label, mode, json.dumps(rules)],
+            cwd=programs.ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for label in "ab"
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    said = [child.communicate(timeout=5 * programs.PATIENCE)[0] for child in children]
+    return [tuple(answer) for each in said for answer in json.loads(each)]

@@ -1,0 +1,88 @@
+"""Claims about the rules for posts: whose they are, and how they are set."""
+
+import dataclasses
+
+import click.testing
+import flask
+import pytest
+
+from comments import config, datastore, errors, guards, pressure, records, sites
+
+
+def test_what_a_site_does_not_say_is_the_services(settings: config.Settings) -> None:
+    service = dataclasses.replace(settings, proof_of_work=7, posts_per_thread=9)
+    own = records.OwnGuard(proof_of_work=0, same_texts=4)
+    found = guards.of(records.Site("demo", (), "", 2, guard=own), service)
+    assert dataclasses.astuple(found) == (0, 0, 0, 0, 9, 4)
+
+
+def test_a_service_asks_for_what_a_site_that_is_left_alone_needs() -> None:
+    loaded = config.load({"SECRET": "0123456789abcdef"})
+    assert all(getattr(loaded, name) for name in guards.RANGES)
+
+
+@pytest.mark.parametrize("name", guards.RANGES)
+def test_each_rule_has_a_range(open_store: datastore.Store, site: records.Site, name: str) -> None:
+    with open_store.context():
+        for wrong in (-1, guards.RANGES[name] + 1):
+            with pytest.raises(errors.BadInput) as caught:
+                sites.change(site.id, guard={name: wrong})
+            assert caught.value.field == name
+        sites.change(site.id, guard={name: guards.RANGES[name]})
+        assert getattr(sites.get(site.id).guard, name) == guards.RANGES[name]
+        sites.change(site.id, guard={name: None}, cdn_seconds=1)
+        assert sites.get(site.id).guard == records.OwnGuard()
+
+
+def run(app: flask.Flask, *words: str) -> click.testing.Result:
+    return app.test_cli_runner().invoke(args=["guard", *words])
+
+
+def test_rules_are_shown_and_set(app: flask.Flask, site: records.Site) -> None:
+    assert run(app, "set", "demo", "posts_per_network", "12").exit_code == 0
+    assert "posts_per_network\t12\tits own" in run(app, "show", "demo").output
+    assert "same_texts\t0\tthe service's" in run(app, "show", "demo").output
+    assert run(app, "set", "demo", "posts_per_network", "service").exit_code == 0
+    assert "posts_per_network\t0\tthe service's" in run(app, "show", "demo").output
+
+
+@pytest.mark.parametrize("value", ["-1", "x", "1.5", "99999", "9" * 5_000, ""])
+def test_a_rule_that_is_no_number_in_range_is_refused(
+    app: flask.Flask, site: records.Site, value: str
+) -> None:
+    refused = run(app, "set", "demo", "posts_per_network", "--", value)
+    assert refused.exit_code in {1, 2}
+    assert "its own" not in run(app, "show", "demo").output
+
+
+class Clock:
+    now = 6_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_work_is_harder_for_two_minutes_after_many_asked() -> None:
+    clock = Clock()
+    demand = pressure.Demand(clock)
+    assert [demand.factor("a") for _ in range(pressure.CALM)] == [1] * pressure.CALM
+    assert demand.factor("a") == 2
+    assert demand.factor("b") == 1
+    clock.now += 60
+    assert demand.factor("a") == 2
+    clock.now += 60
+    assert demand.factor("a") == 1
+
+
+def test_work_is_never_harder_than_that() -> None:
+    demand = pressure.Demand(Clock())
+    assert max(demand.factor("a") for _ in range(10_000)) == pressure.MOST
+
+
+def test_a_quiet_while_is_forgotten_at_once() -> None:
+    clock = Clock()
+    demand = pressure.Demand(clock)
+    for _ in range(500):
+        demand.factor("a")
+    clock.now += 600
+    assert demand.factor("a") == 1

@@ -1,0 +1,80 @@
+"""Claims about bots: scripts against the service as people run it, with the settings it comes with.
+
+Each bot has what a script has, HTTP, and does one thing that people's browsers do not. What it
+sends is never shown. Who does what the widget does is.
+"""
+
+import http.client
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests import programs
+from tests.comments import entrants
+
+THREAD = "/api/v1/sites/demo/comments?thread=t"
+CHALLENGE = "/api/v1/sites/demo/challenge"
+
+
+class Server:
+    """The service, and how a script talks to it."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection(self._address, timeout=programs.PATIENCE)
+        sent = None if body is None else json.dumps(body)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, path, sent, {"Content-Type": "application/json", **named})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def post(self, body: str, headers: dict[str, str] | None = None, **more: object) -> str:
+        status, said = self.ask(
+            "POST", THREAD, {"name": "Bot", "body": body, **more}, **(headers or {})
+        )
+        return "shown" if status == 201 else str(said["code"])
+
+    def challenge(self) -> dict[str, Any]:
+        return dict(self.ask("GET", CHALLENGE)[1])
+
+    @property
+    def shown(self) -> list[str]:
+        return [row["html"] for row in self.ask("GET", THREAD)[1]["comments"]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with programs.running(
+        [programs.BIN / "python", "-m", "gunicorn", "--config", "scripts/serving.py", "main:app"],
+        environ=programs.environment(PORT="0", DATA_DIR=str(tmp_path_factory.mktemp("data"))),
+    ) as program:
+        yield Server(program.wait_for(r"answers at http://(\S+)/")[1])
+
+
+def test_a_bot_is_never_shown_and_who_does_as_the_widget_does_is(server: Server) -> None:
+    waiting = server.challenge()
+    assert waiting["wait"] > 0
+    opened = time.monotonic()
+    proof = entrants.solved(waiting)
+
+    assert server.post("without a proof") == "proof-required"
+    forged = {"X-Forwarded-For": "127.0.0.1", "X-Appengine-User-IP": "127.0.0.1"}
+    assert server.post("forged", forged, proof="e30=") == "proof-invalid"
+    guessed = entrants.encoded({**waiting, "number": 0})
+    assert server.post("guessed", proof=guessed) == "proof-invalid"
+    assert server.post("too fast", proof=entrants.solved(server.challenge())) == "too-fast"
+    assert server.post("too fast as well", proof=proof) == "too-fast"
+    time.sleep(max(0.0, waiting["wait"] - (time.monotonic() - opened)))
+    assert server.post("in the honeypot", proof=proof, subject="Cheap") == "not-accepted"
+    assert server.shown == []
+
+    assert server.post("as the widget does", proof=proof) == "shown"
+    assert server.post("the same proof again", proof=proof) == "proof-spent"
+    assert server.shown == ["<p>as the widget does</p>\n"]
