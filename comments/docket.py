@@ -179,6 +179,12 @@ def thread(
     return Run(tuple(cases[:limit]), cursors.seal([last], label, secret))
 
 
+def stored_thread(name: records.ThreadName) -> records.Thread | None:
+    """A thread as it is now; None where nobody wrote yet."""
+    row = datastore.get(models.thread_key(name))
+    return None if row is None else models.thread_record(row)
+
+
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
     """The comments of these ids that are there, in one look-up."""
     keys = [models.comment_key(each) for each in dict.fromkeys(comment_ids)]

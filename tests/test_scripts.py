@@ -332,7 +332,9 @@ exit 0
         in_ci, _ = self.gate(folder, CI="true")
         assert in_ci.returncode == 1
 
-    @pytest.mark.parametrize("packages", ["tests/emulator/clients/node", "tests/validator"])
+    @pytest.mark.parametrize(
+        "packages", ["tests/emulator/clients/node", "tests/validator", "tests/axe"]
+    )
     def test_what_tests_need_of_npm_is_installed_once(self, folder, packages):
         client = folder / packages
         (client / "node_modules").mkdir(parents=True)

@@ -5,50 +5,16 @@ from datetime import timedelta
 
 import flask
 import pytest
-from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from comments import audit, datastore, delivery, moderation, records, sites
-from comments.accounts import people
 from comments.records import Status, Verb
-from comments.web import callers as web_callers
 from tests import html5, htmlpages, trees
 from tests.comments import callers, stocktaking
-from tests.comments.callers import OWNER, SECRET, moderator
+from tests.comments.callers import OWNER, moderator
+from tests.comments.desks import DESK, OWN, Desk
 
-DESK = "/admin/sites/demo"
-OWN = {"Sec-Fetch-Site": "same-origin"}
 ADA = records.Actor("cli", "Ada")
 MANY = [f"c.{'a' * 24}{one}{two}" for one in "abcdefghijk" for two in "abcdefghij"]
-
-
-class Desk:
-    """A moderator's browser."""
-
-    def __init__(self, app: flask.Flask, login: str) -> None:
-        self.client: FlaskClient = app.test_client()
-        token = callers.session(people.named(login, SECRET).id).token
-        self.client.set_cookie(web_callers.COOKIE, token)
-        page = self.client.get("/admin/account").text
-        found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
-        assert found
-        self.token = found[1]
-
-    def page(self, path: str) -> str:
-        response = self.client.get(f"{DESK}{path}")
-        assert response.status_code == 200, response.text
-        return response.text
-
-    def send(
-        self, path: str, act: str, *chosen: records.Comment, desk: str = DESK, **form: str
-    ) -> TestResponse:
-        accept = form.pop("accept", "text/html")
-        fields = {f"c.{row.id}": str(row.revision) for row in chosen}
-        return self.client.post(
-            f"{desk}{path}",
-            data={"act": act, "form": self.token, **fields, **form},
-            headers={**OWN, "Accept": accept},
-        )
 
 
 @pytest.fixture

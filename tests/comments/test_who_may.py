@@ -244,6 +244,7 @@ ROWS = [
 DESK = "/admin/sites/<site:site_id>"
 AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
 DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
+SETTLE = {**DECIDE, "moderator": 303, "owner": 303}
 ROWS += [
     Row("GET", f"{DESK}/queue", AT_DESK, 303),
     Row("GET", f"{DESK}/comments/<comment:comment_id>", AT_DESK, 303),
@@ -258,6 +259,27 @@ ROWS += [
     Row("POST", f"{DESK}/author", DECIDE, 403, form={"act": "spam"}, query={"id": "g:author"},
         chosen=True),
     Row("POST", f"{DESK}/thread", DECIDE, 403, form={"act": "spam"}, query=T, chosen=True),
+    Row("GET", f"{DESK}/reported", AT_DESK, 303),
+    Row("POST", f"{DESK}/reported", DECIDE, 403, form={"act": "spam"}, chosen=True),
+    Row("GET", f"{DESK}/rules", AT_DESK, 303),
+    Row("POST", f"{DESK}/rules", SETTLE, 403,
+        form={"act": "put", "id": "r", "action": "hold", "words": "nobody-says-this"}),
+    Row("POST", f"{DESK}/rules/remove", {**SETTLE, "moderator": 404, "owner": 404}, 403,
+        form={"id": "there-is-none"}),
+    Row("GET", f"{DESK}/statistics", AT_DESK, 303),
+    Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
+    Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
+    # There is an entry or there is none: who may not never learns which.
+    Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
+        form={"entry": "a" * 26}),
+    # What a site is, its owners settle.
+    Row("GET", f"{DESK}/settings", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/settings", {**SETTLE, "moderator": 403}, 403,
+        form={"origins": "https://demo.example"}),
+    Row("POST", f"{DESK}/settings/policy", {**SETTLE, "moderator": 403}, 403,
+        form={"policy": "off", "close_after": "0", "reports": "3"}),
+    Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
+    Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),
 ]  # fmt: skip
 
 

@@ -13,12 +13,28 @@ outcomes in place, and nothing that a form does not do. What must stay true:
 - Each page is a bounded number of reads, however much the site holds (`docket`).
 """
 
-from comments.web.desk import authors, cases, log, queue, threads
+from comments.web.desk import (
+    authors,
+    bans,
+    cases,
+    health,
+    log,
+    queue,
+    rules,
+    settings,
+    statistics,
+    threads,
+)
 
 BLUEPRINTS = (
     queue.blueprint,
     cases.blueprint,
     authors.blueprint,
+    bans.blueprint,
     threads.blueprint,
+    rules.blueprint,
+    settings.blueprint,
+    statistics.blueprint,
     log.blueprint,
+    health.blueprint,
 )

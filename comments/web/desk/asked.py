@@ -1,15 +1,19 @@
 """What is asked of the desk: the queries of its pages, as typed values."""
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
 
-from comments import docket, records
+from comments import docket, errors, records, rules
 from comments.records import Status
 from comments.web.shapes import Typed
 
 ANY = "any"
+_NUMBER = re.compile("[0-9]{1,6}")
 Shown = Literal["pending", "approved", "spam", "rejected", "hidden", "shadowed", "any"]
+Box = Literal["", "on"]
+Line = Annotated[str, msgspec.Meta(max_length=30_000)]
 Words = Annotated[str, msgspec.Meta(max_length=docket.LONGEST_TEXT)]
 
 
@@ -57,5 +61,119 @@ class Log(_Query, frozen=True):
     subject: Typed = ""
 
 
+class Statistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which days: those of a category, or of all, up to now."""
+
+    days: Literal["30", "90", "365"] = "30"
+    category: Typed = ""
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which rule is in the form."""
+
+    rule: Typed = ""
+
+
+class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How an author is banned: for `days`, for good where that is empty. Boxes say "on"."""
+
+    act: Literal["ban", "unban"]
+    days: Typed = ""
+    shadow: Box = ""
+    hide: Box = ""
+    reason: Typed = ""
+
+
+class Thread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a thread is to be: `policy` is empty for its site's."""
+
+    state: records.ThreadState
+    policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] = ""
+    reason: Typed = ""
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a site is moderated."""
+
+    policy: records.Policy
+    close_after: Typed
+    reports: Typed
+    reason: Typed = ""
+
+
+class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a site is. Several of a sort stand in one line, with spaces or commas between them."""
+
+    origins: Line = ""
+    query_keys: Line = ""
+    keep_trailing_slash: Box = ""
+    cdn_seconds: Typed = "0"
+    categories: Line = ""
+    moderators: Line = ""
+    reason: Typed = ""
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule as a form sends it; `last` is how many comments it is tried on."""
+
+    act: Literal["try", "put"]
+    action: rules.Action
+    id: Typed = ""
+    words: Line = ""
+    names: Line = ""
+    websites: Line = ""
+    hosts: Line = ""
+    scripts: Line = ""
+    networks: Line = ""
+    links: Typed = ""
+    approved_under: Typed = ""
+    repeated: Typed = ""
+    is_on: Box = ""
+    last: Typed = "1000"
+    reason: Typed = ""
+
+
+class Removal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which rule is to go."""
+
+    id: Typed
+    reason: Typed = ""
+
+
+class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which entry of the log is to be taken back."""
+
+    entry: Typed
+
+
+class Letter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of a letter that was given up."""
+
+    act: Literal["revive", "drop"]
+    id: Typed
+
+
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No query at all."""
+
+
+def number(field: str, text: str) -> int:
+    """A whole number of a form.
+
+    Raises:
+        errors.BadInput: it is none, or has more than six digits.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise errors.BadInput(field, "is not a whole number")
+    return int(text)
+
+
+def several(line: str) -> tuple[str, ...]:
+    """What stands in a line with commas between, or blanks where there is no comma."""
+    pieces = line.split(",") if "," in line else line.split()
+    return tuple(dict.fromkeys(each.strip() for each in pieces if each.strip()))
+
+
+def phrases(line: str) -> tuple[str, ...]:
+    """What stands in a line with commas between; blanks are part of it."""
+    return tuple(dict.fromkeys(each.strip() for each in line.split(",") if each.strip()))

@@ -1,8 +1,10 @@
 """The authors of a site, and one of them with all that is his."""
 
+from datetime import UTC, datetime
+
 import flask
 
-from comments import authors, counts, docket, errors
+from comments import authors, counts, docket, errors, rulebook
 from comments.web import queries
 from comments.web.desk import asked, decisions, rows, visits
 
@@ -19,7 +21,10 @@ def index(site_id: str) -> flask.Response:
     found = authors.known(
         visit.site.id, limit=_PAGE, cursor=query.start, secret=visits.settings().secret
     )
-    return visits.page("authors.html", visit, found=found, in_words=rows.in_words)
+    return visits.page(
+        "authors.html", visit, found=found, in_words=rows.in_words,
+        bans=_standing(rulebook.read(visit.site.id)),
+    )  # fmt: skip
 
 
 @blueprint.route("/author", methods=["GET", "POST"])
@@ -43,9 +48,15 @@ def show(site_id: str) -> flask.Response:
         query=query,
         name=shown[0].author if shown else "",
         numbers=rows.in_words(numbers),
+        ban=rulebook.read(visit.site.id).ban_of(query.id, datetime.now(UTC)),
         rows=shown,
         found=found,
         report=report,
         words=decisions.WORDS,
         bulk=decisions.BULK,
     )
+
+
+def _standing(book: rulebook.Book) -> list[rulebook.Ban]:
+    now = datetime.now(UTC)
+    return [ban for ban in book.bans if ban.stands(now)][-_PAGE:]

@@ -4,13 +4,15 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import audit, cursors, models
-from comments.web import queries
+from comments import audit, cursors, models, moderation
+from comments.records import Verb
+from comments.web import callers, forms, queries
 from comments.web.desk import asked, visits
 
 blueprint = visits.blueprint("log")
 
 _PAGE = 50
+_UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 
 
 @blueprint.get("/log")
@@ -31,5 +33,15 @@ def show(site_id: str) -> flask.Response:
         query=query,
         entries=entries,
         is_comment=models.is_comment_id,
+        undoable=_UNDOABLE,
         cursor=cursors.seal([entries[-1].at.isoformat()], label, secret) if more else None,
     )
+
+
+@blueprint.post("/log")
+def undo(site_id: str) -> flask.Response:
+    """Take back what an entry says, where that still stands."""
+    visit = visits.enter(site_id)
+    sent = forms.read(asked.Undo)
+    done = moderation.undo(visit.site.id, sent.entry, visit.account.actor, now=datetime.now(UTC))
+    return callers.go(f"admin/sites/{visit.site.id}/comments/{done.id}")

@@ -2,7 +2,7 @@
 
 import flask
 
-from comments import counts, docket
+from comments import counts, docket, reports
 from comments.web import queries
 from comments.web.desk import asked, decisions, rows, visits
 
@@ -27,6 +27,27 @@ def show(site_id: str) -> flask.Response:
         found=found,
         statuses=docket.STATUSES,
         numbers=counts.of_site(visit.site.id),
+        report=report,
+        words=decisions.WORDS,
+        bulk=decisions.BULK,
+    )
+
+
+@blueprint.route("/reported", methods=["GET", "POST"])
+def reported(site_id: str) -> flask.Response:
+    """The comments with open reports, those with most of them first."""
+    visit = visits.enter(site_id)
+    queries.read(asked.Nothing)
+    report = decisions.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    told = reports.most(visit.site.id, docket.PAGE)
+    cases = docket.cases([each.comment for each in told])
+    shown = [cases[each.comment] for each in told if each.comment in cases]
+    return visits.page(
+        "reported.html",
+        visit,
+        rows=rows.of(visit.site, shown),
         report=report,
         words=decisions.WORDS,
         bulk=decisions.BULK,

@@ -1,9 +1,11 @@
 """The threads of a site, and one of them with all that is held in it."""
 
+from datetime import UTC, datetime
+
 import flask
 
-from comments import counters, counts, docket, errors, records, threads
-from comments.web import queries
+from comments import counters, counts, docket, errors, policies, records, rulebook, threads
+from comments.web import callers, forms, queries
 from comments.web.desk import asked, decisions, rows, visits
 
 blueprint = visits.blueprint("threads")
@@ -34,14 +36,14 @@ def show(site_id: str) -> flask.Response:
     if isinstance(report, flask.Response):
         return report
     name = records.ThreadName(visit.site.id, thread)
-    about = threads.get(name)
-    if about is None:
-        raise errors.NotFound("thread", thread)
+    about = _stored(name)
     found = docket.thread(name, cursor=query.start, secret=visits.settings().secret)
     return visits.page(
         "discussion.html",
         visit,
         about=about,
+        policies=list(records.Policy),
+        policy=rulebook.read(visit.site.id).policy,
         address=threads.address(about.url, visit.site),
         numbers=rows.in_words(counts.of_threads([name])[0]),
         rows=rows.of(visit.site, found.cases),
@@ -50,3 +52,30 @@ def show(site_id: str) -> flask.Response:
         words=decisions.WORDS,
         bulk=decisions.BULK,
     )
+
+
+@blueprint.post("/thread/state")
+def settle(site_id: str) -> flask.Response:
+    """Lock a thread or open it, and say which policy holds there."""
+    visit = visits.enter(site_id)
+    thread, _ = queries.read_thread(asked.Listing, visit.site)
+    sent = forms.read(asked.Thread)
+    name = records.ThreadName(visit.site.id, thread)
+    policies.set_thread(
+        name,
+        visit.account.actor,
+        now=datetime.now(UTC),
+        state=sent.state,
+        policy=records.Policy(sent.policy) if sent.policy else None,
+        inherits=not sent.policy,
+        reason=sent.reason,
+    )
+    return callers.go(f"admin/sites/{visit.site.id}/thread?{visits.query(thread=thread)}")
+
+
+def _stored(name: records.ThreadName) -> records.Thread:
+    """The thread as it is now: a copy may be a minute old, and somebody just locked it."""
+    row = docket.stored_thread(name)
+    if row is None:
+        raise errors.NotFound("thread", name.id)
+    return row

@@ -1,6 +1,7 @@
 """A visit: who is at the desk of which site, and the frame around each of its pages."""
 
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import flask
 
@@ -61,6 +62,11 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,
     )
+
+
+def query(**values: str) -> str:
+    """A query of one of our pages."""
+    return urlencode(values)
 
 
 def settings() -> config.Settings:
