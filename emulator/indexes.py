@@ -267,7 +267,8 @@ def differing(
 
     In all others, that of its kind's keys among them, its entries are the same before and after.
     """
-    names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    # In an order of their own, not a set's: the same history gives the same file.
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return {}, {}
     among = [index for index in composites if any(name in names for name, _ in index.properties)]

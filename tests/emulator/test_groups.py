@@ -34,6 +34,7 @@ def watch(monkeypatch):
 def patient_groups(monkeypatch):
     """A busy machine ends no group before the test does."""
     monkeypatch.setattr(groups, "LONGEST", 300.0)
+    monkeypatch.setattr(groups, "_NAP", 30.0)
 
 
 @pytest.fixture(params=["optimistic", "pessimistic"])
@@ -333,16 +334,16 @@ class TestWithSomebodyWhoNeverComes:
         turn_of(engine)._awaited += 1
         return engine, service
 
-    def test_a_group_ends_all_the_same(self, opened, watch):
+    def test_a_group_ends_all_the_same(self, opened, watch, monkeypatch):
+        monkeypatch.setattr(groups, "_NAP", 0.1)
         _, service = opened
         service.put(service.key("T", 1), a=1)
         assert watch.commits == 1
         assert service.names("T") == [1]
 
     @pytest.fixture
-    def left_open(self, opened, threads, monkeypatch):
+    def left_open(self, opened, threads):
         """A put whose group nobody ends."""
-        monkeypatch.setattr(groups, "_NAP", 30.0)
         engine, service = opened
         put = threads.submit(service.put, service.key("T", 1), a=1)
         turn = turn_of(engine)
