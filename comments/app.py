@@ -16,6 +16,7 @@ from comments import tasks as backlog
 from comments.web import (
     admin,
     api,
+    codes,
     context,
     cors,
     desk,
@@ -61,6 +62,7 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(subscriptions.blueprint)
     app.register_blueprint(warrants.blueprint)
     app.register_blueprint(admin.blueprint)
+    app.register_blueprint(codes.blueprint)
     for blueprint in desk.BLUEPRINTS:
         app.register_blueprint(blueprint)
     app.register_blueprint(tasks.blueprint)

@@ -14,6 +14,12 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
     link: str
 
 
+class Entering(msgspec.Struct, frozen=True, tag="entering"):
+    """Send somebody the link with which he signs in. It holds who and where, sealed."""
+
+    link: str
+
+
 class Replied(msgspec.Struct, frozen=True, tag="replied"):
     """Tell these subscribers of a reply to an author."""
 
@@ -46,7 +52,7 @@ class Held(msgspec.Struct, frozen=True, tag="held"):
 
 
 Told = Replied | Followed | Again | Held
-Errand = Asked | Told
+Errand = Asked | Entering | Told
 
 
 def encode(errand: Errand) -> str:

@@ -90,6 +90,16 @@ class Question:
     link: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """A link with which the owner of an address signs in on a site."""
+
+    event: str
+    recipient: str
+    site: str
+    link: str
+
+
 def message(notice: Notice, sender: str, *, now: datetime) -> EmailMessage:
     """The mail of a notice, the same for the same moment.
 
@@ -129,13 +139,37 @@ def question(asked: Question, sender: str, *, now: datetime) -> EmailMessage:
     )
 
 
+def entry(asked: Entry, sender: str, *, now: datetime) -> EmailMessage:
+    """The mail with which somebody signs in.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or the link is no web address.
+    """
+    _check_link("link", asked.link)
+    made = _envelope(asked, sender, f"Sign in to comment on {asked.site}", now=now)
+    opening = f"Somebody, perhaps you, wants to comment on {asked.site} with this address."
+    closing = (
+        "It shows a code for the page you came from. If that was not you, do nothing, and give "
+        "the code to nobody."
+    )
+    link = html.escape(asked.link)
+    return _filled(
+        made,
+        f"{opening}\n\nIf that is you, open this page within half an hour:\n{asked.link}\n\n"
+        f"{closing}\n",
+        f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
+        f'<p><a href="{link}">That is me</a> (the link works for half an hour)</p>\n'
+        f"<p>{closing}</p>\n",
+    )
+
+
 def _check_link(field: str, url: str) -> None:
     if not is_link(url):
         raise errors.BadInput(field, "is not a web address")
 
 
 def _envelope(
-    about: Notice | Question, sender: str, subject: str, *, now: datetime
+    about: Notice | Question | Entry, sender: str, subject: str, *, now: datetime
 ) -> EmailMessage:
     recipient = check_address(about.recipient)
     made = EmailMessage(policy=_POLICY)

@@ -32,6 +32,7 @@ from comments import (
     consent,
     datastore,
     delivery,
+    entering,
     errands,
     errors,
     limits,
@@ -138,7 +139,7 @@ class Notices:
             Unsent: nothing could be sent.
         """
         errand = errands.decode(event.detail)
-        if isinstance(errand, errands.Asked):
+        if isinstance(errand, errands.Asked | errands.Entering):
             return self._ask(event, errand)
         if isinstance(errand, errands.Held):
             return self._tell_moderators(event, errand)
@@ -152,20 +153,33 @@ class Notices:
             return self._tell_again(event, errand, comment)
         return self._tell_page(event, errand, comment)
 
-    def _ask(self, event: outbox.Event, errand: errands.Asked) -> list[models.Event]:
-        now = self._clock()
+    def _ask(
+        self, event: outbox.Event, errand: errands.Asked | errands.Entering
+    ) -> list[models.Event]:
         try:
-            request = consent.request_of(errand.link, secret=self._settings.secret, now=now)
+            is_entry = isinstance(errand, errands.Entering)
+            made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except errors.BadLink:
             return []  # waited for the server too long
-        link = self._link("confirm", errand.link)
-        things = consent.things(request)
-        question = mail.Question(event.id, request.email, request.site, things, link)
-        made = mail.question(question, self._settings.mail_from, now=now)
         sent = self._post([_Letter("", made)])
         if sent.left or sent.later:
             raise Unsent(sent.reason)
         return []
+
+    def _question(self, event: str, asked: str) -> EmailMessage:
+        now = self._clock()
+        request = consent.request_of(asked, secret=self._settings.secret, now=now)
+        link = self._link("confirm", asked)
+        things = consent.things(request)
+        question = mail.Question(event, request.email, request.site, things, link)
+        return mail.question(question, self._settings.mail_from, now=now)
+
+    def _entry(self, event: str, asked: str) -> EmailMessage:
+        now = self._clock()
+        request = entering.link_of(asked, secret=self._settings.secret, now=now)
+        link = f"{self._settings.public_url}/sign-in#{asked}"
+        entry = mail.Entry(event, request.address, request.site, link)
+        return mail.entry(entry, self._settings.mail_from, now=now)
 
     def _tell_moderators(self, event: outbox.Event, errand: errands.Held) -> list[models.Event]:
         comment = _comment(errand.event, Status.PENDING)

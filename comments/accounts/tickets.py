@@ -31,7 +31,6 @@ class Purpose(enum.StrEnum):
     INVITATION = "invitation"
     RESET = "reset"
     SIGN_IN = "sign-in"
-    CODE = "code"
 
 
 class Ticket(NamedTuple):
@@ -87,6 +86,13 @@ def using(
     # What it held may be personal; that it was used is all that is needed from here on.
     row.used = attempt
     return content, datastore.Writes(_OWNER, put=(row,))
+
+
+def holding(token: str, content: str, secret: str) -> datastore.Writes:
+    """What makes a ticket that is there hold something else, in the transaction that read it."""
+    row = datastore.get(_key(token, secret))
+    row.content = content
+    return datastore.Writes(_OWNER, put=(row,))
 
 
 def sweep(*, now: datetime) -> None:

@@ -129,6 +129,14 @@ OPERATIONS = (
         shapes.Session, (*_WRITE, 401), body=shapes.Assertion,
     ),
     Operation(
+        "post", "/sites/{site}/sign-in", "askToEnter", "Mail an address a link that shows a code",
+        shapes.Pending, (*_WRITE, 409, 429), body=shapes.AskedEntry, status=202,
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in/code", "enterByCode", "Sign in with a mailed link's code",
+        shapes.Session, (*_WRITE, 401), body=shapes.Code,
+    ),
+    Operation(
         "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",
         personal.Everything, (400, 401, 404, 503), security=_TOKEN_NEEDED,
     ),

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import digests, personal, records, sites, voting
-from comments.accounts import readers
-from comments.web import answers, api, bodies, context, queries, shapes, speakers
+from comments import digests, entering, personal, records, sites, voting
+from comments.accounts import people, readers
+from comments.web import answers, api, bodies, context, networks, queries, shapes, speakers
 
 blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
 blueprint.before_request(api.admit)
@@ -23,9 +23,28 @@ def enter(site_id: str) -> flask.Response:
     sent = bodies.read(shapes.Assertion)
     reader = readers.of_site(sent.token, site_id, secret=secret, now=now)
     account = readers.enter(reader, secret=secret, now=now)
-    speaker = speakers.member(account, site_id)
-    known = digests.text(digests.keyed(secret, "reader", site_id, account.id))
-    return answers.fresh(shapes.Session(speaker.token(), speakers.expiry(now), account.name, known))
+    return _entered(account, site_id, now)
+
+
+@blueprint.post("/sites/<site:site_id>/sign-in")
+def ask_to_enter(site_id: str) -> flask.Response:
+    """Have an address mailed a link that shows a code."""
+    queries.read(shapes.NoQuery)
+    settings, now = context.settings(), datetime.now(UTC)
+    network = networks.of_request(settings, flask.request)
+    email = bodies.read(shapes.AskedEntry).email
+    key = entering.ask(email, sites.get(site_id), network=network, settings=settings, now=now)
+    return answers.private(answers.fresh(shapes.Pending(key, now + entering.TERM), 202))
+
+
+@blueprint.post("/sites/<site:site_id>/sign-in/code")
+def enter_by_code(site_id: str) -> flask.Response:
+    """Sign in whoever read the code that the link of the mail showed."""
+    queries.read(shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = bodies.read(shapes.Code)
+    account = entering.enter(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
+    return _entered(account, site_id, now)
 
 
 @blueprint.get("/sites/<site:site_id>/author")
@@ -58,3 +77,13 @@ def list_own_votes(site_id: str) -> flask.Response:
         secret=context.settings().secret,
     )
     return answers.private(answers.fresh(shapes.OwnVotes(found.votes, found.cursor)))
+
+
+def _entered(account: people.Account, site_id: str, now: datetime) -> flask.Response:
+    """The token of somebody who has just shown who he is, and what tells him from others."""
+    secret = context.settings().secret
+    speaker = speakers.member(account, site_id)
+    known = digests.text(digests.keyed(secret, "reader", site_id, account.id))
+    expires = speakers.expiry(now)
+    shown = shapes.Session(speaker.token(), expires, account.name, known)
+    return answers.private(answers.fresh(shown))

@@ -177,6 +177,20 @@ class NewReport(_Request, frozen=True):
     reason: reports.Reason = reports.Reason.OTHER
 
 
+class AskedEntry(_Request, frozen=True):
+    """A mail address to sign in with."""
+
+    email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
+
+
+class Code(_Request, frozen=True):
+    """The key that asking gave, the code that the mail's link shows, and the name to go by."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    name: str
+
+
 class NewVote(_Request, frozen=True):
     """A vote: for a comment, or against it."""
 
@@ -238,6 +252,16 @@ class Session(msgspec.Struct, frozen=True):
     expires: datetime
     name: str
     account: str
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """That a mail was sent with a link to a code, unless the address had too many of them.
+
+    The same for every address. `key` and the code sign in together, until `expires`.
+    """
+
+    key: str
+    expires: datetime
 
 
 class OneComment(msgspec.Struct, frozen=True):

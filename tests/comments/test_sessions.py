@@ -168,6 +168,22 @@ def test_guesses_at_once_are_counted_one_by_one(open_store: datastore.Store, mon
     assert (len(wrong), len(refused)) == (signing.PER_NAME.most, 20 - signing.PER_NAME.most)
 
 
+def test_a_password_that_is_changed_while_it_is_checked_lets_nobody_in(
+    store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = callers.account("ann", OWNER)
+    matches = passwords.matches
+
+    def overtaken(stored: str, password: str) -> bool:
+        is_right = matches(stored, password)
+        people.set_password(ann.id, people.checked_password("another password"))
+        return is_right
+
+    monkeypatch.setattr(passwords, "matches", overtaken)
+    with pytest.raises(signing.Wrong):
+        callers.sign_in("ann")
+
+
 class TestAuthenticators:
     @pytest.mark.parametrize(
         ("moment", "code"),

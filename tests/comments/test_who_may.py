@@ -29,6 +29,7 @@ from comments import (
     config,
     consent,
     datastore,
+    entering,
     floor,
     posting,
     records,
@@ -37,7 +38,7 @@ from comments import (
     sites,
     warrants,
 )
-from comments.accounts import inviting, people
+from comments.accounts import inviting, people, tickets
 from comments.web import callers as web_callers
 from comments.web import session
 from emulator import inprocess
@@ -118,7 +119,7 @@ class World:
         form = None if row.form is None else {**row.form, **made}
         if form is not None and row.chosen:
             form[f"c.{comment}"] = "1"
-        if form is not None and row.rule.startswith("/admin"):
+        if form is not None and row.rule.startswith(("/admin", "/sign-in")):
             headers["Sec-Fetch-Site"] = "same-origin"
             page = client.get("/admin/account").text
             found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
@@ -159,6 +160,17 @@ def _ending(_world: World) -> dict[str, str]:
     return {"token": consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), SECRET)}
 
 
+def _entering(world: World) -> dict[str, str]:
+    now, key = datetime.now(UTC), tickets.new_token()
+    content = msgspec.json.encode({"site": "demo", "address": "x"}).decode()
+    ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, content)
+    datastore.transaction(
+        lambda: datastore.apply(tickets.issuing(key, ticket, SECRET, now=now, term=entering.TERM))
+    )
+    link = msgspec.json.encode([key, world.site.id, "ann@example.org"]).decode()
+    return {"token": sealed.seal(link, "sign-in link", SECRET, now=now)}
+
+
 def _confirming(_world: World) -> dict[str, str]:
     request = consent.Request("ann@example.org", "demo", "", "g:author", replies=True)
     text = msgspec.json.encode(request).decode()
@@ -185,6 +197,7 @@ ROWS = [
     Row("GET", ONE, {}, 200),
     Row("GET", f"{ONE}/replies", {}, 200),
     Row("GET", f"{SITE}/authors", {}, 200),
+    Row("GET", f"{SITE}/challenge", {}, 200),
     Row("GET", f"{SITE}/subscription", {}, 200),
     Row("POST", f"{SITE}/counts", {}, 200, json={"threads": ["t"]}),
     Row("POST", f"{SITE}/preview", {}, 200, json={"body": "b"}),
@@ -206,6 +219,10 @@ ROWS = [
     Row("DELETE", f"{SITE}/author", TOKEN, 200),
     # Who holds what the site signed is who may: none of them does.
     Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
+    Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
+    Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
+    Row("GET", "/sign-in", {}, 200),
+    Row("POST", "/sign-in", {}, 200, form={}, made=_entering),
     # Who holds the link is who may.
     Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
     Row("POST", "/subscriptions/confirm", {}, 200, made=_confirming),

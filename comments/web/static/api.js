@@ -63,6 +63,22 @@ export function challenge(site) {
   return call("GET", `sites/${part(site)}/challenge`, { __proto__: null });
 }
 
+/** Have an address mailed a link to a code: {key, expires}. */
+export function askToEnter(site, email) {
+  return call("POST", `sites/${part(site)}/sign-in`, {
+    __proto__: null,
+    body: { __proto__: null, email },
+  });
+}
+
+/** Sign in with {key, code, name}: {token, expires, name, account}. */
+export function enterByCode(site, { key, code, name }) {
+  return call("POST", `sites/${part(site)}/sign-in/code`, {
+    __proto__: null,
+    body: { __proto__: null, key, code, name },
+  });
+}
+
 /** GET {mail}, or PUT what is wanted. */
 export function subscription(method, { site, query }, body, token) {
   return call(method, `sites/${part(site)}/subscription`, { __proto__: null, query, body, token });

@@ -26,7 +26,7 @@ export class Composer {
    * `label` names the form; `submit` its button; `fields` are of body, name and website;
    * `values` fill what the draft does not. `send(values, subject)` and `preview(body)`
    * give promises;
-   * `cancel` is null where there is nothing to go back to; `note` stands above the buttons.
+   * `cancel` is null where there is nothing to go back to; `note` are nodes above the buttons.
    */
   constructor({ label, submit, fields, values, draft, send, preview, cancel, note }) {
     this.#draft = draft;
@@ -46,7 +46,7 @@ export class Composer {
       body,
       this.#glance,
       about.length ? el("div", { class: "ft-about" }, ...about, this.#subject) : null,
-      note ? el("p", { class: "ft-hint ft-as", dir: "auto" }, note) : null,
+      note ? el("p", { class: "ft-hint ft-as", dir: "auto" }, ...note) : null,
       this.#errors.form,
       el(
         "div",

@@ -2,8 +2,9 @@
  * Who the reader is on this site: the name he last used, the capability his posts earned him,
  * and which comments are his, with the source he wrote (the API gives only HTML).
  *
- * Somebody with an account of the site's is known by that as long as the page is open; what is his
- * is remembered apart from what is a guest's or another account's, and without his token.
+ * Somebody with an account of the site's is known by that as long as the page is open, and who signed
+ * in here until he signs out; what is his is remembered apart from what is a guest's or another
+ * account's.
  *
  * Always reads storage anew: another tab may have written since.
  */
@@ -16,11 +17,25 @@ export class Guest {
 
   constructor(site) {
     this.#site = site;
+    const kept = memory.load(this.#seat);
+    this.#member = isCurrent(kept) ? kept : null;
   }
 
-  /** Be somebody with an account: {token, expires, name, account}. */
-  enter(member) {
-    this.#member = member;
+  /** Be somebody with an account: {token, expires, name, account}, on the next page too if `stays`. */
+  enter(member, { stays = false } = {}) {
+    this.#member = { __proto__: null, ...member, stays };
+    if (stays) memory.save(this.#seat, this.#member);
+    else memory.drop(this.#seat);
+  }
+
+  /** Whether he signed in here, and may leave again. */
+  get maySignOut() {
+    return this.#member?.stays === true;
+  }
+
+  signOut() {
+    this.#member = null;
+    memory.drop(this.#seat);
   }
 
   /** The name of the account, or null for a guest. */
@@ -55,7 +70,7 @@ export class Guest {
   /** Remember the capability that somebody earned by voting. */
   meet(token, expires) {
     if (this.#member) {
-      this.#member = { __proto__: null, ...this.#member, token, expires };
+      this.enter({ ...this.#member, token, expires }, this.#member);
       return;
     }
     memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
@@ -83,6 +98,10 @@ export class Guest {
     const mine = this.#mine();
     delete mine[id];
     memory.save(this.#key, mine);
+  }
+
+  get #seat() {
+    return `member:${this.#site}`;
   }
 
   get #key() {

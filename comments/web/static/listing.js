@@ -12,6 +12,10 @@ export class Listing {
   #comments = new Map();
   element = el("ol", { class: "ft-list", role: "list" });
 
+  [Symbol.iterator]() {
+    return this.#comments.values();
+  }
+
   get(id) {
     return this.#comments.get(id);
   }

@@ -92,6 +92,32 @@ export class Thread {
     }
   }
 
+  /** He has signed in here: the forms are his from now on, with what was typed. */
+  #entered(member) {
+    this.#guest.enter(member, { stays: true });
+    this.#reform();
+  }
+
+  #signOut() {
+    this.#guest.signOut();
+    this.#reform();
+  }
+
+  #reform() {
+    const composer = this.#mainComposer();
+    this.#top.replaceChildren(composer.element);
+    composer.focus();
+    this.#votes.load();
+    for (const comment of this.#listing) comment.show(comment.data, this.#context);
+  }
+
+  get #note() {
+    const { name } = this.#guest;
+    if (name === null) return null;
+    const leave = button("ft-sign-out", words.signOut, () => this.#signOut());
+    return this.#guest.maySignOut ? [words.as(name), " ", leave] : [words.as(name)];
+  }
+
   async #openFirst() {
     this.#replace(await api.list(this.#place));
   }
@@ -230,7 +256,7 @@ export class Thread {
       label,
       submit,
       fields: this.#guest.name === null ? ["body", "name", "website"] : ["body"],
-      note: this.#guest.name === null ? null : words.as(this.#guest.name),
+      note: this.#note,
       values: this.#guest.profile,
       draft,
       send: async (values, subject) =>
@@ -242,6 +268,9 @@ export class Thread {
     const used = async () => {
       const { offer } = await import("./notify.js").catch(() => ({}));
       notify = await offer?.(form, this.#place);
+      if (!notify || parent !== null || this.#guest.name !== null) return;
+      const signin = await import("./signin.js").catch(() => null);
+      signin?.offer(form, this.#place.site, (member) => this.#entered(member));
     };
     const proving = () =>
       (proofs ??= import("./proof.js").then(

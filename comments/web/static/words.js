@@ -18,6 +18,7 @@ export const words = {
   cancel: "Cancel",
   preview: "Preview",
   previewOf: "Preview of your comment",
+  signOut: "Sign out",
   as: (name) => `You write as ${name}.`,
   notEntered: (why) => `You could not be signed in. ${why}`,
   reply: "Reply",

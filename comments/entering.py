@@ -1,0 +1,202 @@
+"""Signing in by mail: a link to an address, a code for the page that asked for it.
+
+Owns the way of a reader from his address to an account:
+
+1. a page of the site asks: the address is mailed a link, the page is given the key of a ticket
+2. the link opens a page of ours, in whichever browser; its button shows a code
+3. he types the code where he is commenting: key and code together sign him in, there
+
+So nothing is carried between browsers or windows but what he reads and types, no cookie is needed,
+and whoever has an address mailed in somebody else's name gets nothing of it: he has the key and
+lacks the code, which only the mailbox leads to.
+
+What must stay true:
+
+- An answer depends on what was asked, never on whether an address is known here.
+- An address is mailed at most `PER_ADDRESS` times an hour; one network may ask `PER_NETWORK` times.
+- A code is of one ticket and one site, good for `TERM`, once, and for `TRIES` guesses, which are
+  counted in the transaction that compares it: of many at once none is free.
+- To open the link changes nothing. Its button can be pressed again; the newest code counts.
+"""
+
+import hmac
+import secrets
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments import (
+    config,
+    datastore,
+    digests,
+    errands,
+    errors,
+    limits,
+    mail,
+    outbox,
+    records,
+    rendering,
+    sealed,
+    tasks,
+)
+from comments.accounts import identities, people, readers, tickets
+
+TERM = timedelta(minutes=30)
+TRIES = 5
+PER_ADDRESS = limits.Limit("sign-in mails", 5, timedelta(hours=1))
+PER_NETWORK = limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
+_LINK = "sign-in link"
+_CODE_BYTES = 5  # 40 bits, as eight letters and digits
+
+
+class Link(msgspec.Struct, frozen=True, array_like=True):
+    """What the link of a mail holds, sealed: whose key asked for it, for which site, to whom."""
+
+    key: str
+    site: str
+    address: str
+
+
+class _Pending(msgspec.Struct, frozen=True):
+    """What the ticket holds: the site, the sealed address, the code's digest, guesses so far."""
+
+    site: str
+    address: str
+    code: str = ""
+    tries: int = 0
+
+
+def ask(
+    email: str, site: records.Site, *, network: str, settings: config.Settings, now: datetime
+) -> str:
+    """Have an address mailed a link; the key for the page that asked.
+
+    Raises:
+        errors.BadInput: the address is not one plain address.
+        errors.Conflict: this service sends no mail.
+        errors.TooMany: the network asked too often.
+        errors.Overloaded: the store did not answer in time.
+    """
+    if not settings.sends_mail:
+        raise errors.Conflict("this service sends no mail", code="no-mail")
+    secret, key = settings.secret, tickets.new_token()
+    identity = identities.of_address(email)
+    made = Link(key, site.id, mail.check_address(email))
+    link = sealed.seal(msgspec.json.encode(made).decode(), _LINK, secret, now=now)
+    event = outbox.mail_id("entering", secrets.token_hex(16))
+    subject = sealed.seal(identity.subject, _LINK, secret, now=now)
+    pending = _Pending(site.id, subject)
+    mine = limits.Bucket(PER_NETWORK, network, secret)
+    theirs = limits.Bucket(PER_ADDRESS, identity.subject, secret)
+    tickets.sweep(now=now)
+
+    def body() -> bool:
+        rows = datastore.get_multi([mine.key, theirs.key])
+        for bucket, row in zip((mine, theirs), rows, strict=True):
+            bucket.fill(row, now=now)
+        if mine.is_empty:
+            raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
+        ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, _text(pending))
+        writes = [mine.take(), tickets.issuing(key, ticket, secret, now=now, term=TERM)]
+        is_sent = not theirs.is_empty
+        if is_sent:
+            detail = errands.encode(errands.Entering(link))
+            row = outbox.follow(outbox.Kind.MAIL, event, detail, due=now)
+            writes += [theirs.take(), outbox.written([row])]
+        datastore.apply(*writes)
+        return is_sent
+
+    if datastore.transaction(body):
+        tasks.tell(event)
+    return key
+
+
+def link_of(link: str, *, secret: str, now: datetime) -> Link:
+    """What the link of a mail holds.
+
+    Raises:
+        errors.BadLink: it is none of ours, or too old.
+    """
+    text = sealed.unseal(link, _LINK, secret, now=now, term=TERM)
+    return msgspec.json.decode(text, type=Link)
+
+
+def code(link: str, *, secret: str, now: datetime) -> str:
+    """A code for whoever holds the link, in groups of four; it takes the place of an earlier one.
+
+    Raises:
+        errors.BadLink: the link is none of ours, was used, or is too old.
+    """
+    key = link_of(link, secret=secret, now=now).key
+    made = digests.text(secrets.token_bytes(16))[: _CODE_BYTES * 8 // 5]
+
+    def body() -> None:
+        pending = _read(key, secret, now)
+        _put(key, msgspec.structs.replace(pending, code=_digest(key, made, secret)), secret)
+
+    datastore.transaction(body)
+    return f"{made[:4]} {made[4:]}"
+
+
+def enter(
+    key: str, given: str, name: str, site: str, *, secret: str, now: datetime
+) -> people.Account:
+    """Sign in whoever holds the key and read the code.
+
+    A name is a reader's own to choose; somebody with a role keeps the one he has.
+
+    Raises:
+        readers.Refused: the code is not the one of this key and site, or was used, or is too old,
+            or was guessed at too often.
+        errors.BadInput: the name cannot be one.
+        errors.Overloaded: the store did not answer in time.
+    """
+    name, attempt = rendering.clean_name(name), tickets.new_token()
+    plain = given.replace(" ", "").replace("-", "").lower()
+
+    def body() -> str | None:
+        try:
+            content, used = tickets.using(key, tickets.Purpose.SIGN_IN, attempt, secret, now=now)
+        except errors.BadLink as error:
+            raise readers.Refused("this code was used, or is too old") from error
+        pending = msgspec.json.decode(content, type=_Pending)
+        if pending.site != site or pending.tries >= TRIES:
+            raise readers.Refused("this code was guessed at too often, or is of another site")
+        if pending.code and hmac.compare_digest(pending.code, _digest(key, plain, secret)):
+            datastore.apply(used)
+            return pending.address
+        _put(key, msgspec.structs.replace(pending, tries=pending.tries + 1), secret)
+        return None
+
+    who = datastore.transaction(body)
+    if who is None:
+        raise readers.Refused("this is not the code", code="wrong-code")
+    identity = identities.Identity(identities.MAIL, sealed.unseal(who, _LINK, secret, now=now))
+    return _account(identity, name, secret, now)
+
+
+def _account(
+    identity: identities.Identity, name: str, secret: str, now: datetime
+) -> people.Account:
+    found = people.find(identity, secret)
+    if found is not None and found.grants:
+        return found
+    return readers.enter(readers.Reader(identity, name), secret=secret, now=now)
+
+
+def _read(key: str, secret: str, now: datetime) -> _Pending:
+    attempt = tickets.new_token()
+    content, _ = tickets.using(key, tickets.Purpose.SIGN_IN, attempt, secret, now=now)
+    return msgspec.json.decode(content, type=_Pending)
+
+
+def _put(key: str, pending: _Pending, secret: str) -> None:
+    datastore.apply(tickets.holding(key, _text(pending), secret))
+
+
+def _text(pending: _Pending) -> str:
+    return msgspec.json.encode(pending).decode()
+
+
+def _digest(key: str, made: str, secret: str) -> str:
+    return digests.text(digests.keyed(secret, "sign-in code", key, made))

@@ -1,0 +1,96 @@
+"""Signing in from the widget by mail: the mail may be read in another browser, cookies blocked."""
+
+import re
+from collections.abc import Iterator
+
+import flask
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import config, datastore, handlers, upkeep
+from tests import recounts
+from tests.browser.conftest import OpenTab, Website
+from tests.browser.test_conversation import comment
+from tests.comments import postboxes
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def box() -> Iterator[postboxes.Box]:
+    with postboxes.serving() as box:
+        yield box
+
+
+@pytest.fixture
+def settings(box: postboxes.Box) -> config.Settings:
+    return box.settings()
+
+
+@pytest.fixture
+def deliver(app: flask.Flask, open_store: datastore.Store, settings: config.Settings):
+    def run() -> None:
+        with open_store.context():
+            made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
+            while events := recounts.events():
+                made.deliver(events)
+
+    return run
+
+
+def _code_in_another_browser(server: str, open_tab: OpenTab, box: postboxes.Box) -> str:
+    found = re.search(r"https://service\.example(/sign-in#\S+)", box.text())
+    assert found
+    page = open_tab(f"{server}{found[1]}", locale="en-GB").page
+    assert "#" not in page.url
+    page.get_by_role("button", name="Show the code").click()
+    return page.locator(".ft-key").inner_text()
+
+
+def _come_back_and_leave(page: playwright.Page) -> None:
+    page.reload()
+    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("textbox", name="Name")).to_be_visible()
+    expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_have_count(0)
+    assert '"a.' not in page.evaluate("JSON.stringify(localStorage)")
+    page.reload()
+    expect(page.get_by_role("textbox", name="Name")).to_be_visible()
+
+
+def test_a_reader_signs_in_writes_comes_back_and_signs_out(
+    server: str, website: Website, open_tab: OpenTab, box: postboxes.Box, deliver
+) -> None:
+    # Another site's page, so that every cookie of ours would be a third party's.
+    address = website.put(
+        "page",
+        f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"
+        "<div id=flatthread data-thread=demo></div>",
+    )
+    tab = open_tab(address)
+    tab.expect_status(401)
+    page = tab.page
+    form = page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("Typed before")
+    form.get_by_role("textbox", name="Name").fill("Ann")
+    page.get_by_role("button", name="Sign in by mail").click()
+    asking = page.get_by_role("group", name="Sign in by mail")
+    asking.get_by_label("Mail address").fill("ann@example.org")
+    page.keyboard.press("Enter")
+    expect(asking.get_by_text("Open the link in our mail to ann@example.org")).to_be_visible()
+
+    deliver()
+    code = _code_in_another_browser(server, open_tab, box)
+    asking.get_by_label("Code").fill("aaaa aaaa")
+    asking.get_by_role("button", name="Sign in").click()
+    expect(asking.get_by_text("not the code")).to_be_visible()
+    asking.get_by_label("Code").fill(code)
+    asking.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
+    page.get_by_role("button", name="Post comment").click()
+    expect(comment(page, "Typed before")).to_be_visible()
+    assert page.context.cookies() == []
+    _come_back_and_leave(page)

@@ -1,0 +1,303 @@
+"""Claims about signing in by mail: it takes the mailbox and the page that asked, within a while."""
+
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import config, datastore, entering, errors, handlers, records, sites, upkeep
+from comments.accounts import people, readers
+from emulator import inprocess, testing
+from tests import recounts, trees
+from tests.comments import callers, calls, postboxes
+from tests.comments.callers import PASSWORD, SECRET, here
+
+ADDRESS = "ann@example.org"
+ASK = "/api/v1/sites/demo/sign-in"
+OWN = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def box() -> Iterator[postboxes.Box]:
+    with postboxes.serving() as box:
+        yield box
+
+
+@pytest.fixture
+def settings(box: postboxes.Box) -> config.Settings:
+    return box.settings()
+
+
+class Mail:
+    """Asks, and reads the mail that comes of it."""
+
+    def __init__(self, box: postboxes.Box, settings: config.Settings, site: records.Site) -> None:
+        self.box = box
+        self.settings = settings
+        self.site = site
+        self.now = here()
+        self._asked = 0
+
+    def ask(self, email: str = ADDRESS, *, network: str = "") -> str:
+        self._asked += 1
+        return entering.ask(
+            email,
+            self.site,
+            network=network or f"192.0.2.{self._asked}",
+            settings=self.settings,
+            now=self.now,
+        )
+
+    def deliver(self) -> None:
+        made = upkeep.Upkeep(self.settings.scheme, handlers=handlers.of(self.settings))
+        while events := recounts.events():
+            made.deliver(events)
+
+    def link(self) -> str:
+        self.deliver()
+        found = re.search(r"https://service\.example/sign-in#(\S+)", self.box.text())
+        assert found
+        return found[1]
+
+    def code(self) -> str:
+        return entering.code(self.link(), secret=SECRET, now=self.now)
+
+    def enter(
+        self, key: str, code: str, name: str = "Ann", *, site: str = "demo", later: float = 0
+    ) -> people.Account:
+        now = self.now + timedelta(minutes=later)
+        return entering.enter(key, code, name, site, secret=SECRET, now=now)
+
+
+@pytest.fixture
+def mail(
+    store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
+) -> Mail:
+    return Mail(box, settings, site)
+
+
+def test_who_has_the_mailbox_and_the_page_is_signed_in_there(
+    client: FlaskClient, mail: Mail, box: postboxes.Box
+) -> None:
+    asked = client.post(ASK, json={"email": ADDRESS})
+    assert asked.status_code == 202
+    assert asked.headers["Cache-Control"] == "private, no-store"
+    link = mail.link()
+    assert box.recipients == [ADDRESS]
+    assert "demo" in box.text()
+
+    # A mail scanner opens it, and does nothing by that.
+    assert client.get("/sign-in").status_code == 200
+    shown = client.post("/sign-in", data={"token": link}, headers=OWN)
+    found = re.search(r"<strong[^>]*>([a-z2-7]{4} [a-z2-7]{4})</strong>", shown.text)
+    assert found
+    sent = {"key": calls.answer(asked)["key"], "code": found[1].upper(), "name": "Ann"}
+    entered = calls.answer(client.post(f"{ASK}/code", json=sent))
+    assert entered["name"] == "Ann"
+    posted = client.post(
+        calls.THREAD, json={"name": "x", "body": "b"}, headers=calls.bearer(entered)
+    )
+    assert calls.answer(posted)["comment"]["author"]["name"] == "Ann"
+    # Once: the code is used, and so is the link.
+    assert calls.refused(client.post(f"{ASK}/code", json=sent), 401) == "bad-assertion"
+    assert client.post("/sign-in", data={"token": link}, headers=OWN).status_code == 400
+
+
+def test_the_same_address_is_the_same_account_and_its_name_may_change(mail: Mail) -> None:
+    found = []
+    for address, name in ((ADDRESS, "Ann"), (ADDRESS.upper(), "Ann B"), ("b@example.org", "Bob")):
+        key = mail.ask(address)
+        found.append(mail.enter(key, mail.code(), name))
+    assert found[0].id == found[1].id != found[2].id
+    assert [each.name for each in found] == ["Ann", "Ann B", "Bob"]
+
+
+def test_who_has_a_role_keeps_his_name_and_gets_nothing_but_his_comments(mail: Mail) -> None:
+    owner = callers.account("ann", callers.OWNER, mail=ADDRESS)
+    key = mail.ask()
+    entered = mail.enter(key, mail.code(), "Somebody else")
+    assert entered == owner
+    assert callers.sign_in("ann", PASSWORD).account == owner
+
+
+def test_a_code_is_of_its_key_its_site_and_its_half_hour(mail: Mail) -> None:
+    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=mail.now)
+    other = mail.ask("eve@example.org")
+    mail.code()
+    key = mail.ask()
+    code = mail.code()
+    minutes = entering.TERM.total_seconds() / 60
+    for wrong in (
+        lambda: mail.enter(other, code),
+        lambda: mail.enter(key, code, site="blog"),
+        lambda: mail.enter(key, code, later=minutes),
+        lambda: mail.enter("x" * 43, code),
+        lambda: mail.enter("", code),
+        lambda: mail.enter(callers.invite(callers.OWNER, now=mail.now), code),
+    ):
+        with pytest.raises(readers.Refused):
+            wrong()
+    for link in ("", "x", mail.link()[:-8]):
+        with pytest.raises(errors.BadLink):
+            entering.code(link, secret=SECRET, now=mail.now)
+    with pytest.raises(errors.BadLink):
+        entering.code(mail.link(), secret=SECRET, now=mail.now + entering.TERM * 2)
+    assert mail.enter(key, f" {code[:4]}-{code[5:]} ").name == "Ann"
+
+
+def test_without_the_code_the_page_that_asked_has_nothing(mail: Mail) -> None:
+    """Somebody has an address mailed that is not his: the key alone is worth nothing."""
+    key = mail.ask()
+    for guess in ("", "        ", "aaaa aaaa"):
+        with pytest.raises(readers.Refused):
+            mail.enter(key, guess)
+
+
+def test_the_newest_code_counts(mail: Mail) -> None:
+    key = mail.ask()
+    first, second = mail.code(), mail.code()
+    assert first != second
+    with pytest.raises(readers.Refused):
+        mail.enter(key, first)
+    assert mail.enter(key, second)
+
+
+def test_guesses_are_counted_one_by_one_however_many_come_at_once(
+    open_store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
+) -> None:
+    with open_store.context():
+        mail = Mail(box, settings, site)
+        key = mail.ask()
+        code = mail.code()
+    start, codes = threading.Barrier(20), []
+
+    def guess() -> None:
+        with open_store.context():
+            start.wait()
+            with pytest.raises(readers.Refused) as refused:
+                mail.enter(key, "aaaa aaaa")
+            codes.append(refused.value.code)
+
+    threads = [threading.Thread(target=guess) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes.count("wrong-code") == entering.TRIES
+    # Now the right one is too late.
+    with open_store.context(), pytest.raises(readers.Refused, match="too often"):
+        mail.enter(key, code)
+
+
+def test_of_many_who_use_one_code_at_once_one_is_let_in(
+    open_store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
+) -> None:
+    with open_store.context():
+        mail = Mail(box, settings, site)
+        key = mail.ask()
+        code = mail.code()
+    start, got = threading.Barrier(8), []
+
+    def use() -> None:
+        with open_store.context():
+            start.wait()
+            try:
+                got.append(mail.enter(key, code))
+            except readers.Refused:
+                got.append(None)
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([each for each in got if each]) == 1
+
+
+def test_the_answer_and_the_cost_are_the_same_for_every_address(
+    mail: Mail, engine: inprocess.Engine, box: postboxes.Box
+) -> None:
+    callers.account("ann", mail=ADDRESS)
+    costs = []
+    for address in (ADDRESS, "nobody@example.org"):
+        with testing.meter(engine) as cost:
+            mail.ask(address)
+        costs.append((cost.reads, cost.writes, cost.small))
+    assert costs[0] == costs[1]
+    mail.deliver()
+    assert sorted(box.recipients) == [ADDRESS, "nobody@example.org"]
+
+
+def test_an_address_is_mailed_a_few_times_and_a_network_asks_a_few(
+    mail: Mail, box: postboxes.Box
+) -> None:
+    for _ in range(entering.PER_ADDRESS.most + 3):
+        mail.ask()
+    mail.deliver()
+    assert len(box.taken) == entering.PER_ADDRESS.most
+    for number in range(entering.PER_NETWORK.most):
+        mail.ask(f"n{number}@example.org", network="198.51.100.1")
+    with pytest.raises(errors.TooMany) as refused:
+        mail.ask("another@example.org", network="198.51.100.1")
+    assert refused.value.retry_after > 0
+
+
+def test_nothing_readable_of_it_is_stored(mail: Mail) -> None:
+    key = mail.ask()
+    rows = [
+        str(row)
+        for kind in ("Ticket", "Event", "RateBucket")
+        for row in datastore.fetch(datastore.Query(kind))
+    ]
+    code = mail.code()
+    mail.enter(key, code)
+    rows += [
+        str(row)
+        for kind in ("Ticket", "Account", "Identity")
+        for row in datastore.fetch(datastore.Query(kind))
+    ]
+    for secret in (ADDRESS, "example.org", key, code, code.replace(" ", "")):
+        assert secret not in "".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"email": "ann"}, "email"),
+        ({"email": "a@example.org, b@example.org"}, "email"),
+        ({"email": ""}, "email"),
+        ({"email": ADDRESS, "name": "x"}, "name"),
+        ({}, "email"),
+    ],
+)
+def test_what_is_no_address_is_refused(client: FlaskClient, sent: dict, field: str) -> None:
+    calls.refused(client.post(ASK, json=sent), 400, field)
+
+
+def test_a_name_that_cannot_be_one_uses_no_code_up(mail: Mail) -> None:
+    key = mail.ask()
+    code = mail.code()
+    for name in ("", "Moderator", "x" * 200):
+        with pytest.raises(errors.BadInput):
+            mail.enter(key, code, name)
+    assert mail.enter(key, code)
+
+
+def test_a_page_elsewhere_can_neither_ask_nor_show_a_code(client: FlaskClient, mail: Mail) -> None:
+    evil = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+    calls.refused(client.post(ASK, json={"email": ADDRESS}, headers=evil), 403)
+    mail.ask()
+    shown = client.post("/sign-in", data={"token": mail.link()}, headers=evil)
+    assert shown.status_code == 403
+
+
+class TestWithoutMail:
+    @pytest.fixture
+    def settings(self) -> config.Settings:
+        return config.Settings(secret=SECRET)
+
+    def test_it_is_not_offered(self, client: FlaskClient) -> None:
+        assert calls.refused(client.post(ASK, json={"email": ADDRESS}), 409) == "no-mail"
