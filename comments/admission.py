@@ -30,6 +30,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from comments import (
+    budgets,
     challenges,
     config,
     datastore,
@@ -74,7 +75,7 @@ def challenge(
     site: records.Site, network: str, *, settings: config.Settings, now: datetime
 ) -> challenges.Challenge:
     """What a browser has to solve before somebody posts from it; harder while many ask."""
-    guard = guards.of(site, settings)
+    guard = budgets.guarded(site, guards.of(site, settings), now=now)
     demand = datastore.kept(pressure.HOLDINGS, pressure.Demand)
     return challenges.make(
         site.id,
@@ -89,22 +90,25 @@ def challenge(
 def admit(
     entrant: Entrant,
     post: tree.Draft,
-    guard: guards.Guard,
+    site: records.Site,
     *,
     settings: config.Settings,
     now: datetime,
 ) -> None:
-    """Count a post that is about to be stored.
+    """Count a post that is about to be stored on a website.
 
     Raises:
         errors.Forbidden: it is a bot's, or its proof of work is missing, wrong, too old or used.
         errors.Conflict: the same text was posted a while ago.
-        errors.TooMany: there were too many, or the form was sent too fast.
+        errors.TooMany: there were too many, the form was sent too fast, or the site's budget of
+            the day is spent and it is to be read only.
         errors.Overloaded: the store did not answer in time.
     """
     if entrant.trap:
         raise errors.Forbidden("this comment was not accepted", code="not-accepted")
     try:
+        budgets.check(site, now=now)
+        guard = budgets.guarded(site, guards.of(site, settings), now=now)
         _Check(entrant, post, guard, settings, now).admit()
     except (errors.Forbidden, errors.Conflict, errors.TooMany):
         if not (entrant.repeats and datastore.get(models.comment_key(post.id))):

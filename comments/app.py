@@ -6,12 +6,25 @@ handlers are inside too and no way out of a request can leave a thread in a cont
 
 import itertools
 import logging
+import re
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import flask
 
-from comments import accountcli, cli, cloudtasks, config, datastore, handlers, materialized, upkeep
+from comments import (
+    accountcli,
+    cli,
+    cloudtasks,
+    config,
+    datastore,
+    handlers,
+    materialized,
+    sites,
+    upkeep,
+    usage,
+)
 from comments import tasks as backlog
 from comments.web import (
     admin,
@@ -40,6 +53,7 @@ if TYPE_CHECKING:
 _WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
 _WARMED = 32  # threads of it at most: Python runs faster what it has run some dozen times
 _QUIET = 2.0  # seconds of a process before it looks for what others left; readers come first
+_SITE = re.compile(r"/(?:api/v1/sites|embed|feeds|admin/sites)/([a-z0-9-]{1,63})(?:/|$)")
 _log = logging.getLogger("flatthread")
 
 
@@ -132,6 +146,22 @@ def _inside(store: datastore.Store, wsgi: "WSGIApplication") -> "WSGIApplication
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            return wsgi(environ, start_response)
+            datastore.spent()  # what this thread did before is nobody's
+            try:
+                return wsgi(environ, start_response)
+            finally:
+                _count(environ)
 
     return run
+
+
+def _count(environ: "WSGIEnvironment") -> None:
+    """Count what a request used for its website, where it names one that is known here."""
+    reads, writes = datastore.spent()
+    if not (reads or writes):
+        return
+    found = _SITE.match(environ.get("PATH_INFO", ""))
+    site = environ.get(api.SITE) or (found[1] if found else "")
+    whose = site if site and sites.is_known(site) else usage.SERVICE
+    now = datetime.now(UTC)  # noqa: TID251 - the rim, for requests that never come to a view
+    usage.note(whose, usage.Numbers(reads=reads, writes=writes), now=now)

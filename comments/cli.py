@@ -22,6 +22,7 @@ from flask.cli import AppGroup
 from comments import (
     accountcli,
     authorcli,
+    budgetcli,
     console,
     datastore,
     errors,
@@ -53,6 +54,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(accountcli.account)
     app.cli.add_command(keycli.key)
     app.cli.add_command(authorcli.author)
+    app.cli.add_command(budgetcli.budget)
     app.cli.add_command(guardcli.guard)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)

@@ -43,6 +43,7 @@ from comments import (
     sites,
     subscriptions,
     threads,
+    usage,
     warrants,
 )
 from comments.outcomes import End
@@ -161,7 +162,8 @@ class Notices:
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except errors.BadLink:
             return []  # waited for the server too long
-        sent = self._post([_Letter("", made)])
+        # Mail that asks or signs in is no site's: its owner cannot bound it.
+        sent = self._post([_Letter("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
         return []
@@ -195,7 +197,7 @@ class Notices:
             self._letter(who, wanted[who], errand.event, comment, about=mail.About.HELD)
             for who in taken
         ]
-        sent = self._post(letters)
+        sent = self._post(letters, comment.site)
         again = [*sent.later, *sent.left]
         self._check_progress(event, sent)
         return [self._later(errands.Held(errand.event, [who]), who) for who in again]
@@ -269,7 +271,7 @@ class Notices:
                 letters.append(
                     self._letter(who, address, event, comment, about=about, ending=ending)
                 )
-        sent = self._post(letters)
+        sent = self._post(letters, comment.site)
         if unsent := (*sent.left, *sent.later):
             subscriptions.give_back(unsent, day=day)
         return sent
@@ -289,7 +291,13 @@ class Notices:
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
 
-    def _post(self, letters: Sequence[_Letter]) -> _Sent:
+    def _post(self, letters: Sequence[_Letter], site: str) -> _Sent:
+        sent = self._handed_over(letters)
+        mails = sent.count - len(sent.left) - len(sent.later)
+        usage.note(site, usage.Numbers(mails=mails), now=self._clock())
+        return sent
+
+    def _handed_over(self, letters: Sequence[_Letter]) -> _Sent:
         later: list[str] = []
         reason = ""
         with mail.Courier(self._server) as courier:

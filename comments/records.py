@@ -8,6 +8,7 @@ as a Datastore keeps them.
 import enum
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
@@ -74,6 +75,16 @@ class OwnGuard(msgspec.Struct, frozen=True, omit_defaults=True):
     same_texts: int | None = None
 
 
+class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a website may use on a day, 0 for any number, and what happens then (`budgets`)."""
+
+    reads: int = 0
+    writes: int = 0
+    mails: int = 0
+    posts: int = 0
+    then: Literal["slow", "read-only"] = "slow"
+
+
 class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
 
@@ -92,6 +103,7 @@ class Site(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     moderators: tuple[str, ...] = ()
     guard: OwnGuard = OwnGuard()
+    budget: Budget = Budget()
 
 
 class ThreadName(msgspec.Struct, frozen=True):

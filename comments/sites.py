@@ -16,7 +16,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from comments import audit, categories, datastore, errors, guards, mail, models, records, sorthash
+from comments import (
+    audit,
+    budgets,
+    categories,
+    datastore,
+    errors,
+    guards,
+    mail,
+    models,
+    records,
+    sorthash,
+)
 
 _TERM = 60.0
 # Seconds. More would show a retracted text longer than anybody expects.
@@ -163,6 +174,33 @@ def change(  # noqa: PLR0913 - each may be changed alone
     changed = datastore.transaction(body)
     datastore.kept("sites", _Copies).drop(site_id)
     return changed
+
+
+def set_budget(site_id: str, name: str, value: int | str) -> records.Site:
+    """Change what a website may use on a day.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: see `budgets.changed`.
+    """
+
+    def body() -> records.Site:
+        row = datastore.get(models.site_key(site_id)) if site_id else None
+        if row is None:
+            raise errors.NotFound("site", site_id)
+        budget = budgets.changed(models.site_record(row).budget, name, value)
+        row.budget = msgspec.json.encode(budget).decode()
+        datastore.apply(datastore.Writes("sites", put=(row,)))
+        return models.site_record(row)
+
+    changed = datastore.transaction(body)
+    datastore.kept("sites", _Copies).drop(site_id)
+    return changed
+
+
+def is_known(site_id: str) -> bool:
+    """Whether this process has a copy of a site: nothing is read for it."""
+    return datastore.kept("sites", _Copies).get(site_id) is not None
 
 
 def _guard(row: models.Site, given: dict[str, int | None]) -> str:

@@ -94,6 +94,11 @@ class Transaction:
         """Write these when it commits."""
         self._mutations += mutations
 
+    @property
+    def size(self) -> int:
+        """How many entities it writes."""
+        return len(self._mutations)
+
     def commit(self) -> None:
         """End it and write. What neither read nor wrote makes no call."""
         request = _Commit(**self._calls.fields, mode=_TRANSACTIONAL, mutations=self._mutations)

@@ -23,6 +23,7 @@ OWNERS = {
     "Bucket": "folding", "BucketDirectory": "folding", "Ranking": "folding",
     "FollowerList": "compaction", "FollowerSegment": "compaction", "FollowerMark": "followers",
     "Subscriber": "subscriptions", "Subscription": "subscriptions", "RateBucket": "limits",
+    "Usage": "usage",
     "Counter": "tallies", "Participation": "tallies", "Standing": "tallies",
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",

@@ -32,7 +32,7 @@ from comments.datastore.reads import (
     prepared,
     read,
 )
-from comments.datastore.stores import TRANSIENT, Store, carried, current, kept, within
+from comments.datastore.stores import TRANSIENT, Store, carried, current, kept, spent, within
 from comments.datastore.writes import OWNERS, Writes
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "prepared",
     "read",
     "snapshot",
+    "spent",
     "transaction",
     "within",
 ]

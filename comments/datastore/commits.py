@@ -67,6 +67,7 @@ def _within_transaction(opened: transactions.Transaction, body: Callable[[], T])
     try:
         result = body()
         opened.commit()
+        stores.state.writes += opened.size
     except BaseException:
         opened.roll_back()
         raise

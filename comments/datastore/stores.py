@@ -17,6 +17,7 @@ from google.api_core import exceptions as api
 from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
+from google.cloud.datastore_v1.types import query as query_types
 
 from comments import errors, lines, ndbclient, transactions
 from comments.datastore.writes import OWNERS
@@ -46,6 +47,7 @@ _Partition = entity_types.PartitionId.pb()
 _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
+_WHOLE = query_types.EntityResult.ResultType.FULL
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
 
@@ -56,6 +58,8 @@ class _State(threading.local):
     end: float | None = None
     transaction: transactions.Transaction | None = None
     may_have_run: bool = False
+    reads: int = 0
+    writes: int = 0
 
 
 state = _State()
@@ -131,7 +135,13 @@ class Store:
 
     def run_query(self, request: Any) -> Any:
         """One RunQuery call with time-out and retries."""
-        return patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
+        answer = patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
+        batch = answer.batch
+        if batch.entity_result_type == _WHOLE:
+            state.reads += len(batch.entity_results)
+        elif batch.entity_results:
+            state.reads += 1
+        return answer
 
     def key(self, *path: tuple[str, str]) -> Any:
         """The key of an entity by its path of kinds and names."""
@@ -142,10 +152,13 @@ class Store:
 
     def lookup(self, request: Any) -> Any:
         """One Lookup call with time-out and retries."""
-        return patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
+        answer = patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
+        state.reads += len(answer.found) + len(answer.missing)
+        return answer
 
     def aggregate(self, request: Any) -> Any:
         """One RunAggregationQuery call with time-out and retries."""
+        state.reads += 1
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
     def kept(self, name: str, factory: Callable[[], T]) -> T:
@@ -173,6 +186,13 @@ def carried(step: Callable[[P], T]) -> Callable[[P], T]:
             return step(argument)
 
     return run
+
+
+def spent() -> tuple[int, int]:
+    """What this thread has read and written since it was asked last, as the service bills it."""
+    found = state.reads, state.writes
+    state.reads = state.writes = 0
+    return found
 
 
 def current() -> Store:

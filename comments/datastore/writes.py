@@ -21,6 +21,7 @@ OWNERS = {
     "Subscriber": "subscriptions",
     "Subscription": "subscriptions",
     "RateBucket": "limits",
+    "Usage": "usage",
     "Counter": "tallies",
     "Participation": "tallies",
     "Standing": "tallies",

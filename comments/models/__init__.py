@@ -25,6 +25,7 @@ Only what a query filters or orders by is indexed, because each indexed property
               key: "{site id}/{category, or nothing}/{date, or nothing}/{author's id}"
     Event     key: "{comment id}.{revision}"
     Message   key: "{event id}/{channel}/{recipient}"
+    Usage     key: "{site id, or *}/{date}"
     Vote, VoterNetwork
               keys below the comment's: the voter's id; a keyed hash
     VotesDue  key: comment id
@@ -112,6 +113,7 @@ from comments.models.numbers import (
     Day,
     Participation,
     Standing,
+    Usage,
     day_entry,
     participation_key,
     site_counter_key,
@@ -121,6 +123,7 @@ from comments.models.numbers import (
     statistics_scope,
     thread_counter_key,
     thread_counter_key_of,
+    usage_key,
 )
 from comments.models.people import (
     Account,
@@ -197,6 +200,7 @@ __all__ = [
     "Subscription",
     "Thread",
     "Ticket",
+    "Usage",
     "Vote",
     "VoterNetwork",
     "VotesDue",
@@ -260,6 +264,7 @@ __all__ = [
     "thread_key_of",
     "thread_record",
     "ticket_key",
+    "usage_key",
     "vote_key",
     "voter_network_key",
     "votes_due_key",

@@ -27,6 +27,19 @@ class Counter(ndb.Model):
     numbers = ndb.TextProperty(default="")
 
 
+class Usage(ndb.Model):
+    """What a website used on a day. Written by `usage` only, and drawn there.
+
+    `mark` is that of the last one who added to it.
+    """
+
+    reads = ndb.IntegerProperty(indexed=False, default=0)
+    writes = ndb.IntegerProperty(indexed=False, default=0)
+    mails = ndb.IntegerProperty(indexed=False, default=0)
+    posts = ndb.IntegerProperty(indexed=False, default=0)
+    mark = ndb.TextProperty(default="")
+
+
 class Participation(ndb.Model):
     """An author in a thread. Written by `tallies` only. `author` is `author_name`."""
 
@@ -74,6 +87,11 @@ class Appearance(ndb.Model):
     author = ndb.StringProperty(required=True)
     day = ndb.StringProperty(default="")
     numbers = ndb.TextProperty(default="")
+
+
+def usage_key(site: str, day: str) -> ndb.Key:
+    """The key of what a website used on a day."""
+    return ndb.Key(Usage, f"{site}/{day}")
 
 
 def site_counter_key(site: str) -> ndb.Key:

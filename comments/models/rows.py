@@ -65,6 +65,7 @@ def site_record(row: Site) -> records.Site:
         categories=tuple(row.categories),
         moderators=tuple(row.moderators),
         guard=msgspec.json.decode(row.guard or "{}", type=records.OwnGuard),
+        budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
     )
 
 

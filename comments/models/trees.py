@@ -24,6 +24,7 @@ class Site(ndb.Model):
     categories = ndb.TextProperty(repeated=True)
     moderators = ndb.TextProperty(repeated=True)
     guard = ndb.TextProperty(default="")
+    budget = ndb.TextProperty(default="")
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

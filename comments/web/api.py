@@ -14,11 +14,11 @@ import msgspec
 from comments import (
     admission,
     authors,
+    budgets,
     consent,
     counts,
     errors,
     floor,
-    guards,
     posting,
     public,
     reading,
@@ -26,6 +26,7 @@ from comments import (
     sites,
     sorthash,
     threadids,
+    usage,
     voting,
     whole,
 )
@@ -48,6 +49,11 @@ blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(verdicts.blueprint)
 
 _READS = {"GET", "HEAD"}
+# The site of a request, for who counts what it uses.
+SITE = "flatthread.site"
+# What readers cannot do where a budget is spent and the site is to be read only. To post says so
+# itself, as a repeat of what was posted is no new post.
+_CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
 
 
 @blueprint.before_request
@@ -60,7 +66,10 @@ def admit() -> flask.Response | None:
         flask.g.site = (
             sites.get(path["site_id"]) if "site_id" in path else _site_of(path["comment_id"])
         )
+        flask.request.environ[SITE] = flask.g.site.id
         cors.check(flask.g.site)
+        if flask.request.endpoint in _CLOSED:
+            budgets.check(flask.g.site, now=datetime.now(UTC))
     return None
 
 
@@ -117,8 +126,13 @@ def post_comment(site_id: str) -> flask.Response:
         trap=sent.subject,
         repeats=key is not None,
     )
-    admission.admit(entrant, post, guards.of(site, settings), settings=settings, now=now)
-    return _posted(posting.place(post, settings=settings), speaker, now)
+    admission.admit(entrant, post, site, settings=settings, now=now)
+    posted = posting.place(post, settings=settings)
+    if posted.created:
+        usage.note(site.id, usage.Numbers(posts=1), now=now)
+    if settings.on_app_engine:
+        usage.flush_old()
+    return _posted(posted, speaker, now)
 
 
 @blueprint.get("/sites/<site:site_id>/challenge")

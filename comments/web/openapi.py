@@ -93,8 +93,8 @@ OPERATIONS = (
     ),
     Operation(
         "patch", _ONE, "editComment", "Replace the text of one's own comment",
-        shapes.ChangedComment, (*_WRITE, 401, 409, 412), body=shapes.NewBody, extra=(_REVISION,),
-        security=_TOKEN_NEEDED,
+        shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=shapes.NewBody,
+        extra=(_REVISION,), security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", _ONE, "retractComment", "Take one's own comment back",

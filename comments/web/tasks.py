@@ -59,6 +59,7 @@ def fold() -> flask.Response:
     else:
         done = process.visit(names, time.sleep)
     upkeep.settle(datetime.now(UTC))
+    process.count()
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -78,6 +79,7 @@ def deliver() -> flask.Response:
         if not done.delivered or time.monotonic() >= end:
             break
     sent = process.send(end - time.monotonic())
+    process.count()
     letters = process.waiting_letters()
     response = flask.jsonify(
         delivered=delivered,

@@ -1,9 +1,11 @@
 """The proof of work in a real browser: found beside everything else, and nobody notices."""
 
+from datetime import UTC, datetime
+
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, sites
+from comments import config, sites, usage
 from tests.browser.test_embedding import STRICT, post, script
 from tests.browser.test_forms import on_posts
 
@@ -133,3 +135,19 @@ def test_a_trap_is_in_nobodys_way(server, open_tab):
     form.locator("[name=subject]").evaluate("node => { node.value = 'Cheap'; }")
     form.get_by_role("button", name="Post comment").click()
     expect(form.get_by_role("alert").last).to_contain_text("was not accepted")
+
+
+def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, open_store, say):
+    say("was here before")
+    with open_store.context():
+        for name, value in (("posts", 1), ("then", "read-only")):
+            sites.set_budget("demo", name, value)
+        usage.note("demo", usage.Numbers(posts=1), now=datetime.now(UTC))
+    tab = open_tab(f"{server}/?thread=demo")
+    expect(tab.page.locator(".ft-body")).to_have_text("was here before")
+    tab.expect_status(429)
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("too late")
+    form.get_by_role("textbox", name="Name").fill("Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").last).to_contain_text("takes nothing more today")

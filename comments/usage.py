@@ -1,0 +1,177 @@
+"""What each website uses on a day: reads and writes of the store, mails, posts.
+
+Owns the kind Usage, and what this process has counted and not stored yet.
+
+    Usage  key: "{site id}/{date, UTC}"; for what is of no website, "*" stands in its place
+
+Reading must not write, so everything is summed in the process, and `flush` adds it to the rows:
+each half a minute by the upkeep, when a process ends, and on App Engine by cron's calls and with
+posts. A process that is killed takes with it what it summed since then. What is counted is what the
+service bills by its documents: a read for each entity asked for or found, one for each query of
+keys or of a few properties, a write for each entity put or deleted.
+
+A flush whose answer was lost is told by its mark in the row and adds nothing twice, unless another
+process has flushed the same row in between.
+"""
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from comments import datastore, errors, models
+
+HOLDINGS = "usage"
+SERVICE = "*"
+FRESH = 60.0  # seconds that a copy of a row is good for
+_OWNER = "usage"
+_PATIENCE = 2.0  # seconds for what the next one can do as well
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """How much was used."""
+
+    reads: int = 0
+    writes: int = 0
+    mails: int = 0
+    posts: int = 0
+
+    def plus(self, other: "Numbers") -> "Numbers":
+        """The sum of both."""
+        mine, more = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
+        return Numbers(*(a + b for a, b in zip(mine, more, strict=True)))
+
+
+NOTHING = Numbers()
+
+
+class Book:
+    """What this process has counted, by website and day, and what it knows of the rows."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: dict[tuple[str, str], Numbers] = {}
+        self._known: dict[str, tuple[str, float, Numbers]] = {}
+        self._flushed = clock()
+
+    def note(self, site: str, day: str, more: Numbers) -> None:
+        """Count some more."""
+        with self._lock:
+            key = (site, day)
+            self._waiting[key] = self._waiting.get(key, NOTHING).plus(more)
+
+    def is_due(self) -> bool:
+        """Whether somebody should flush now; told to one who asks."""
+        with self._lock:
+            is_due = self._clock() - self._flushed > FRESH
+            self._flushed = self._clock() if is_due else self._flushed
+        return is_due
+
+    def take(self) -> dict[tuple[str, str], Numbers]:
+        """All that waits, to be stored."""
+        with self._lock:
+            taken, self._waiting = self._waiting, {}
+        return taken
+
+    def learn(self, site: str, day: str, stored: Numbers) -> None:
+        """Note what a row says."""
+        with self._lock:
+            self._known[site] = (day, self._clock(), stored)
+
+    def total(self, site: str, day: str) -> Numbers | None:
+        """What a website used, as far as is known here; None if that is too long ago."""
+        with self._lock:
+            known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
+            if known_day != day or self._clock() - since > FRESH:
+                return None
+            return stored.plus(self._waiting.get((site, day), NOTHING))
+
+
+def _book() -> Book:
+    return datastore.kept(HOLDINGS, Book)
+
+
+def note(site: str, more: Numbers, *, now: datetime) -> None:
+    """Count what a website used."""
+    _book().note(site, _day(now), more)
+
+
+def take(site: str, *, now: datetime) -> None:
+    """Count for a website what this thread used of the store since it was asked last."""
+    reads, writes = datastore.spent()
+    if reads or writes:
+        note(site, Numbers(reads=reads, writes=writes), now=now)
+
+
+def flush() -> int:
+    """Add what waits to the rows; how many rows. What cannot be stored now waits for the next one.
+
+    Raises:
+        errors.Overloaded: the store did not answer in time.
+    """
+    book, number = _book(), 0
+    taken = book.take()
+    try:
+        while taken:
+            (site, day), more = next(iter(taken.items()))
+            book.learn(site, day, _add(site, day, more))
+            del taken[site, day]
+            number += 1
+    finally:
+        for (site, day), more in taken.items():
+            book.note(site, day, more)
+    return number
+
+
+def flush_old() -> None:
+    """The same where no thread does it, if the last one is a while ago. What fails waits."""
+    if _book().is_due():
+        with contextlib.suppress(errors.Overloaded), datastore.within(_PATIENCE):
+            flush()
+
+
+def _add(site: str, day: str, more: Numbers) -> Numbers:
+    mark = secrets.token_hex(8)
+
+    def body() -> Numbers:
+        key = models.usage_key(site, day)
+        row = datastore.get(key) or models.Usage(key=key)
+        if row.mark == mark:
+            return _numbers(row)
+        total = _numbers(row).plus(more)
+        for name, value in msgspec.structs.asdict(total).items():
+            setattr(row, name, value)
+        row.mark = mark
+        datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+        return total
+
+    return datastore.transaction(body, line=f"usage/{site}")
+
+
+def total(site: str, *, now: datetime) -> Numbers:
+    """What a website used today, others' part of it a minute old at most."""
+    book, day = _book(), _day(now)
+    found = book.total(site, day)
+    if found is None:
+        book.learn(site, day, stored(site, day))
+        found = book.total(site, day) or NOTHING
+    return found
+
+
+def stored(site: str, day: str) -> Numbers:
+    """What the row of a day says."""
+    row = datastore.get(models.usage_key(site, day))
+    return NOTHING if row is None else _numbers(row)
+
+
+def _numbers(row: models.Usage) -> Numbers:
+    return Numbers(row.reads, row.writes, row.mails, row.posts)
+
+
+def _day(now: datetime) -> str:
+    return now.date().isoformat()

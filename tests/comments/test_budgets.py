@@ -1,0 +1,324 @@
+"""Claims about budgets: what is counted for whom, and what happens when one is spent."""
+
+import dataclasses
+import logging
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click.testing
+import flask
+import pytest
+from flask.testing import FlaskClient
+
+from comments import budgets, config, datastore, errors, records, sites, tasks, upkeep, usage
+from emulator import faults, inprocess, testing
+from tests import programs, trees
+from tests.comments import calls, entrants
+from tests.comments.entrants import post
+from tests.conftest import ROOT
+
+TODAY = "2026-01-02"
+NOW = datetime.fromisoformat(f"{TODAY}T03:04:05+00:00")
+
+
+def used(store: datastore.Store, site: str = "demo") -> usage.Numbers:
+    """What is known here of today's use, stored or not."""
+    with store.context():
+        return usage.total(site, now=datetime.now(UTC))
+
+
+def spend(store: datastore.Store, site: str = "demo", **numbers: int) -> None:
+    with store.context():
+        usage.note(site, usage.Numbers(**numbers), now=datetime.now(UTC))
+
+
+def limit(store: datastore.Store, **limits: int | str) -> None:
+    with store.context():
+        for name, value in limits.items():
+            sites.set_budget("demo", name, value)
+
+
+def forget(store: datastore.Store) -> None:
+    """Be another process."""
+    store._kept.pop(usage.HOLDINGS, None)
+
+
+def test_what_is_counted_is_what_is_billed(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    def step(number: int) -> None:
+        token = calls.answer(post(client, f"words {number}"))["token"]
+        listed = calls.answer(client.get(calls.THREAD))["comments"]
+        client.get(f"{calls.THREAD}&order=newest&limit=2")
+        client.get("/embed/demo?thread=t")
+        client.get("/feeds/demo")
+        entrants.post(client, "an answer", parent=listed[0]["id"], token=token)
+
+    step(0)
+    before = used(open_store)
+    with testing.meter(engine) as cost:
+        for number in range(1, 4):
+            step(number)
+    after = used(open_store)
+    assert (after.writes - before.writes, after.posts) == (cost.writes + cost.deletes, 8)
+    assert after.reads - before.reads == cost.reads
+    assert cost.reads > 20
+
+
+def test_use_of_one_comment_and_of_no_site_is_somebodys(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    posted = calls.answer(post(client))
+    before, service = used(open_store), used(open_store, usage.SERVICE)
+    one = calls.ONE + posted["comment"]["id"]
+    client.patch(one, json={"body": "new"}, headers=calls.bearer(posted))
+    assert used(open_store).writes > before.writes
+    for path in (one, "/healthz", "/api/v1/sites/nowhere/comments?thread=t", "/embed/no-site"):
+        client.get(path)
+    with open_store.context():
+        waiting = usage._book().take()
+    assert {site for site, _ in waiting} == {"demo", usage.SERVICE}
+    assert waiting[usage.SERVICE, datetime.now(UTC).date().isoformat()].reads > service.reads
+
+
+def test_reading_writes_nothing_and_what_was_read_is_stored_by_the_upkeep(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    post(client)
+    with testing.meter(engine) as cost:
+        for _ in range(5):
+            client.get(f"{calls.THREAD}&order=newest")
+    assert (cost.writes, cost.reads > 4) == (0, True)
+    known = used(open_store)
+    with open_store.context():
+        upkeep.Upkeep(trees.SETTINGS.scheme).count()
+        assert usage.stored("demo", datetime.now(UTC).date().isoformat()) == known
+        with testing.meter(engine) as cost:
+            usage.flush()
+        assert (cost.reads, cost.writes) == (0, 0)
+
+
+def test_two_processes_add_to_one_row(open_store: datastore.Store) -> None:
+    for number in (3, 4):
+        spend(open_store, reads=number, mails=1)
+        with open_store.context():
+            assert usage.flush() == 1
+        forget(open_store)
+    assert used(open_store) == usage.Numbers(reads=7, mails=2)
+
+
+def test_a_flush_whose_answer_is_lost_adds_once(
+    engine: inprocess.Engine, open_store: datastore.Store, brief_doubt: None
+) -> None:
+    spend(open_store, posts=5)
+    lost = [{"rpc": "Commit", "call": 1, "when": "after", "status": "UNAVAILABLE"}]
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": lost}))
+    with open_store.context():
+        usage.flush()
+    engine.install_faults(None)
+    forget(open_store)
+    assert used(open_store).posts == 5
+
+
+def test_what_cannot_be_stored_waits(
+    engine: inprocess.Engine, short_deadline: datastore.Store
+) -> None:
+    spend(short_deadline, posts=5)
+    spend(short_deadline, "other", posts=6)
+    failing = [{"rpc": "Commit", "status": "UNAVAILABLE"}]
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": failing}))
+    with short_deadline.context():
+        with pytest.raises(errors.Overloaded):
+            usage.flush()
+        engine.install_faults(None)
+        assert usage.flush() == 2
+    forget(short_deadline)
+    assert (used(short_deadline).posts, used(short_deadline, "other").posts) == (5, 6)
+
+
+def test_a_day_ends_at_midnight(open_store: datastore.Store) -> None:
+    with open_store.context():
+        usage.note("demo", usage.Numbers(posts=9), now=NOW)
+        assert usage.total("demo", now=NOW).posts == 9
+        assert usage.total("demo", now=NOW + timedelta(days=1)).posts == 0
+        usage.flush()
+        assert usage.stored("demo", TODAY).posts == 9
+
+
+KILLED = """
+import os, signal, sys
+from datetime import UTC, datetime
+from comments import datastore, usage
+from emulator import inprocess
+from tests.conftest import ROOT
+
+engine = inprocess.open_engine(sys.argv[1], indexes=ROOT / "index.yaml")
+store = datastore.Store(inprocess.Channel(engine), project="test")
+now = datetime.fromisoformat(sys.argv[2])
+with store.context():
+    usage.note("demo", usage.Numbers(reads=100), now=now)
+    usage.flush()
+    usage.note("demo", usage.Numbers(reads=10), now=now)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_kill_takes_what_was_not_stored_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    command = [sys.executable, "-c", KILLED, str(path), NOW.isoformat()]
+    assert subprocess.run(command, cwd=programs.ROOT, check=False).returncode == -9
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml") as engine:
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            assert usage.stored("demo", TODAY).reads == 100
+
+
+def test_a_worker_stores_what_waits_when_it_ends(open_store: datastore.Store) -> None:
+    spend(open_store, posts=3)
+    worker = upkeep.Worker(open_store, trees.SETTINGS.scheme, first=600)
+    worker.start()
+    assert worker.stop(programs.PATIENCE)
+    forget(open_store)
+    assert used(open_store).posts == 3
+    assert tasks.HOLDINGS  # the worker's own
+
+
+def test_a_spent_budget_makes_a_site_read_only(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    posted = calls.answer(post(client, key="the-key"))
+    limit(open_store, posts=2, then="read-only")
+    assert post(client).status_code == 201
+    refused = post(client)
+    assert calls.refused(refused, 429) == "budget-spent"
+    assert 0 < int(refused.headers["Retry-After"]) <= 86_400
+    assert "come back tomorrow" in refused.get_json()["detail"]
+    one, mine = calls.ONE + posted["comment"]["id"], calls.bearer(posted)
+    assert calls.refused(client.patch(one, json={"body": "x"}, headers=mine), 429) == "budget-spent"
+    vote = client.put(f"{one}/vote", json={"value": 1})
+    assert calls.refused(vote, 429) == "budget-spent"
+    # A repeat, reading, and taking back one's own words go on.
+    assert post(client, key="the-key").status_code == 201
+    assert client.get(calls.THREAD).status_code == 200
+    assert client.post("/api/v1/sites/demo/counts", json={"threads": ["t"]}).status_code == 200
+    assert client.delete(one, headers=mine).status_code == 200
+
+
+def test_a_spent_budget_makes_a_site_slow(
+    open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> None:
+    from comments import app as wiring  # noqa: PLC0415 - Flask only where it is asked for
+
+    rules = dataclasses.replace(settings, proof_of_work=20, posts_per_network=50)
+    client = wiring.create_app(rules, open_store).test_client()
+    limit(open_store, reads=1_000)
+    spend(open_store, reads=2_000)
+    assert calls.answer(client.get(entrants.CHALLENGE))["maxnumber"] == 20 * budgets.SLOWER
+    answers = [post(client, proof=entrants.proof(client)) for _ in range(2)]
+    assert [each.status_code for each in answers] == [201, 429]
+
+
+@pytest.mark.parametrize(
+    ("reads", "standing"),
+    [
+        (0, budgets.Standing.FREE),
+        (799, budgets.Standing.FREE),
+        (800, budgets.Standing.SHORT),
+        (999, budgets.Standing.SHORT),
+        (1_000, budgets.Standing.SPENT),
+    ],
+)
+def test_a_budget_is_short_at_four_fifths(
+    open_store: datastore.Store,
+    site: records.Site,
+    caplog: pytest.LogCaptureFixture,
+    reads: int,
+    standing: budgets.Standing,
+) -> None:
+    limit(open_store, reads=1_000, posts=50)
+    spend(open_store, reads=reads)
+    with open_store.context(), caplog.at_level(logging.WARNING, "flatthread"):
+        for _ in range(3):
+            assert budgets.of(sites.get("demo"), now=datetime.now(UTC)) is standing
+    told = [f"site demo has used {reads} of 1000 reads today"]
+    assert caplog.messages == (told if standing else [])
+
+
+def test_a_site_without_a_budget_costs_nothing_and_one_with_a_read_a_minute(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    post(client)
+
+    def reads() -> int:
+        with testing.meter(engine) as cost:
+            post(client)
+        return cost.reads
+
+    plain = reads()
+    limit(open_store, posts=50)
+    client.get("/api/v1/sites/demo/subscription")  # the site was read anew
+    assert [reads(), reads(), reads()] == [plain + 1, plain, plain]
+
+
+def run(app: flask.Flask, *words: str) -> click.testing.Result:
+    return app.test_cli_runner().invoke(args=["budget", *words])
+
+
+def test_budgets_are_shown_and_set(
+    app: flask.Flask, open_store: datastore.Store, site: records.Site
+) -> None:
+    assert run(app, "set", "demo", "reads", "100").exit_code == 0
+    assert run(app, "set", "demo", "then", "read-only").exit_code == 0
+    spend(open_store, reads=90, posts=2)
+    spend(open_store, usage.SERVICE, writes=7)
+    shown = run(app, "show", "demo").output
+    assert "reads\t90\tof 100\tshort\n" in shown
+    assert "posts\t2\tof any number\n" in shown
+    assert "then\tread-only\n" in shown
+    assert "writes\t7\n" in run(app, "show").output
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("reads", "-1"), ("reads", "x"), ("posts", "1" * 30), ("then", "off"), ("then", "1")],
+)
+def test_what_is_no_budget_is_refused(
+    app: flask.Flask, site: records.Site, name: str, value: str
+) -> None:
+    assert run(app, "set", "demo", name, "--", value).exit_code == 1
+    assert "of any number" in run(app, "show", "demo").output
+    assert "then\tslow" in run(app, "show", "demo").output
+
+
+def test_cron_stores_what_waits(
+    open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> Any:
+    from comments import app as wiring  # noqa: PLC0415 - same
+
+    cron = dataclasses.replace(settings, on_app_engine=True)
+    client = wiring.create_app(cron, open_store).test_client()
+    spend(open_store, posts=3)
+    assert client.get("/tasks/deliver", headers={"X-Appengine-Cron": "true"}).status_code == 200
+    forget(open_store)
+    assert used(open_store).posts == 3
+
+
+def test_on_app_engine_a_post_stores_what_waits_once_a_minute(
+    open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> None:
+    from comments import app as wiring  # noqa: PLC0415 - same
+
+    client = wiring.create_app(
+        dataclasses.replace(settings, on_app_engine=True), open_store
+    ).test_client()
+    post(client)
+    with open_store.context():
+        book = usage._book()
+    assert used(open_store).posts == 1
+    book._flushed -= usage.FRESH + 1
+    post(client)
+    forget(open_store)
+    assert used(open_store).posts == 2
