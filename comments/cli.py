@@ -268,9 +268,12 @@ def _forget(address: str) -> None:
     What comments hold of their authors is not touched; it is erased when they are retracted.
     """
     from comments import consent
+    from comments.accounts import identities, people
 
     ended = consent.forget(address, console.settings().secret, now=datetime.now(UTC))
-    click.echo(f"{ended} subscriptions ended. Nothing is stored of the address.")
+    click.echo(f"{ended} subscriptions ended. Nothing is stored of what it was told of.")
+    if people.find(identities.of_address(address), console.settings().secret) is not None:
+        click.echo(f"An account signs in with it: `author erase {address}` erases that.")
 
 
 @click.command("recount")

@@ -4,7 +4,7 @@ import functools
 from datetime import UTC, datetime
 
 from comments import roles
-from comments.accounts import identities, inviting, people, sessions, signing
+from comments.accounts import identities, inviting, passwords, people, sessions, signing
 from tests.conftest import NOW
 
 SECRET = "a secret of the tests"
@@ -30,14 +30,14 @@ def account(
         identities=tuple(known),
         login=login,
         address=mail,
-        password=_hash(password) if password else "",
+        password=_hash(password, passwords._hasher()) if password else "",
         grants=grants,
     )
     return people.add(newcomer, secret=SECRET, now=now)
 
 
 @functools.cache
-def _hash(password: str) -> str:
+def _hash(password: str, _hasher: object) -> str:
     return people.checked_password(password)
 
 

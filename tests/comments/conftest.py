@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import argon2
 import pytest
 
 from comments import datastore, folding, records, sites
+from comments.accounts import passwords
 from emulator import transactions
 from tests import trees
 from tests.comments import exports
@@ -65,6 +67,13 @@ def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.
         assert folded is not None
         folding.clear(folded)
     return rows
+
+
+@pytest.fixture
+def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed as weakly as can be: for tests that are about something else."""
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", lambda: weak)
 
 
 @pytest.fixture

@@ -8,13 +8,15 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import datastore, records, sites
+from comments import datastore, errors, records, roles, sites
 from comments.accounts import inviting, people, signing, totp
 from comments.web import callers as web_callers
 from tests import html5, trees
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
 from tests.comments.callers import here as now
+
+pytestmark = pytest.mark.usefixtures("quick_passwords")
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
 PAGES = ("/admin/sign-in", "/admin/welcome", "/admin/reset", "/admin/account", "/admin")
@@ -174,6 +176,35 @@ class TestForgery:
         sign_in(client)
         assert send(client, "/admin/sign-out", form=old).status_code == 403
         assert client.get("/admin").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("grants", "allowed"),
+    [
+        ([], set()),
+        ([moderator("blog")], set()),
+        ([moderator("demo")], {"moderator"}),
+        ([roles.Grant(roles.Role.OWNER, "blog"), moderator("demo")], {"moderator"}),
+        ([roles.Grant(roles.Role.OWNER, "demo")], {"moderator", "owner"}),
+        ([moderator("*")], {"moderator"}),
+        ([OWNER], {"moderator", "owner"}),
+    ],
+)
+def test_a_role_is_required_on_its_own_site(
+    app: flask.Flask, store: datastore.Store, grants: list[roles.Grant], allowed: set[str]
+) -> None:
+    found = callers.account("ann", *grants)
+    sent = {"Cookie": f"{web_callers.COOKIE}={callers.session(found.id).token}"}
+    for role in roles.GRANTED:
+        with app.test_request_context("/admin", headers=sent):
+            if role.value in allowed:
+                assert web_callers.require(role, "demo") == found
+            else:
+                with pytest.raises(errors.Forbidden) as refused:
+                    web_callers.require(role, "demo")
+                assert refused.value.code == "not-allowed"
+        with app.test_request_context("/admin"), pytest.raises(web_callers.NotSignedIn):
+            web_callers.require(role, "demo")
 
 
 @pytest.mark.parametrize("path", ["/admin", "/admin/account"])

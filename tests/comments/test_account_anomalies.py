@@ -1,0 +1,147 @@
+"""Claims about signing in while one call to the store fails: the first, the second, and so on.
+
+As in test_anomalies.py: each thing is done with a fault at its n-th call, before or after it is
+applied, for each n until there is none. It answers well or 503 with a time to come back at, and who
+comes back is where he wanted to be, once.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import datastore, personal
+from comments.accounts import people
+from emulator import faults, inprocess
+from tests.comments import assertions, callers, calls
+from tests.comments.callers import PASSWORD, here
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.usefixtures("quick_passwords")
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+FAULTS = list(itertools.product(("UNAVAILABLE", "PERMISSION_DENIED"), ("before", "after")))
+GOOD = {200, 201, 202, 303}
+
+
+@pytest.fixture
+def engine() -> Iterator[inprocess.Engine]:
+    """Optimistic, or a call that begins a transaction and loses its answer leaves locks for 2 s."""
+    with inprocess.open_engine(
+        None, indexes=ROOT / "index.yaml", concurrency="optimistic", history=0
+    ) as engine:
+        yield engine
+
+
+def _each(
+    engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]
+) -> Iterator[tuple[int, Callable[[], TestResponse]]]:
+    """Each way to fail: what was answered, and the same once more."""
+    number = 0
+    for status, when in FAULTS:
+        for call in itertools.count(1):
+            number += 1
+            act = make(number)
+            fault = {"call": call, "when": when, "status": status}
+            plan = faults.Plan.parse({"rules": [fault]})
+            engine.install_faults(plan)
+            try:
+                response = act()
+            finally:
+                engine.install_faults(None)
+            if not plan.log:
+                break
+            assert response.status_code in GOOD | {503}, (fault, response.text)
+            if response.status_code == 503:
+                assert int(response.headers["Retry-After"]) > 0
+            yield response.status_code, act
+
+
+def _seen(engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]) -> set[int]:
+    """What is answered while calls fail; who comes back is answered well."""
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        assert act().status_code in GOOD
+    return seen
+
+
+def _network(number: int) -> dict[str, str]:
+    return {"REMOTE_ADDR": f"198.51.{number // 200}.{number % 200 + 1}"}
+
+
+@pytest.mark.usefixtures("site")
+def test_who_signs_in_is_in_or_comes_back(
+    app: flask.Flask, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        with open_store.context():
+            callers.account(f"n{number}", callers.OWNER)
+        client = app.test_client()
+        form = {"login": f"n{number}", "password": PASSWORD}
+        return lambda: client.post(
+            "/admin/sign-in", data=form, headers=OWN, environ_overrides=_network(number)
+        )
+
+    assert _seen(engine, make) == {303, 503}
+
+
+@pytest.mark.usefixtures("site")
+def test_an_invitation_makes_one_account_whatever_fails(
+    app: flask.Flask, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        with open_store.context():
+            token = callers.invite(callers.moderator(), now=here())
+        form = {"token": token, "name": "Ann", "login": f"n{number}", "password": PASSWORD}
+        client = app.test_client()
+        return lambda: client.post("/admin/welcome", data=form, headers=OWN)
+
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        # Either it was not done and is now, or it was, and the key is used up.
+        assert act().status_code in {303, 400}
+    assert seen == {303, 503}
+    with open_store.context():
+        found = [each.login for each in people.staff()]
+        assert len(found) == len(set(found))
+        for number in range(1, len(found) + 1):
+            assert callers.sign_in(f"n{number}", now=here())
+
+
+def test_a_sites_reader_is_one_account_whatever_fails(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        shared = assertions.share()
+
+    def make(number: int) -> Callable[[], TestResponse]:
+        sent = {"token": assertions.token(shared, sub=str(number))}
+        return lambda: client.post("/api/v1/sites/demo/session", json=sent)
+
+    assert _seen(engine, make) == {200, 503}
+    with open_store.context():
+        leading = {row.key.path[-1].name for row in datastore.fetch(datastore.Query("Identity"))}
+    assert calls.stored(open_store, "Account") == len(leading)
+
+
+def test_an_erasure_that_fails_is_taken_up_again(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    authors = []
+
+    def make(number: int) -> Callable[[], TestResponse]:
+        posted = calls.post(client, f"Name {number}", f"Text {number}")
+        with open_store.context():
+            authors.append(personal.author_of(posted["comment"]["id"]))
+        header = calls.bearer(posted)
+        return lambda: client.delete("/api/v1/sites/demo/author", headers=header)
+
+    assert _seen(engine, make) == {200, 503}
+    with open_store.context():
+        for author in authors[:-1]:
+            assert personal.export(author).comments == []
