@@ -124,6 +124,11 @@ export function ownVotes({ site, query }, token, cursor) {
   });
 }
 
+/** What the reader wrote in a thread that waits, for his eyes alone: {comments}. */
+export function held({ site, query }, token) {
+  return call("GET", `sites/${part(site)}/held`, { __proto__: null, query, token });
+}
+
 /** A body as the server would store it: {html}. */
 export function preview(site, body) {
   return call("POST", `sites/${part(site)}/preview`, {

@@ -38,6 +38,11 @@ export class Comment {
     return this.data.status === "removed";
   }
 
+  /** Whether a moderator has to approve it first, which its author alone is told. */
+  get isPending() {
+    return this.data.status === "pending";
+  }
+
   get name() {
     return this.data.author?.name || words.anonymous;
   }
@@ -87,8 +92,7 @@ export class Comment {
       el(
         "div",
         { class: "ft-actions" },
-        ...context.votes(this),
-        this.replyButton,
+        ...(this.isPending ? [] : [...context.votes(this), this.replyButton]),
         ...this.#ownButtons(context),
       ),
       this.slot,
@@ -96,7 +100,7 @@ export class Comment {
   }
 
   #head(toName) {
-    const { author, id, created, edited, status } = this.data;
+    const { author, id, created, edited } = this.data;
     const website = webUrl(author?.website);
     const name = el("bdi", {}, this.name);
     return el(
@@ -108,7 +112,7 @@ export class Comment {
       this.#answered(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
       edited ? el("span", { class: "ft-edited" }, words.edited) : null,
-      status === "pending" ? el("span", { class: "ft-pending" }, words.pending) : null,
+      this.isPending ? el("span", { class: "ft-pending" }, words.pending) : null,
     );
   }
 

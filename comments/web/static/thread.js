@@ -43,7 +43,7 @@ export class Thread {
     this.#changes = new Changes(this.#guest, {
       draft: (spot) => this.#draftBelow(spot),
       preview: (body) => this.#preview(body),
-      changed: (comment, data) => comment.show({ ...comment.data, ...data }, this.#context),
+      changed: (comment, data) => this.#changed(comment, data),
       saved: (comment) => this.#saved(comment),
       removed: (comment) => this.#removed(comment),
     });
@@ -144,7 +144,19 @@ export class Thread {
     this.#listing.clear();
     this.#append(page);
     this.#votes.load();
+    this.#showHeld();
     this.#whole.replaceChildren();
+  }
+
+  /** Put what the reader wrote and only he sees in its places. Without an answer there is none. */
+  async #showHeld() {
+    const { token } = this.#guest;
+    if (!token) return;
+    const { comments } = await api.held(this.#place, token).catch(() => ({ comments: [] }));
+    for (const data of comments) {
+      if (!this.#listing.get(data.id)) this.#listing.insert(this.#make({ replies: 0, ...data }));
+    }
+    this.#count(this.#total);
   }
 
   /** A page from the middle says how many there are in all, not how many come before it. */
@@ -318,9 +330,9 @@ export class Thread {
     this.#listing.get(parent)?.close();
     const comment = this.#make({ replies: 0, ...answer.comment });
     const isNew = this.#listing.insert(comment);
-    this.#count(this.#total + (isNew ? 1 : 0));
+    this.#count(this.#total + (isNew && !comment.isPending ? 1 : 0));
     this.#listing.point(comment);
-    this.#say(words.posted);
+    this.#say(comment.isPending ? words.pending : words.posted);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 
@@ -342,9 +354,16 @@ export class Thread {
     }
   }
 
+  /** Show a comment as it is now. What waits is not counted, before it comes back or goes. */
+  #changed(comment, data) {
+    const waited = comment.isPending;
+    comment.show({ ...comment.data, ...data }, this.#context);
+    if (waited !== comment.isPending) this.#count(this.#total + (waited ? 1 : -1));
+  }
+
   #saved(comment) {
     this.#listing.point(comment);
-    this.#say(words.saved);
+    this.#say(comment.isPending ? words.pending : words.saved);
   }
 
   #removed(comment) {

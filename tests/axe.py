@@ -1,0 +1,29 @@
+"""Judges pages in a browser with axe-core, as its lock file pins it (tests/axe)."""
+
+import functools
+
+import playwright.sync_api as playwright
+
+from tests import needs, programs
+
+_FILE = programs.ROOT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@functools.cache
+def _source() -> str:
+    needs.require(
+        _FILE.exists(),
+        "no accessibility checker: scripts/test without arguments installs it, given npm",
+    )
+    return _FILE.read_text()
+
+
+def complaints(page: playwright.Page) -> list[str]:
+    """What makes the page, as it is shown now, hard to use for some."""
+    page.evaluate(_source())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {node['html'][:200]}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
