@@ -28,6 +28,8 @@ OPEN = dict.fromkeys(
     ("PROOF_OF_WORK", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD", "SAME_TEXTS"),
     "0",
 )
+_REST = 0.1  # seconds, in which a server at rest is on a processor for less than
+_IDLE = 0.002
 SECRET = "a secret of the benchmarks, long enough"  # noqa: S105 - signs nothing that is kept
 
 
@@ -64,6 +66,18 @@ class Server:
         """The bytes of all its processes, pages that several share counted once (PSS)."""
         return sum(_pss(pid) for pid in _tree(self._process.pid))
 
+    def worked(self) -> float:
+        """The seconds that its threads have been on a processor."""
+        tasks = (each for pid in _tree(self._process.pid) for each in _tasks(pid))
+        return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+
+    def settle(self) -> None:
+        """Wait until it does nothing: its workers come up one after the other."""
+        before, until = -1.0, time.perf_counter() + _PATIENCE
+        while (now := self.worked()) - before > _IDLE and time.perf_counter() < until:
+            before = now
+            time.sleep(_REST)
+
     def stop(self) -> None:
         """End it, and wait until it has ended."""
         self._process.send_signal(signal.SIGTERM)
@@ -90,10 +104,17 @@ def product(data: Path, first: str, *, rules: Mapping[str, str] | None = None) -
 @contextlib.contextmanager
 def plain(bodies: Path, first: str) -> Iterator[Server]:
     """Run the floor with what lies in a folder."""
+    with other("benchmarks.plain:app", {"SERVED": str(bodies)}, first) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def other(app: str, environ: dict[str, str], first: str) -> Iterator[Server]:
+    """Run another application as the product is run, until `first` is answered."""
     settings = _settings()
     arguments = ["--workers", str(settings.workers), "--threads", str(settings.threads)]
     arguments += ["--preload", "--no-control-socket", "--log-level", settings.loglevel]
-    with _running([*arguments, "benchmarks.plain:app"], {"SERVED": str(bodies)}, first) as server:
+    with _running([*arguments, app], environ, first) as server:
         yield server
 
 
@@ -142,6 +163,11 @@ def free_port() -> int:
 def _tree(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     return [pid, *(each for child in children for each in _tree(int(child)))]
+
+
+def _tasks(pid: int) -> Iterator[Path]:
+    """What the kernel counts of each thread: nanoseconds on a processor first."""
+    return Path(f"/proc/{pid}/task").glob("*/schedstat")
 
 
 def _pss(pid: int) -> int:

@@ -37,7 +37,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
 _WARMING = 3  # requests for another thread, until only this one is cold
-_OTHERS = 12  # small threads, by key before all others: a process reads some at its start
+_OTHERS = 40  # small threads, by key before all others: what a process reads at its start
 
 
 class Stocked(msgspec.Struct):
@@ -81,7 +81,7 @@ def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked
         with store.context():
             sites.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
             for number in range(_OTHERS):
-                thread = talk.thread(shapes.repeated(shape, 50), first=sum(sizes) + number * 50)
+                thread = talk.thread(shapes.repeated(shape, 20), first=sum(sizes) + number * 20)
                 name = records.ThreadName(SITE, f"other {number}")
                 ours.add_thread(engine, name, thread, is_folded=True)
             for size in sizes:
@@ -174,6 +174,7 @@ def _started(data: Path, found: served.Starts) -> Iterator[lean.Connection]:
     with processes.product(data, "/healthz") as product:
         found.seconds.append(product.started)
         found.memory.append(product.memory())
+        product.settle()
         with lean.connected(product.port) as connection:
             yield connection
 
