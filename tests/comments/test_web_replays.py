@@ -5,11 +5,14 @@ Whatever is asked, and whatever was written through either, both say the same.
 """
 
 import random
+import string
 from collections.abc import Callable, Iterator
 
 import flask
 import flask.testing
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from comments import app as wiring
@@ -69,9 +72,7 @@ def quick(engine: inprocess.Engine, settings: config.Settings, site: records.Sit
 
 
 @pytest.fixture
-def plain(
-    engine: inprocess.Engine, settings: config.Settings, monkeypatch: pytest.MonkeyPatch
-) -> Process:
+def plain(engine: inprocess.Engine, settings: config.Settings) -> Process:
     """A process that asks Flask every time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "Replays", lambda wsgi: wsgi)
@@ -130,6 +131,60 @@ def test_an_answer_given_again_is_the_one_that_flask_gives(
         tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
     assert written == 20
     assert plain.asked - quick.asked > 120  # the claim is about answers that were given again
+
+
+CODINGS = ("", "gzip", "gzip;q=0.5, identity", "identity;q=0, *", "*;q=0", "br, gzip;q=0")
+KNOWN = ("{0}", "W/{0}", '"x", {0}', '{0},W/"y"', "*", "{0}, *", "{1}", "{0} {1}", '"{0}', ",", "")
+FIELDS = {
+    "Accept-Encoding": st.sampled_from(CODINGS)
+    | st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=8),
+    "If-None-Match": st.sampled_from(KNOWN) | st.text(string.printable[:95], max_size=12),
+    "Range": st.sampled_from(("bytes=0-9", "bytes=-1", "x")),
+    "If-Range": st.sampled_from(("{0}", '"x"')),
+    "If-Match": st.sampled_from(("{0}", "*", '"x"')),
+    "If-Modified-Since": st.just("Fri, 01 Jan 2100 00:00:00 GMT"),
+    "Cache-Control": st.just("no-cache, no-store"),
+    "Authorization": st.just("Bearer x"),
+    "Origin": st.sampled_from(("http://localhost:8080", "null")),
+    "Host": st.sampled_from(("localhost", "b.example:81")),
+}
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1) | st.integers(0, 60),
+        st.sampled_from(("GET", "GET", "HEAD", "OPTIONS")),
+        st.fixed_dictionaries({}, optional=FIELDS),
+        st.sampled_from((None,) * 9 + ("write",)),
+    ),
+    max_size=20,
+)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(STEPS)
+def test_whatever_a_client_sends_it_gets_what_flask_gives(
+    quick: Process,
+    plain: Process,
+    rows: dict[str, records.Comment],
+    steps: list[tuple[int, str, dict[str, str], str | None]],
+) -> None:
+    """The store goes on from example to example: what holds must hold in any state of it."""
+    asked = list(questions(rows))
+    last = plain.client.get(PAGE).headers["ETag"]
+    tags = dict.fromkeys(asked, last)  # the last one of each
+    for place, method, fields, then in steps:
+        url = asked[place % len(asked)]
+        sent = {name: value.replace("{0}", tags[url]) for name, value in fields.items()}
+        sent = {name: value.replace("{1}", last) for name, value in sent.items()}
+        ours = answer(quick.client.open(url, method=method, headers=sent))
+        assert ours == answer(plain.client.open(url, method=method, headers=sent))
+        last = dict(ours[1]).get("ETag", '"none"')
+        tags[url] = last
+        if then:
+            write(quick, rows, random.Random(place))
 
 
 def write(process: Process, rows: dict[str, records.Comment], chance: random.Random) -> int:
