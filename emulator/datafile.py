@@ -75,12 +75,31 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
             before = _inode(path)
             with contextlib.closing(connect(path, durability)) as connection:
                 found = found_format(connection, path)
+                if found:
+                    _refuse_torn_end(connection, path)
                 # A restore may have put another file in this one's place while we waited for it.
                 if before in (None, _inode(path)):
                     _prepare(connection, path, now, found)
                     break
         if before is None and durability is Durability.DURABLE:
             sync_folder(path)
+
+
+def _refuse_torn_end(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse a file that ends within a page: SQLite reads zeros for the rest of it.
+
+    With a log it may do so, after a loss of power while the log was moved: the log has the page.
+    """
+    page: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    if _size(path) % page and not _size(f"{path}-wal"):
+        raise errors.Damaged(f"{path} is damaged: its end is missing.")
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], found: int) -> None:
