@@ -162,7 +162,7 @@ def enter(
         pending = msgspec.json.decode(content, type=_Pending)
         if pending.site != site or pending.tries >= TRIES:
             raise readers.Refused("this code was guessed at too often, or is of another site")
-        if pending.code and hmac.compare_digest(pending.code, _digest(key, plain, secret)):
+        if hmac.compare_digest(pending.code, _digest(key, plain, secret)):
             datastore.apply(used)
             return pending.address
         _put(key, msgspec.structs.replace(pending, tries=pending.tries + 1), secret)
