@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 Numbers = dict[str, int]
 DONE = "done"
+HELD = "casino"  # a word that a rule holds
 VERDICTS = {
     "approve": "approved",
     "reject": "rejected",
@@ -109,6 +110,7 @@ class Ledger:
                 return "NotFound"
         self.keys[draft.key] = comment_id, draft
         row = self._place(draft, comment_id, now)
+        row.status = "pending" if HELD in draft.body else "approved"
         self._settle({comment_id})
         self.events[f"{comment_id}.1"] = [(None, _counted(row))]
         return DONE
@@ -162,9 +164,13 @@ class Ledger:
         if row.body != body and row.status in {"rejected", "hidden"}:
             return "Conflict"
         if row.body != body:
+            before = _counted(row)
             row.body = body
             row.revision += 1
-            self.events[f"{row.id}.{row.revision}"] = [(_counted(row), _counted(row))]
+            if HELD in body and row.status == "approved":
+                row.status, row.stood = "pending", "approved"
+                self._settle({row.id})
+            self.events[f"{row.id}.{row.revision}"] = [(before, _counted(row))]
         return DONE
 
     def retract(self, comment_id: str, author: str) -> str:

@@ -24,6 +24,7 @@ from tests.comments import ledger, stocktaking
 from tests.comments.chores import NAMES, SETTINGS, Chores, Step, Wish, key_of, name_of
 
 AUTHORS = ["g:ann", "g:bob", "g:cat"]
+HELD = ledger.HELD
 MODERATOR = records.Actor("cli", "the command line")
 VERBS = [verb for verb in records.Verb for _ in range(1 + (verb == "approve"))]
 VOTERS = ["g:ann", "g:dan", "g:eve"]
@@ -55,7 +56,8 @@ class World(Chores):
         thread = key_of(NAMES[one % 3])
         reply_to = self._pick(two, thread) if one % 4 else None
         key = f"{next(self._numbers):016}"
-        draft = ledger.Draft(key, thread, reply_to, AUTHORS[three % 3], f"body {three}")
+        body = f"{HELD} {three}" if three % 5 == 4 else f"body {three}"
+        draft = ledger.Draft(key, thread, reply_to, AUTHORS[three % 3], body)
         self._drafts.append(draft)
         return self._posted(draft, writers=two % 4, now=self.now + SKEW[three % 3])
 
@@ -102,6 +104,7 @@ class World(Chores):
         if comment_id is None:
             return Step(lambda: None)
         author, body = self._who(comment_id, two), f"edited {three % 3}"
+        body = HELD if three % 7 == 6 else body
         now = self.now + SKEW[three % 3]
 
         def act() -> None:

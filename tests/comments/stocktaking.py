@@ -52,7 +52,7 @@ def _said(message: Any) -> Said:
 
 
 def audit() -> list[tuple[str, str, str, str]]:
-    """Which decisions are noted: about what, which verb, before and after."""
+    """Which decisions about comments are noted: which one, which verb, before and after."""
     return [
         (
             each.properties["subject"].string_value,
@@ -61,6 +61,7 @@ def audit() -> list[tuple[str, str, str, str]]:
             each.properties["after"].string_value,
         )
         for each in rows("AuditEntry")
+        if ":" not in each.properties["subject"].string_value
     ]
 
 

@@ -328,6 +328,7 @@ def test_what_an_import_brought_as_spam_is_not_erased(
 ) -> None:
     trees.store_imported(NAME, trees.node("spam", None, Status.SPAM))
     _deliver()
+    assert list(stocktaking.rows("ErasureDue")) == []
     assert retention.expire(trees.START + timedelta(days=9999)) == 0
     assert list(stocktaking.rows("ErasureDue")) == []
 

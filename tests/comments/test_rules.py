@@ -34,6 +34,7 @@ def _why(rule: dict[str, Any], said: Said) -> str:
         ({"names": ("seo *",)}, _said(name="SEO Expert"), _said("SEO Expert")),
         ({"websites": ("x.example",)}, _said(website="https://a.X.example/"), _said("x.example")),
         ({"hosts": ("x.example",)}, _said("[a](https://b.x.example/)"), _said("<b>ax.example</b>")),
+        ({"hosts": ("x.example",)}, _said("<https://x.example>"), _said("<https://ax.example>")),
         (
             {"links": 1},
             _said("<https://a.example> <https://b.example>"),
