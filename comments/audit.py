@@ -80,9 +80,16 @@ def entry(site: str, entry_id: str) -> records.Audit:
 
 
 def log(
-    site: str, *, subject: str = "", before: datetime | None = None, limit: int = 50
+    site: str,
+    *,
+    subject: str = "",
+    before: datetime | None = None,
+    after: records.Audit | None = None,
+    limit: int = 50,
 ) -> list[records.Audit]:
-    """A site's newest entries, of one subject or of all; those before a moment.
+    """A site's newest entries, of one subject or of all: before a moment, or behind an entry.
+
+    Many entries may be of one moment, as those of a bulk are. `after` goes on among them, by id.
 
     Raises:
         errors.BadInput: the limit is not from 1 to `MOST`.
@@ -91,10 +98,20 @@ def log(
         raise errors.BadInput("limit", f"is from 1 to {MOST}")
     where: list[tuple[str, str, object]] = [("site", "=", site)]
     where += [("subject", "=", subject)] if subject else []
+    names: list[str] = []
+    if after is not None:
+        ties = (*where, ("at", "=", after.at), ("__key__", ">", after.id))
+        names = _names(ties, ("__key__",), limit)
+        before = after.at
     where += [("at", "<", before)] if before is not None else []
-    query = datastore.Query(
-        "AuditEntry", where=tuple(where), order=("-at",), limit=limit, keys_only=True
-    )
-    names = [message.key.path[-1].name for message in datastore.fetch(query)]
+    if len(names) < limit:
+        names += _names(tuple(where), ("-at",), limit - len(names))
     rows = datastore.get_multi([models.audit_key(name) for name in names])
     return [models.audit_record(row) for row in rows if row is not None]
+
+
+def _names(
+    where: tuple[tuple[str, str, object], ...], order: tuple[str, ...], limit: int
+) -> list[str]:
+    query = datastore.Query("AuditEntry", where=where, order=order, limit=limit, keys_only=True)
+    return [message.key.path[-1].name for message in datastore.fetch(query)]

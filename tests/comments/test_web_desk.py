@@ -285,6 +285,69 @@ def test_pages_go_on_where_the_page_before_ended(desk: Desk, site: records.Site,
     assert desk.client.get(f"{DESK}{path.partition('?')[0]}?cursor=x").status_code in {400, 404}
 
 
+def test_the_log_leaves_out_nothing_of_what_was_decided_at_one_moment(
+    desk: Desk, site: records.Site
+) -> None:
+    for number in range(60):
+        row = trees.post(site, f"text {number}", thread=f"t{number}")
+        moderation.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START)
+    page = desk.page("/log")
+    (link,) = re.findall(r'href="(\?cursor=[^"]*)"', page)
+    rest = desk.page(f"/log{link}")
+    told = re.findall(r"comments/([a-z2-7]{26})", page + rest)
+    assert len(told) == len(set(told)) == 60
+    assert "cursor=" not in rest
+
+
+@pytest.mark.parametrize("path", ["/queue", "/log", "/comments/" + "a" * 26, "/queue?status=x"])
+def test_every_answer_is_kept_by_nobody_framed_by_nobody_and_runs_our_own_files_only(
+    app: flask.Flask, desk: Desk, path: str
+) -> None:
+    for response in (
+        desk.client.get(f"{DESK}{path}"),
+        desk.client.get(f"/admin/sites/blog{path}"),
+        app.test_client().get(f"{DESK}{path}"),
+        desk.send("/queue", "approve:" + "a" * 26 + ":1", accept="application/json"),
+    ):
+        rules = response.headers["Content-Security-Policy"].split("; ")
+        assert {
+            "default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'",
+            "base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+        } <= set(rules)  # fmt: skip
+        assert "unsafe" not in str(rules)
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Referrer-Policy"] == "same-origin"
+        assert response.headers["X-Robots-Tag"] == "noindex"
+        assert "Cookie" in response.headers["Vary"]
+
+
+def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
+    desk: Desk, site: records.Site
+) -> None:
+    eve = records.Author("Eve", "https://eve.example", "canary@mail.example", "g:eve")
+    row = _held(site, "some text", 1, author=eve, network="198.51.100.77")
+    trees.post(site, "more", author=eve, network="198.51.100.77")
+    sites.change("demo", moderators=["boss@mail.example"])
+    events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
+    delivery.deliver(events, now=trees.START)
+    seen = "".join(
+        desk.page(path)
+        for path in (
+            "/queue", "/queue?status=any", f"/comments/{row.id}", "/author?id=g%3Aeve", "/authors",
+            "/threads", "/thread?thread=page", "/log", "/rules", "/reported", "/statistics",
+            "/queue?status=any&q=Eve",
+        )
+    )  # fmt: skip
+    seen += desk.send("/queue", "approve", row, accept="application/json").text
+    assert "Eve" in seen
+    for canary in ("mail.example", "198.51.100", callers.PASSWORD):
+        assert canary not in seen
+    # And no word of it can be found out by searching for it.
+    for words in ("canary", "mail.example", "198.51.100"):
+        assert f"comments/{row.id}" not in desk.page(f"/queue?status=any&q={words}")
+
+
 def test_the_pages_are_valid_html_and_hold_nothing_that_runs(
     desk: Desk, site: records.Site
 ) -> None:

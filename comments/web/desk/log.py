@@ -21,11 +21,10 @@ def show(site_id: str) -> flask.Response:
     visit = visits.enter(site_id)
     query, secret = queries.read(asked.Log), visits.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
-    before = None
+    after = None
     if query.cursor:
-        moment = cursors.unseal(query.cursor, label, secret)[0]
-        before = datetime.fromisoformat(moment).astimezone(UTC)
-    entries = audit.log(visit.site.id, subject=query.subject, before=before, limit=_PAGE)
+        after = audit.entry(visit.site.id, cursors.unseal(query.cursor, label, secret)[0])
+    entries = audit.log(visit.site.id, subject=query.subject, after=after, limit=_PAGE)
     more = len(entries) == _PAGE
     return visits.page(
         "log.html",
@@ -34,7 +33,7 @@ def show(site_id: str) -> flask.Response:
         entries=entries,
         is_comment=models.is_comment_id,
         undoable=_UNDOABLE,
-        cursor=cursors.seal([entries[-1].at.isoformat()], label, secret) if more else None,
+        cursor=cursors.seal([entries[-1].id], label, secret) if more else None,
     )
 
 
