@@ -89,10 +89,11 @@ def _unsigned(header: dict, claims: dict) -> str:
 
 
 HOUR = 3600
-WRONG_CLAIMS = [
+# Times are from now on: what stands in a test's name is the same in every process.
+WRONG_CLAIMS: list[dict[str, object]] = [
     {"exp": None},
-    {"exp": int(here().timestamp()) - 120},
-    {"exp": int(here().timestamp()) + 26 * HOUR},
+    {"exp": timedelta(minutes=-2)},
+    {"exp": timedelta(hours=26)},
     {"exp": "9999999999"},
     {"exp": True},
     {"aud": None},
@@ -106,8 +107,8 @@ WRONG_CLAIMS = [
     {"sub": 42},
     {"name": None},
     {"name": 7},
-    {"nbf": int(here().timestamp()) + HOUR},
-    {"iat": int(here().timestamp()) + HOUR},
+    {"nbf": timedelta(hours=1)},
+    {"iat": timedelta(hours=1)},
 ]
 
 
@@ -115,6 +116,10 @@ WRONG_CLAIMS = [
 def test_a_token_for_somebody_else_or_another_time_names_nobody(
     client: FlaskClient, store: datastore.Store, shared: str, claims: dict
 ) -> None:
+    claims = {
+        name: int((here() + value).timestamp()) if isinstance(value, timedelta) else value
+        for name, value in claims.items()
+    }
     if isinstance(claims.get("sub"), int):
         token = jwt.api_jws.encode(
             json.dumps(assertions.claims() | claims).encode(), shared, algorithm="HS256"
