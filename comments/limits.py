@@ -111,6 +111,7 @@ class Journal(Bucket):
         assert self._row is not None  # noqa: S101 - filled above
         since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
         marks = [mark for mark in _marks(self._row.recent) if since < mark.at < until]
+        self._marks = []  # a transaction that runs again fills it again
         surplus = sum(mark.proof == NOTHING for mark in marks) - _FEW
         for mark in marks:
             surplus -= mark.proof == NOTHING

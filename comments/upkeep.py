@@ -173,14 +173,6 @@ class Upkeep:
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
             _report("deleting what has expired", error)
 
-    def count(self) -> None:
-        """Store what was used, this thread's own use among it."""
-        try:
-            usage.take(usage.SERVICE, now=self.now())
-            usage.flush()
-        except errors.Overloaded as error:
-            _report("storing what was used", error)
-
     def fold(self, name: records.ThreadName) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
         folded = folding.fold(self._scheme, name, now=self.now())
@@ -344,7 +336,7 @@ class Worker:
         with self._store.context():
             while self._backlog.wait(self._next_step):
                 self.step()
-            self._upkeep.count()
+            usage.settle(now=self._upkeep.now())
 
     @property
     def _next_step(self) -> float:
@@ -361,7 +353,7 @@ class Worker:
         try:
             self._hand_out(self._backlog.take_events())
             if self._next_sweep <= self._backlog.clock():
-                self._upkeep.count()
+                usage.settle(now=self._upkeep.now())
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY
                 due = delivery.due(now=self._upkeep.now(), limit=delivery.SWEPT + postman.MOST)
                 if self._hand_out(due) == delivery.SWEPT:

@@ -15,6 +15,7 @@ process has flushed the same row in between.
 """
 
 import contextlib
+import logging
 import secrets
 import threading
 import time
@@ -29,6 +30,7 @@ HOLDINGS = "usage"
 SERVICE = "*"
 FRESH = 60.0  # seconds that a copy of a row is good for
 _OWNER = "usage"
+_log = logging.getLogger("flatthread")
 _PATIENCE = 2.0  # seconds for what the next one can do as well
 
 
@@ -126,6 +128,15 @@ def flush() -> int:
         for (site, day), more in taken.items():
             book.note(site, day, more)
     return number
+
+
+def settle(*, now: datetime) -> None:
+    """Store what was used, this thread's own use among it. What fails waits for the next one."""
+    take(SERVICE, now=now)
+    try:
+        flush()
+    except errors.Overloaded as error:
+        _log.warning("what was used could not be stored: %s", error)
 
 
 def flush_old() -> None:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import config, errors, handlers, upkeep
+from comments import config, errors, handlers, upkeep, usage
 from comments.web import context
 
 # Of 200 events each: two minutes at the slowest, of the ten that App Engine gives a call.
@@ -59,7 +59,7 @@ def fold() -> flask.Response:
     else:
         done = process.visit(names, time.sleep)
     upkeep.settle(datetime.now(UTC))
-    process.count()
+    usage.settle(now=datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -79,7 +79,7 @@ def deliver() -> flask.Response:
         if not done.delivered or time.monotonic() >= end:
             break
     sent = process.send(end - time.monotonic())
-    process.count()
+    usage.settle(now=datetime.now(UTC))
     letters = process.waiting_letters()
     response = flask.jsonify(
         delivered=delivered,

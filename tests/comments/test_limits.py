@@ -1,0 +1,82 @@
+"""Claims about journals: what they remember, and for how long."""
+
+from datetime import UTC, datetime, timedelta
+
+from comments import datastore, limits
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LIMIT = limits.Limit("tests", 10_000, timedelta(minutes=10), timedelta(hours=1))
+
+
+def digest(number: int) -> bytes:
+    return number.to_bytes(8)
+
+
+def journal(store: datastore.Store, now: datetime = NOW) -> limits.Journal:
+    made = limits.Journal(LIMIT, "somebody", "a secret")
+    made.fill(datastore.get(made.key), now=now)
+    return made
+
+
+def noted(store: datastore.Store, count: int, *, has_proof: bool, now: datetime = NOW) -> None:
+    def body() -> None:
+        made, writes = journal(store, now), None
+        for number in range(1, count + 1):
+            proof = digest(number) if has_proof else limits.NOTHING
+            mark = limits.Mark(int(now.timestamp()), digest(number), digest(7), proof)
+            writes = made.note(mark)
+            made.fill(writes.put[0], now=now)
+        assert writes is not None
+        datastore.apply(writes)
+
+    datastore.transaction(body)
+
+
+def test_proofs_are_remembered_for_as_long_as_they_are_good(store: datastore.Store) -> None:
+    noted(store, 200, has_proof=True)
+    late = journal(store, NOW + timedelta(minutes=59))
+    assert all(late.is_spent(digest(number)) for number in range(1, 201))
+    assert not late.is_spent(digest(201))
+    assert not late.is_spent(limits.NOTHING)
+    assert not journal(store, NOW + timedelta(minutes=61)).is_spent(digest(200))
+
+
+def test_of_what_came_without_a_proof_the_newest_are_remembered(store: datastore.Store) -> None:
+    noted(store, 200, has_proof=False)
+    found = journal(store)
+    assert [found.knows(digest(number)) for number in (136, 137, 200)] == [False, True, True]
+    assert found.times(digest(7)) == 64
+    assert found.times(limits.NOTHING) == 0
+
+
+def test_a_journal_that_is_full_of_proofs_takes_nothing_more(store: datastore.Store) -> None:
+    noted(store, 499, has_proof=True)
+    assert not journal(store).is_empty
+    noted(store, 1, has_proof=True)
+    assert journal(store).is_empty
+    (row,) = datastore.fetch(datastore.Query("RateBucket"))
+    assert len(row.properties["recent"].blob_value) == 500 * 28
+    assert not journal(store, NOW + timedelta(hours=1)).is_empty
+
+
+def test_the_stored_form_of_a_mark_is_for_ever(store: datastore.Store) -> None:
+    noted(store, 1, has_proof=True)
+    (row,) = datastore.fetch(datastore.Query("RateBucket"))
+    # A change of this loses which proofs were used.
+    wanted = "695735a5000000000000000100000000000000070000000000000001"
+    assert row.properties["recent"].blob_value.hex() == wanted
+
+
+def test_marks_of_a_clock_far_ahead_are_forgotten(store: datastore.Store) -> None:
+    noted(store, 1, has_proof=True, now=NOW + timedelta(days=9))
+    assert not journal(store).is_spent(digest(1))
+
+
+def test_a_bucket_that_was_used_again_meanwhile_stays(store: datastore.Store) -> None:
+    noted(store, 1, has_proof=True)
+    later = NOW + timedelta(hours=9)
+    assert limits.expire(NOW + timedelta(minutes=59)) == 0
+    name = journal(store).key.id()
+    noted(store, 1, has_proof=True, now=later)
+    assert datastore.transaction(lambda: limits._delete([name], later)) == 0
+    assert journal(store, later).is_spent(digest(1))
