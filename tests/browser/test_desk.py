@@ -241,6 +241,8 @@ def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             assert axe.complaints(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
+        assert max(heads, default=0) < 80, path  # pixels: no word stands letter below letter
 
 
 def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_brought_back(
