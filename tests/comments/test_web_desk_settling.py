@@ -19,6 +19,7 @@ from comments import (
     rulebook,
     sites,
     stats,
+    usage,
 )
 from comments.records import Policy, Status, Verb
 from comments.web.desk import plots
@@ -232,6 +233,17 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
     assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
+
+
+def test_what_a_site_used_today_stands_beside_what_it_may_use(
+    desk: Desk, site: records.Site
+) -> None:
+    assert re.search(r'"row">posts</th><td>0</td><td>none</td><td></td>', desk.page("/statistics"))
+    sites.set_budget("demo", "posts", 5)
+    for used, left in ((3, "enough"), (1, "little"), (1, "<strong>nothing</strong>")):
+        usage.note("demo", usage.Numbers(posts=used), now=now())
+        page = desk.page("/statistics")
+        assert re.search(rf'"row">posts</th><td>\d</td><td>5</td><td>{left}</td>', page)
 
 
 def test_bars_stand_side_by_side_and_are_as_high_as_their_numbers() -> None:
