@@ -303,6 +303,13 @@ def asking() -> list[records.ListName]:
     return [records.ListName(text) for text in dict.fromkeys(found)]
 
 
+def known() -> list[str]:
+    """The texts of all lists that anything is stored of, sorted. Looks at every mark's key."""
+    marks = datastore.fetch(datastore.Query("FollowerMark", keys_only=True))
+    lists = datastore.fetch(datastore.Query("FollowerList", keys_only=True))
+    return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
+
+
 def naming(follower: str) -> Iterator[records.ListName]:
     """The lists whose rows name an id, also such as it left. Looks at every list there is."""
     marked = (each.key for each in datastore.fetch(datastore.Query("FollowerMark", keys_only=True)))

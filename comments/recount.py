@@ -336,6 +336,11 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
         where.append(("__key__", ">", after))
     for entity in datastore.fetch(datastore.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
+    # Pages that people follow before anybody has written there.
+    for thread_id in subscriptions.followed(site_id):
+        name = records.ThreadName(site_id, thread_id)
+        if datastore.get(models.thread_key(name)) is None:
+            yield name
 
 
 def _position(site_id: str) -> str:

@@ -245,6 +245,12 @@ def list_of(thread: records.ThreadName) -> records.ListName:
     return _list(models.thread_key_name(thread))
 
 
+def followed(site: str) -> list[str]:
+    """The ids of a site's threads that have a list, but for ids that are kept as a digest only."""
+    texts = (_thread_of(records.ListName(text)) for text in followers.known())
+    return [text.removeprefix(f"{site}/") for text in texts if text.startswith(f"{site}/")]
+
+
 def _list(thread: str) -> records.ListName:
     return records.ListName(f"{_THREAD}:{thread}")
 

@@ -9,6 +9,7 @@ import pytest
 from google.cloud import ndb
 
 from comments import (
+    compaction,
     counters,
     counts,
     datastore,
@@ -18,6 +19,7 @@ from comments import (
     posting,
     records,
     recount,
+    subscriptions,
     tallies,
 )
 from comments.counters import Scope
@@ -137,6 +139,24 @@ def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
     assert _recount() == found
     assert _recount() == []
     recounts.check_all()
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
+    grown: dict[str, records.Comment], *, folded: bool
+) -> None:
+    silent = records.ThreadName("demo", "silent")
+    subscriptions.follow(silent, "s:ann", now=NOW)
+    subscriptions.follow(records.ThreadName("demo2", "silent"), "s:ann", now=NOW)
+    if folded:
+        compaction.compact(subscriptions.list_of(silent))
+    _deliver()
+    assert _recount() == []
+    _delete(models.thread_counter_key(silent, 0))
+    here = counters.thread_scope("demo/silent")
+    assert _recount() == [Difference(here, "followers", 0, 1)]
+    assert _recount() == []
+    assert counts.of_threads([silent]) == [{"followers": 1}]
 
 
 def test_sites_authors_and_their_rows_in_threads_are_mended_too(
