@@ -151,7 +151,8 @@ def test_a_spread_thread_takes_as_many_in_all(
         tallies.spread(records.ThreadName(site.id, "t"), 4)
     answers = [post(client, parent=parents[n % 2]) for n in range(40)]
     accepted = codes(*answers).count(201)
-    assert 2 <= accepted <= 16 - 2
+    # One process meets one of four rows here: its part, of which two are used.
+    assert 2 <= accepted < 16 - 2
     assert set(codes(*answers)) == {201, "too-many-posts"}
 
 

@@ -148,6 +148,8 @@ def test_a_day_ends_at_midnight(open_store: datastore.Store) -> None:
         assert usage.total("demo", now=NOW + timedelta(days=1)).posts == 0
         usage.flush()
         assert usage.stored("demo", TODAY).posts == 9
+        assert usage.total("demo", now=NOW).posts == 9
+        assert usage.total("demo", now=NOW + timedelta(days=1)).posts == 0
 
 
 KILLED = """

@@ -41,6 +41,12 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(store: datastore.Sto
     assert not journal(store, NOW + timedelta(minutes=61)).is_spent(digest(200))
 
 
+def test_a_proof_is_remembered_however_much_comes_without_one(store: datastore.Store) -> None:
+    noted(store, 1, has_proof=True)
+    noted(store, 200, has_proof=False)
+    assert journal(store).is_spent(digest(1))
+
+
 def test_of_what_came_without_a_proof_the_newest_are_remembered(store: datastore.Store) -> None:
     noted(store, 200, has_proof=False)
     found = journal(store)
