@@ -237,9 +237,10 @@ def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_
     ]  # fmt: skip
     for path in paths:
         page.goto(f"{server}/admin{path}")
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            assert axe.complaints(page) == [], path
+        page.emulate_media(color_scheme="light")
+        assert axe.complaints(page) == [], path
+        page.emulate_media(color_scheme="dark")
+        assert axe.complaints(page, rules=["color-contrast"]) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
         assert max(heads, default=0) < 80, path  # pixels: no word stands letter below letter
