@@ -53,7 +53,7 @@ def serving(tmp_path, added):
     settings.write_text(SETTINGS.read_text() + added)
     return programs.running(
         [programs.BIN / "python", "-m", "gunicorn", "--config", settings, "main:app"],
-        environ=programs.environment(PORT="0", DATA_DIR=str(tmp_path / "data")),
+        environ=programs.environment(PORT="0", DATA_DIR=str(tmp_path / "data"), PROOF_OF_WORK="0"),
     )
 
 
