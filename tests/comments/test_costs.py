@@ -7,17 +7,17 @@ are shared: whoever posts here folds what was posted.
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 
 import flask.testing
 import pytest
 
-from benchmarks import ours, shapes, talk
+from benchmarks import ours
 from comments import app as wiring
 from comments import datastore, floor, folding, materialized, records, sites
 from comments.reading import Order
 from emulator import inprocess, meter, testing
 from tests import trees
+from tests.comments import filled
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -69,21 +69,19 @@ class World:
 
 
 @pytest.fixture(scope="module", params=[10_000, 100_000])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    thread = talk.thread(shapes.repeated(shapes.grown(1_000), request.param))
-    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    path = tmp_path_factory.mktemp("filled") / "data"
+    filled.make(path, request.param)
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
         store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
         with store.context():
-            site = sites.add(
-                NAME.site,
-                ["http://localhost"],
-                scheme=trees.SETTINGS.scheme,
-                now=datetime.now(UTC),
-            )
-            ours.add_thread(engine, NAME, thread, is_folded=True, votes=lambda place: place % 7)
+            site = sites.get(NAME.site)
         # Its keeper would fold what a test means to leave unfolded.
         client = wiring.create_app(trees.SETTINGS, store).test_client()
-        made = World(engine, store, client, site, [said.id for said in thread])
+        ids = [said.id for said in filled.thread(request.param)]
+        made = World(engine, store, client, site, ids)
         made.client.get(made.url("json"))  # the site is known from here on
         yield made
 

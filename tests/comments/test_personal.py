@@ -17,6 +17,7 @@ from comments import (
     errors,
     floor,
     handlers,
+    models,
     personal,
     posting,
     records,
@@ -158,7 +159,8 @@ def _everything(store: datastore.Store) -> str:
     """Every row of every kind, as text; what is compressed is unpacked."""
     del store
     found = []
-    for kind in ndb.Model._kind_map:
+    kinds = [each for each in vars(models).values() if isinstance(each, type(ndb.Model))]
+    for kind in sorted(each._get_kind() for each in kinds):
         for entity in datastore.fetch(datastore.Query(kind)):
             found.append(str(entity))
             blobs = (value.blob_value for value in entity.properties.values())

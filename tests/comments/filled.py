@@ -1,0 +1,46 @@
+"""A file with one long thread, folded and cleared, made by a program of its own.
+
+python -m tests.comments.filled FILE COMMENTS
+
+Whoever measures coverage would measure this too, and take four times as long to fill the thread as
+to read it; what loads it is measured by tests of its own.
+"""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks import ours, shapes, talk
+from comments import datastore, sites
+from emulator import inprocess
+from tests import trees
+from tests.conftest import ROOT
+
+
+def thread(count: int) -> list[talk.Said]:
+    """The thread of so many comments."""
+    return talk.thread(shapes.repeated(shapes.grown(1_000), count))
+
+
+def make(path: Path, count: int) -> None:
+    """Make the file, without measuring how it is made."""
+    environ = {name: value for name, value in os.environ.items() if "COV" not in name}
+    command = [sys.executable, "-m", __name__, path, str(count)]
+    subprocess.run(command, cwd=ROOT, env=environ, check=True)
+
+
+def main(path: str, count: str) -> None:
+    """Fill the file."""
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
+        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        with store.context():
+            origins, now = ["http://localhost"], datetime.now(UTC)
+            sites.add(ours.NAME.site, origins, scheme=trees.SETTINGS.scheme, now=now)
+            said = thread(int(count))
+            ours.add_thread(engine, ours.NAME, said, is_folded=True, votes=lambda place: place % 7)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
