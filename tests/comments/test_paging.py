@@ -141,7 +141,7 @@ class Race:
             self.began.wait(60)
             is_last = False
             while not is_last:
-                # A moment for the writers: readers that never wait keep the interpreter to themselves.
+                # Readers that never wait would keep the interpreter to themselves.
                 is_last = self.written.wait(0.02)
                 walks.append(_walk(listing))
         return walks
