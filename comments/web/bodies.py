@@ -96,7 +96,20 @@ def convert(value: object, shape: type[T]) -> T:
         match = _FIELD.search(message)
         field = (match[1] or match[2]) if match else _BODY
         reason = message.partition(" - at ")[0]
+        if allowed := _choices(shape, field):
+            reason = f"is one of {', '.join(allowed)}"
         raise errors.BadInput(field[:_LONGEST_NAME], reason[: 3 * _LONGEST_NAME]) from error
+
+
+def _choices(shape: type[msgspec.Struct], field: str) -> list[str]:
+    """The words that a field takes, where it takes no others."""
+    # A process that is never asked in vain does not load it.
+    from msgspec import inspect  # noqa: PLC0415
+
+    types = [each.type for each in msgspec.structs.fields(shape) if each.encode_name == field]
+    found = [inspect.type_info(each) for each in types]
+    words = [each for each in found if isinstance(each, inspect.EnumType)]
+    return [str(member.value) for each in words for member in each.cls]
 
 
 def _refuse_depth(data: bytes) -> None:

@@ -90,6 +90,13 @@ def test_a_cursor_of_another_listing_is_refused(client: FlaskClient) -> None:
         assert refused(client.get(path), 400, "cursor") == "bad-cursor"
 
 
+def test_an_unknown_order_is_told_which_there_are(client: FlaskClient) -> None:
+    response = client.get(f"{THREAD}&order=hot")
+    assert refused(response, 400, "order") == "bad-input"
+    detail = answer(response)["detail"]
+    assert detail == "order: is one of thread, recent, best, oldest, newest"
+
+
 def test_threads_read_by_time_and_by_level(client: FlaskClient) -> None:
     first = post(client, body="1")["comment"]
     post(client, body="2")
