@@ -91,8 +91,13 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
 def start_worker(app: flask.Flask) -> upkeep.Worker:
     """Start what this process does beside answering. Call it after the last fork."""
     kept = context.of(app)
+    settings = kept.settings
     worker = upkeep.Worker(
-        kept.store, kept.settings.scheme, handlers.of(kept.settings), first=_QUIET
+        kept.store,
+        settings.scheme,
+        handlers.of(settings),
+        first=_QUIET,
+        reach=handlers.reach(settings),
     )
     worker.start()
     return worker

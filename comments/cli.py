@@ -21,6 +21,7 @@ from flask.cli import AppGroup
 
 from comments import (
     accountcli,
+    advisercli,
     authorcli,
     budgetcli,
     console,
@@ -52,6 +53,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(_forget)
     app.cli.add_command(_recount)
     app.cli.add_command(accountcli.account)
+    app.cli.add_command(advisercli.adviser)
     app.cli.add_command(keycli.key)
     app.cli.add_command(authorcli.author)
     app.cli.add_command(budgetcli.budget)

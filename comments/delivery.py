@@ -34,13 +34,24 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from comments import counters, datastore, erasures, errors, hooks, models, outbox, tallies, tasks
+from comments import (
+    advice,
+    counters,
+    datastore,
+    erasures,
+    errors,
+    hooks,
+    models,
+    outbox,
+    tallies,
+    tasks,
+)
 
 _log = logging.getLogger("flatthread")
 
-AT_ONCE = 20  # events in one transaction
-# Rows of counters in one transaction. With a mark and messages of hooks for each event these are
-# 500 writes, which every version of the service takes in one commit.
+AT_ONCE = 16  # events in one transaction
+# Rows of counters in one transaction. With a mark and messages of hooks and to advisers for each
+# event these are 500 writes at most, which every version of the service takes in one commit.
 MOST_ROWS = outbox.MOST_ROWS
 SWEPT = 200  # events that one sweep looks for
 
@@ -81,10 +92,14 @@ COUNTERS = "counters"
 WEBHOOKS = "webhooks"
 FOLLOWERS = "followers"
 ERASURES = "erasures"
+QUESTIONS = "questions"
+ADVICE = "advice"
 HANDLERS: tuple[Handler, ...] = (
     Exact(COUNTERS, tallies.from_events, outbox.COUNTED),
     Exact(WEBHOOKS, hooks.from_events),
     Exact(ERASURES, erasures.from_events, erasures.TOLD_OF),
+    Exact(QUESTIONS, advice.from_events, advice.ASKED_OF),
+    Exact(ADVICE, advice.erased, frozenset({outbox.Kind.RETRACTED})),
     Exact(FOLLOWERS, tallies.from_followings, frozenset({outbox.Kind.FOLLOWED})),
 )
 

@@ -6,7 +6,8 @@ none else. `sending` tells them.
 
     Message   key: "{event id}/{channel}/{recipient}": the same however often it is written
               queue: "{channel}/{recipient}"; messages of one queue go out one after the other
-              content: what the channel needs to make the message, JSON, nothing personal
+              content: what the channel needs to make the message, JSON; nothing personal that
+              is not sealed
               `at`, `due`, `since`, `waits`, `attempts`, `reason` of the last failure
 
 `at` is when it happened; `since` is the same while the message waits, and `outbox.NEVER` when it
@@ -147,6 +148,17 @@ def give_up(message: str, reason: str) -> None:
         for row in read([message]):
             row.reason = reason
             _give_up(row)
+            datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+
+    datastore.transaction(body)
+
+
+def rewrite(message: str, content: str) -> None:
+    """Keep less in a message than it held, as what is not needed any more is not kept."""
+
+    def body() -> None:
+        for row in read([message]):
+            row.content = content
             datastore.apply(datastore.Writes(_OWNER, put=(row,)))
 
     datastore.transaction(body)

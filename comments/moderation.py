@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from comments import audit, datastore, errors, models, records, reports, tasks, tree
+from comments import advice, audit, datastore, errors, models, records, reports, tasks, tree
 from comments.records import Ruling, Status, Verb
 
 MOST_AT_ONCE = 100  # comments of one bulk
@@ -244,6 +244,7 @@ def _done(comment_id: str, verb: Verb, decision: tree.Decision) -> records.Comme
         datastore.apply(*change.writes)
         if verb is Verb.APPROVE:
             datastore.apply(reports.settled(comment_id))
+        datastore.apply(*advice.corrections(change.comment, change.event, now=decision.now))
         return change
 
     change = datastore.transaction(body, line=comment_id)

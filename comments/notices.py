@@ -38,6 +38,7 @@ from comments import (
     limits,
     mail,
     models,
+    opinions,
     outbox,
     records,
     sites,
@@ -115,6 +116,8 @@ class Notices:
         comment = _comment(event.id, status)
         if comment is None:
             return []
+        if status == Status.PENDING and _waits_for_opinions(comment.id):
+            return []  # whoever gives the last one says whether it is theirs (`consulting`)
         if status == Status.PENDING:
             has_any = sites.get(comment.site).moderators
             return [self._follow(errands.Held(event.id))] if has_any else []
@@ -382,6 +385,11 @@ def _comment(event: str, status: str) -> records.Comment | None:
     row = datastore.get(models.comment_key(event.partition(".")[0]))
     found = None if row is None else models.comment_record(row)
     return found if found is not None and found.status == status else None
+
+
+def _waits_for_opinions(comment_id: str) -> bool:
+    row = datastore.get(models.comment_key(comment_id))
+    return row is not None and bool(opinions.awaited(row.rule or ""))
 
 
 def _answered(comment: records.Comment) -> str:

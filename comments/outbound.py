@@ -330,11 +330,13 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
 
 
 def _answer(response: http.client.HTTPResponse, most: int) -> Answer:
-    body = b""
+    body, whole = b"", response.length
     while len(body) <= most:
         chunk = response.read1(_CHUNK)
         if not chunk:
             break
         body += chunk
+    if whole is not None and len(body) < min(whole, most):
+        raise http.client.IncompleteRead(body)  # its connection was cut
     headers = {name.lower(): value for name, value in response.getheaders()}
     return Answer(response.status, headers, body[:most], is_cut=len(body) > most)

@@ -19,9 +19,9 @@ up, as `due` is then: both numbers of an operator, how many wait and how old the
 list of what was given up are reads of that one index.
 
 What an event holds of a person is the author's id in `changes`, which no reader ever gets, for as
-long as handlers need it: seconds, as a rule. It holds no text, no name, no website and no address.
-What messages are to say, they read from the comment when they are sent, and a comment taken back
-meanwhile says nothing.
+long as handlers need it: seconds, as a rule. It holds no text, no name, no website and no address,
+but, sealed, that of who sent a text which Akismet is asked about (`opinions`). What messages are to
+say, they read from the comment when they are sent, and a comment taken back meanwhile says nothing.
 
 `due` is for the sweep that finds events of processes that died: the process that wrote an event
 delivers it at once. Clocks that differ make a sweep late or early, and nothing wrong.
@@ -114,12 +114,15 @@ def parts(changes: Sequence[Change]) -> Iterator[slice]:
     return counters.parts(changes, MOST_ROWS)
 
 
-def tell(kind: Kind, event: str, changes: Iterable[Change], *, now: datetime) -> datastore.Writes:
+def tell(
+    kind: Kind, event: str, changes: Iterable[Change], *, now: datetime, detail: str = ""
+) -> datastore.Writes:
     """Write an event, in the transaction of what it tells."""
     row = models.Event(
         key=models.event_key(event),
         kind=kind.value,
         changes=msgspec.json.encode(tuple(changes)).decode(),
+        detail=detail,
         at=now,
         due=now + SWEPT_AFTER,
         since=now,

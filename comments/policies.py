@@ -1,4 +1,4 @@
-"""How a site and its threads are moderated: policy, rules, bans, locks; each change is noted.
+"""How a site and its threads are moderated: policy, rules, bans, locks, advisers; all is noted.
 
 Owns the changes of a rulebook and of what a thread says of itself. Whoever calls has made sure that
 the actor may. Each is one transaction with its entry of the audit log, and is done once however
@@ -11,10 +11,12 @@ from datetime import datetime
 
 import msgspec
 
-from comments import audit, datastore, errors, models, records, rulebook, rules
+from comments import audit, datastore, errors, models, opinions, records, rulebook, rules
 from comments.records import Actor, Policy, ThreadState
 
 _MOST_AUTHOR = 200  # characters of an author's id
+# What becomes of an adviser; None for who is not asked.
+Advised = Callable[[opinions.Adviser | None], opinions.Adviser | None]
 
 
 def set_policy(  # noqa: PLR0913 - each may be changed alone
@@ -79,6 +81,32 @@ def remove_rule(
 
     act = audit.Act(actor, "remove-rule", reason)
     return _changed(site, act, f"rule:{rule_id}", change, _action_of(rule_id), now=now)
+
+
+def set_adviser(
+    site: str,
+    name: str,
+    change: Advised,
+    actor: Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> rulebook.Book:
+    """Change whom a site asks about its comments, by a function of the adviser of that name.
+
+    The log says on which terms he is asked: neither where nor with which secret.
+    """
+
+    def changed(book: rulebook.Book) -> rulebook.Book:
+        after = change(book.adviser(name))
+        others = [each for each in book.advisers if each.name != name]
+        advisers = others if after is None else [*others, after]
+        return msgspec.structs.replace(
+            book, advisers=tuple(sorted(advisers, key=lambda each: each.name))
+        )
+
+    act = audit.Act(actor, "set-adviser", reason)
+    return _changed(site, act, f"adviser:{name}", changed, _terms_of(name), now=now)
 
 
 def ban(  # noqa: PLR0913 - who bans whom, how, and until when
@@ -200,6 +228,14 @@ def _changed(
 def _action_of(rule_id: str) -> Callable[[rulebook.Book], str]:
     def say(book: rulebook.Book) -> str:
         return next((each.action.value for each in book.rules if each.id == rule_id), "")
+
+    return say
+
+
+def _terms_of(name: str) -> Callable[[rulebook.Book], str]:
+    def say(book: rulebook.Book) -> str:
+        found = book.adviser(name)
+        return "" if found is None else opinions.terms_in_words(found)
 
     return say
 

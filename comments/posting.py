@@ -25,10 +25,12 @@ from comments import (
     errors,
     guards,
     models,
+    opinions,
     records,
     rendering,
     rulebook,
     rulings,
+    sealed,
     shards,
     tallies,
     tasks,
@@ -47,7 +49,8 @@ class Draft:
     """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id.
 
     `title`, `url` and `categories` are of the thread, and heard with its first comment only.
-    `network` is where it comes from, for rules; it is not stored.
+    `network` is where it comes from, for rules, and `browser` what it was written with. Neither is
+    stored, but sealed in the question to an adviser who needs them, until he has answered.
     """
 
     site: records.Site
@@ -60,6 +63,7 @@ class Draft:
     key: str | None = None
     categories: tuple[str, ...] = ()
     network: str = ""
+    browser: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,6 +113,13 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> tree.D
             now=now,
         ),
         pace=guards.of(draft.site, settings).posts_per_thread,
+        detail=_questions(
+            draft.site.id,
+            author.id,
+            opinions.Sender(draft.network, draft.browser),
+            secret=settings.secret,
+            now=now,
+        ),
     )
 
 
@@ -148,11 +159,11 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
     revision: int | None,
     settings: config.Settings,
     now: datetime,
-    network: str = "",
+    sender: opinions.Sender = opinions.Sender(),  # noqa: B008 - a frozen value
 ) -> records.Comment:
     """Replace the text of one's own comment while the edit window is open.
 
-    The site's policy and rules see the new text too: it may be held again.
+    The site's policy, rules and advisers see the new text too: it may be held again.
 
     Raises:
         errors.BadInput: the body is refused.
@@ -164,6 +175,10 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
     """
     text = _text(body)
     thread = _thread_of(comment_id)
+    detail = ""
+    if thread is not None:
+        secret, site = settings.secret, thread.name.site
+        detail = _questions(site, author_id, sender, secret=secret, now=now)
 
     def check(comment: records.Comment) -> records.Ruling | None:
         _check_owner(comment, author_id)
@@ -173,11 +188,11 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
-        told = rulings.Text(comment.site, comment.author, text.body, text.html, network)
+        told = rulings.Text(comment.site, comment.author, text.body, text.html, sender.network)
         return rulings.of_edit(told, comment, thread, now=now)
 
     def verb() -> tree.Change:
-        change = tree.edit(comment_id, text, now=now, check=check)
+        change = tree.edit(comment_id, text, now=now, check=check, detail=detail)
         datastore.apply(*change.writes)
         return change
 
@@ -241,6 +256,17 @@ def preview(body: str) -> str:
         errors.BadInput: the body is refused.
     """
     return _text(body).html
+
+
+def _questions(
+    site: str, author: str, sender: opinions.Sender, *, secret: str, now: datetime
+) -> str:
+    """What the event of a text says of who is to be asked about it; "" for nobody."""
+    names = tuple(each.name for each in rulings.advisers(site, author))
+    needs_sender = opinions.AKISMET in names
+    text = opinions.encode(sender) if needs_sender else ""
+    sent = sealed.seal(text, opinions.SENDER, secret, now=now) if needs_sender else ""
+    return opinions.encode(opinions.Asked(names, sent)) if names else ""
 
 
 def _check_owner(comment: records.Comment, author_id: str) -> None:

@@ -1,10 +1,12 @@
-"""How a site is moderated: its policy, its rules and its bans, with a copy in the process.
+"""How a site is moderated: its policy, rules, bans and advisers, with a copy in the process.
 
 Owns the kind Rulebook: one row for each site, so that a post which finds the copy young reads
 nothing, and one read renews it. Copies are at most `_TERM` seconds old: a change holds everywhere
 within a minute, and at once in the process that made it.
 
-    Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans
+    Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans, advisers
+
+Advisers' secrets are sealed before they come here.
 """
 
 import threading
@@ -14,7 +16,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import datastore, errors, models
+from comments import datastore, errors, models, opinions
 from comments.records import Policy
 from comments.rules import Rule, check, patterns
 
@@ -53,6 +55,11 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: int = 3
     rules: tuple[Rule, ...] = ()
     bans: tuple[Ban, ...] = ()
+    advisers: tuple[opinions.Adviser, ...] = ()
+
+    def adviser(self, name: str) -> opinions.Adviser | None:
+        """The adviser of this name, if the site asks one."""
+        return next((each for each in self.advisers if each.name == name), None)
 
     def ban_of(self, author: str, now: datetime) -> Ban | None:
         """The ban of an author, if one stands."""

@@ -1,4 +1,4 @@
-"""What becomes of a text: by the ban of its author, the site's rules, and the policy.
+"""What becomes of a text: by the ban of its author, the site's rules, the policy, and its advisers.
 
 Owns what is asked of the store for it, before the transaction: how many approved comments the
 author has, where a policy or a rule asks for that and he is known, and how often the text came
@@ -13,7 +13,18 @@ import dataclasses
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from comments import counts, datastore, errors, limits, models, records, rulebook, rules
+from comments import (
+    counts,
+    datastore,
+    errors,
+    limits,
+    models,
+    opinions,
+    records,
+    rulebook,
+    rules,
+)
+from comments.accounts import people
 from comments.counters import APPROVED
 from comments.records import Policy, Ruling, Status
 
@@ -54,7 +65,8 @@ def of_post(text: Text, *, secret: str, now: datetime) -> Callable[[records.Thre
         ruling = _by_rules(book, text, approved or int(is_known), repeats, now)
         if ruling.status is not Status.APPROVED:
             return ruling
-        return _by_policy(policy, lambda: rules.count_links(_said(text)) > 0, is_trusted)
+        ruling = _by_policy(policy, lambda: rules.count_links(_said(text)) > 0, is_trusted)
+        return _by_advisers(book, text, ruling)
 
     return decide
 
@@ -78,7 +90,28 @@ def of_edit(
         has_new = bool(rules.links(text.html) - rules.links(before.html))
         spelt = rules.count_links(_said(text)) > rules.count_links(rules.Said(before.body, ""))
         ruling = _by_policy(policy, lambda: has_new or spelt, lambda: True)
-    return ruling if rules.is_stricter(ruling.status, before.status) else None
+        ruling = _by_advisers(book, text, ruling)
+    # Held before and held now: for another reason, maybe (`tree.edit`).
+    is_held_anew = ruling.status is before.status is Status.PENDING
+    is_stricter = rules.is_stricter(ruling.status, before.status)
+    return ruling if is_stricter or is_held_anew else None
+
+
+def advisers(site: str, author: str) -> tuple[opinions.Adviser, ...]:
+    """Whom a site asks about a text of an author; without an id he is somebody new."""
+    return _advisers(rulebook.get(site), author)
+
+
+def _advisers(book: rulebook.Book, author: str) -> tuple[opinions.Adviser, ...]:
+    return opinions.asked(book.advisers, is_guest=not author.startswith(people.AUTHOR))
+
+
+def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
+    """What becomes of what nothing else holds: it waits for those who are asked first."""
+    first = [each.name for each in _advisers(book, text.author.id) if each.holds]
+    if not first or ruling.status is not Status.APPROVED:
+        return ruling
+    return Ruling(Status.PENDING, opinions.rule(first), f"waits for {opinions.in_words(first)}")
 
 
 def _by_rules(

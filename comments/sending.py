@@ -63,6 +63,7 @@ class Done:
 
 
 Channel = Callable[[str, datetime], Recipient]
+Reach = Callable[[], Mapping[str, Channel]]
 
 
 def channels() -> dict[str, Channel]:
@@ -94,14 +95,18 @@ def serve(
     *,
     within: float = float("inf"),
     among: Mapping[str, Channel] | None = None,
+    reach: Reach = channels,
 ) -> Done:
-    """Serve every queue in which messages are due, once; begin none after `within` seconds."""
+    """Serve every queue in which messages are due, once; begin none after `within` seconds.
+
+    `reach` finds the channels, unless they are known.
+    """
     end = time.monotonic() + within
     done, after = Done(), ""
     while time.monotonic() < end and (names := messages.queues(_QUEUES, after=after)):
         after = names[-1]
         # Not before: whoever has nothing to tell need not load the certificates to tell it.
-        server = _Server(now, channels() if among is None else among, end)
+        server = _Server(now, reach() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:
             done = sum(pool.map(datastore.carried(server.serve), names), done)
     return done
@@ -183,13 +188,20 @@ class Messenger:
         store: where the messages are.
         now: the time of day.
         first: seconds until it looks for what others left, if nobody nudges it before.
+        reach: finds the channels.
     """
 
     def __init__(
-        self, store: datastore.Store, now: Callable[[], datetime], *, first: float = 0.0
+        self,
+        store: datastore.Store,
+        now: Callable[[], datetime],
+        *,
+        first: float = 0.0,
+        reach: Reach = channels,
     ) -> None:
         self._store = store
         self._now = now
+        self._reach = reach
         self._first = first
         self._is_open = True
         self._there_is_more = threading.Event()
@@ -220,7 +232,7 @@ class Messenger:
 
     def _serve(self) -> None:
         try:
-            while self._is_open and serve(self._now).told:
+            while self._is_open and serve(self._now, reach=self._reach).told:
                 pass  # what is due meanwhile need not wait for the next sweep
         except Exception as error:  # noqa: BLE001 - the next round is near
             _report("what waits", error)

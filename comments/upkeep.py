@@ -88,6 +88,7 @@ class Upkeep:
         clock: seconds, monotonic: measures the grace.
         now: the time of day: says until when rankings are kept.
         handlers: who is told of events; without, those that only write to the store.
+        reach: how those outside are told of messages.
     """
 
     def __init__(
@@ -97,8 +98,10 @@ class Upkeep:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         handlers: Sequence[delivery.Handler] | None = None,
+        reach: sending.Reach = sending.channels,
     ) -> None:
         self._scheme = scheme
+        self.reach = reach
         self._clock = clock
         self.now = now
         self.handlers = delivery.HANDLERS if handlers is None else handlers
@@ -130,7 +133,7 @@ class Upkeep:
 
     def send(self, within: float) -> sending.Done:
         """Tell what waits to be told outside, beginning nothing after so many seconds."""
-        return sending.serve(self.now, within=within)
+        return sending.serve(self.now, within=within, reach=self.reach)
 
     def waiting_letters(self) -> postroom.Waiting:
         """How much waits to be delivered or told, and for how long."""
@@ -221,10 +224,12 @@ def clear(switched: Switched) -> None:
 
 
 def of_process(
-    scheme: sorthash.Scheme, handlers: Sequence[delivery.Handler] | None = None
+    scheme: sorthash.Scheme,
+    handlers: Sequence[delivery.Handler] | None = None,
+    reach: sending.Reach = sending.channels,
 ) -> Upkeep:
     """The upkeep that this process does for the current store."""
-    return datastore.kept(HOLDINGS, lambda: Upkeep(scheme, handlers=handlers))
+    return datastore.kept(HOLDINGS, lambda: Upkeep(scheme, handlers=handlers, reach=reach))
 
 
 def look() -> list[tasks.Name]:
@@ -296,6 +301,7 @@ class Worker:
         handlers: who is told of events.
         first: seconds until it looks for what other processes left. What this one changes does
             not wait for that.
+        reach: how those outside are told of messages.
     """
 
     def __init__(
@@ -305,13 +311,16 @@ class Worker:
         handlers: Sequence[delivery.Handler] | None = None,
         *,
         first: float = 0.0,
+        reach: sending.Reach = sending.channels,
     ) -> None:
         self._store = store
-        self._backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
+        self._backlog = backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
         self._upkeep = store.kept(
-            HOLDINGS, lambda: Upkeep(scheme, clock=self._backlog.clock, handlers=handlers)
+            HOLDINGS, lambda: Upkeep(scheme, clock=backlog.clock, handlers=handlers, reach=reach)
         )
-        self._messenger = sending.Messenger(store, self._upkeep.now, first=first)
+        self._messenger = sending.Messenger(
+            store, self._upkeep.now, first=first, reach=self._upkeep.reach
+        )
         self._postman = postman.Postman(store, self._upkeep.handlers, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first

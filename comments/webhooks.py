@@ -18,6 +18,7 @@ import dataclasses
 import enum
 import hashlib
 import hmac
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -29,6 +30,8 @@ _SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions ask
 _MOST_SECRETS = 2  # the one that is used, and the one that was used before
 _GONE = 410
 _LONGEST_PAUSE = 24 * 60 * 60
+_TOLERANCE = 300  # seconds between two clocks, and on the way
+_LONGEST_MOMENT = 12  # digits
 
 
 class Type(enum.StrEnum):
@@ -116,19 +119,51 @@ def send(
     Everything else may be mended by the owner and is worth another attempt, except an address that
     requests are not sent to.
     """
+    return ask(client, hook, event, payload, now=now)[0]
+
+
+def ask(
+    client: outbound.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
+) -> tuple[outcomes.Outcome, outbound.Answer | None]:
+    """Tell a hook once, and what it answered, if it did."""
     plain = headers(hook, event, payload, now=now)
     try:
         answer = client.send("POST", hook.url, body=payload, headers=plain)
     except errors.UnsafeAddress as error:
-        return outcomes.Outcome(outcomes.End.GIVE_UP, error.reason)
+        return outcomes.Outcome(outcomes.End.GIVE_UP, error.reason), None
     except errors.Unreachable as error:
-        return outcomes.Outcome(outcomes.End.RETRY, error.message)
+        return outcomes.Outcome(outcomes.End.RETRY, error.message), None
+    return outcome_of(answer), answer
+
+
+def outcome_of(answer: outbound.Answer) -> outcomes.Outcome:
+    """How an attempt ended, by the answer's status."""
     reason = f"answered {answer.status}"
     if 200 <= answer.status < 300:  # noqa: PLR2004 - success, in HTTP
         return outcomes.Outcome(outcomes.End.DELIVERED, reason)
     if answer.status == _GONE:
         return outcomes.Outcome(outcomes.End.GIVE_UP, reason)
     return outcomes.Outcome(outcomes.End.RETRY, reason, _pause(answer.headers.get("retry-after")))
+
+
+def is_signed(
+    secrets: Sequence[str], sent: Mapping[str, str], payload: bytes, *, now: datetime
+) -> bool:
+    """Whether a message that came in bears a signature of one of these secrets, made lately.
+
+    The same headers and the same signed text as of those that go out.
+    """
+    name, moment = sent.get("webhook-id", ""), sent.get("webhook-timestamp", "")
+    is_moment = moment.isascii() and moment.isdecimal() and len(moment) <= _LONGEST_MOMENT
+    if not (name and is_moment and abs(now.timestamp() - int(moment)) <= _TOLERANCE):
+        return False
+    signed = f"{name}.{moment}.".encode() + payload
+    given = sent.get("webhook-signature", "").split()[: 2 * _MOST_SECRETS]
+    return any(
+        hmac.compare_digest(_signature(each, signed).encode(), one.encode())
+        for each in secrets
+        for one in given
+    )
 
 
 def _key(text: str) -> bytes:

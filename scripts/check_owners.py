@@ -30,7 +30,7 @@ OWNERS = {
     "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
     "SiteKeys": "accounts",
     "AuditEntry": "audit", "ErasureDue": "erasures",
-    "Rulebook": "rulebook", "Report": "reports",
+    "Rulebook": "rulebook", "Report": "reports", "Advice": "advice",
 }  # fmt: skip
 DOOR = "datastore"
 KINDS = "models"  # the package whose modules define the kinds for one another

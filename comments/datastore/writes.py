@@ -40,6 +40,7 @@ OWNERS = {
     "ErasureDue": "erasures",
     "Rulebook": "rulebook",
     "Report": "reports",
+    "Advice": "advice",
 }
 
 

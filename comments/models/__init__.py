@@ -41,6 +41,7 @@ Only what a query filters or orders by is indexed, because each indexed property
               key: comment id
     Rulebook  key: site id
     Report    key: comment id
+    Advice    key: comment id
     Job       key: what is done, and to which site
     Participation
               key: the author's id, below the thread's key
@@ -69,10 +70,12 @@ from comments.models.buckets import (
     ranking_key,
 )
 from comments.models.decisions import (
+    Advice,
     AuditEntry,
     ErasureDue,
     Report,
     Rulebook,
+    advice_key,
     audit_key,
     audit_record,
     erasure_key,
@@ -170,6 +173,7 @@ from comments.models.trees import (
 
 __all__ = [
     "Account",
+    "Advice",
     "Appearance",
     "AuditEntry",
     "Bucket",
@@ -205,6 +209,7 @@ __all__ = [
     "VoterNetwork",
     "VotesDue",
     "account_key",
+    "advice_key",
     "audit_key",
     "audit_record",
     "author_name",

@@ -50,6 +50,17 @@ class Report(ndb.Model):
     last = ndb.DateTimeProperty(required=True, tzinfo=UTC)
 
 
+class Advice(ndb.Model):
+    """What advisers outside said of a comment. Written by `advice` only, and drawn there."""
+
+    said = ndb.TextProperty(required=True)
+
+
+def advice_key(comment_id: str) -> ndb.Key:
+    """The key of what was said of a comment."""
+    return ndb.Key(Advice, comment_id)
+
+
 def report_key(comment_id: str) -> ndb.Key:
     """The key of the reports of a comment."""
     return ndb.Key(Report, comment_id)

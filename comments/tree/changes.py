@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from comments import errors, models, outbox, records
+from comments import errors, models, opinions, outbox, records
 from comments.records import Status
 from comments.tree.listing import has_listed_below, settled_tombstones, with_status
 from comments.tree.rows import changed_rows, existing, touch
@@ -16,10 +16,12 @@ def edit(
     *,
     now: datetime,
     check: Callable[[records.Comment], records.Ruling | None],
+    detail: str = "",
 ) -> Change:
     """Replace a comment's text. `check` sees the stored comment first and raises if it may not be.
 
-    It says what becomes of the comment with that text; None where it stays what it is.
+    It says what becomes of the comment with that text; None where it stays what it is. `detail` is
+    what the event of the change says beside it.
 
     Raises:
         errors.NotFound: there is no such comment, or it was retracted.
@@ -37,10 +39,13 @@ def edit(
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now
     if ruling is None or ruling.status == row.status:
+        if ruling is not None and opinions.awaited(row.rule or ""):
+            # Whoever said that the old text may be shown would else release what this one is for.
+            row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
-        return changed_rows(outbox.Kind.EDITED, [(before, row)], now=now)
+        return changed_rows(outbox.Kind.EDITED, [(before, row)], now=now, detail=detail)
     others = with_status(row, ruling, now=now)
-    return changed_rows(outbox.Kind.EDITED, [(before, row), *others], now=now)
+    return changed_rows(outbox.Kind.EDITED, [(before, row), *others], now=now, detail=detail)
 
 
 def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]) -> Change:

@@ -54,7 +54,7 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     writes = (
         datastore.Writes(OWNER, insert=(row,), put=(thread if parent is None else parent,)),
         entry.writes(changes),
-        outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created),
+        outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail),
     )
     return Change(models.comment_record(row), writes, event, is_new=True)
 

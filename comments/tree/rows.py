@@ -144,8 +144,12 @@ def changed_rows(
     changed: Sequence[tuple[counters.State, models.Comment]],
     *,
     now: datetime,
+    detail: str = "",
 ) -> Change:
-    """The change of the first row and of those that changed with it, each with its state before."""
+    """The change of the first row and of those that changed with it, each with its state before.
+
+    `detail` is what its event says beside that.
+    """
     row = changed[0][1]
     counted = [Counted(before, models.comment_state(after)) for before, after in changed]
     name = records.ThreadName(row.site, row.thread_id)
@@ -153,6 +157,6 @@ def changed_rows(
     writes = (
         datastore.Writes(OWNER, put=tuple(after for _, after in changed)),
         tallies.entered(name, counted),
-        outbox.tell(kind, event, counted, now=now),
+        outbox.tell(kind, event, counted, now=now, detail=detail),
     )
     return Change(models.comment_record(row), writes, event)

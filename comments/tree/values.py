@@ -30,7 +30,8 @@ class Draft:
 
     `fingerprint` tells a repeat of the same request from another one under the same id. `decide`
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
-    `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number.
+    `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number. `detail` is
+    what its event says beside the change.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Draft:
     categories: tuple[str, ...] = ()
     decide: Decide = _welcome
     pace: int = 0
+    detail: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from comments import (
     counts,
     errors,
     floor,
+    opinions,
     posting,
     public,
     reading,
@@ -116,6 +117,7 @@ def post_comment(site_id: str) -> flask.Response:
         key=key,
         categories=tuple(sent.categories),
         network=networks.of_request(context.settings(), flask.request),
+        browser=networks.browser_of(flask.request),
     )
     now = datetime.now(UTC)
     post = posting.prepare(draft, settings=settings, now=now)
@@ -169,7 +171,10 @@ def edit_comment(comment_id: str) -> flask.Response:
         revision=revision,
         settings=context.settings(),
         now=datetime.now(UTC),
-        network=networks.of_request(context.settings(), flask.request),
+        sender=opinions.Sender(
+            networks.of_request(context.settings(), flask.request),
+            networks.browser_of(flask.request),
+        ),
     )
     return _at_revision(answers.fresh(shapes.ChangedComment(public.own(comment))), comment)
 

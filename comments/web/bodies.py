@@ -39,6 +39,15 @@ def read(shape: type[T]) -> T:
         errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes,
             whatever Content-Length says or if it says nothing.
     """
+    return decode(raw(), shape)
+
+
+def raw() -> bytes:
+    """The current request's body as it came.
+
+    Raises:
+        errors.BadInput, web.errors.UnsupportedMedia, errors.TooLarge: see `read`.
+    """
     require_json(flask.request)
     limit = context.settings().max_body
     # One more than is allowed: the framework cuts a chunked body at its limit without a word.
@@ -48,7 +57,7 @@ def read(shape: type[T]) -> T:
         raise errors.TooLarge(_BODY, limit)
     if flask.request.content_length not in {None, len(data)}:
         raise errors.BadInput(_BODY, "was cut short on its way")
-    return decode(data, shape)
+    return data
 
 
 def require_json(request: flask.Request) -> None:

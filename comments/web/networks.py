@@ -13,6 +13,7 @@ import flask
 from comments import config, networks
 
 _log = logging.getLogger("flatthread")
+_LONGEST_BROWSER = 300  # characters
 
 
 def of_request(settings: config.Settings, request: flask.Request) -> str:
@@ -25,6 +26,15 @@ def of_request(settings: config.Settings, request: flask.Request) -> str:
         _warn()
     chain = [*(each.strip() for each in seen if each.strip()), _peer(request)]
     return networks.of(chain[max(0, len(chain) - 1 - settings.proxies)])
+
+
+def browser_of(request: flask.Request) -> str:
+    """What a request says of the browser that sent it, for those few who ask; cut where it is long.
+
+    It is anybody's word.
+    """
+    said = request.headers.get("User-Agent", "")[:_LONGEST_BROWSER]
+    return said if said.isprintable() else ""
 
 
 def _peer(request: flask.Request) -> str:

@@ -46,6 +46,20 @@ _REVISION: Json = {
     "description": "Change only this revision.",
     "schema": {"type": "string", "pattern": '^"[1-9][0-9]*"$'},
 }
+_SIGNED: tuple[Json, ...] = tuple(
+    {
+        "name": name,
+        "in": "header",
+        "description": description,
+        "required": True,
+        "schema": {"type": "string", "minLength": 1},
+    }
+    for name, description in (
+        ("webhook-id", "An id of the message, as Standard Webhooks have it."),
+        ("webhook-timestamp", "Seconds since 1970; at most five minutes from now."),
+        ("webhook-signature", "The signature of id, timestamp and body, by the shared secret."),
+    )
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,6 +162,11 @@ OPERATIONS = (
         "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
         shapes.Reported, (*_WRITE, 401, 429), body=shapes.NewReport, status=202,
         security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "post", "/sites/{site}/opinions", "giveOpinion",
+        "Say what should become of a comment, as the service that a site asks",
+        shapes.TakenOpinion, (*_WRITE, 401, 409), body=shapes.GivenOpinion, extra=_SIGNED,
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments import authors, categories, public, reports, voting
+from comments import authors, categories, opinions, public, reports, voting
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -177,6 +177,17 @@ class NewReport(_Request, frozen=True):
     reason: reports.Reason = reports.Reason.OTHER
 
 
+class GivenOpinion(_Request, frozen=True):
+    """What a site's own service says of a comment that it was asked about.
+
+    `question` is the name that the question had; `reason` is one line, for moderators.
+    """
+
+    question: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    verdict: opinions.Verdict
+    reason: Annotated[str, msgspec.Meta(max_length=opinions.LONGEST_REASON)] = ""
+
+
 class AskedEntry(_Request, frozen=True):
     """A mail address to sign in with."""
 
@@ -312,6 +323,12 @@ class Reported(msgspec.Struct, frozen=True):
     """That a report was taken; the same whatever comes of it."""
 
     status: Literal["reported"] = "reported"
+
+
+class TakenOpinion(msgspec.Struct, frozen=True):
+    """That an opinion was taken; the same for one that was known already."""
+
+    status: Literal["taken"] = "taken"
 
 
 class OwnHeld(msgspec.Struct, frozen=True):

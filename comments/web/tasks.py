@@ -96,4 +96,4 @@ def deliver() -> flask.Response:
 
 def _process() -> upkeep.Upkeep:
     settings = context.settings()
-    return upkeep.of_process(settings.scheme, handlers.of(settings))
+    return upkeep.of_process(settings.scheme, handlers.of(settings), handlers.reach(settings))

@@ -1,18 +1,35 @@
-"""The calls of `/api/v1` about decisions: one's own comments that wait for one, and reports.
+"""The calls of `/api/v1` about decisions: comments that wait for one, reports, and opinions.
 
 What is held is told to its author, by his token, and to nobody else: such an answer is kept by no
-cache, and no page that others are sent has a word of it.
+cache, and no page that others are sent has a word of it. An opinion is taken from who signs it with
+the secret of the site's own service, and from nobody else.
 """
 
 from datetime import UTC, datetime
 
 import flask
 
-from comments import moderation, public, records, reporting, sites
+from comments import (
+    consulting,
+    errors,
+    moderation,
+    opinions,
+    public,
+    records,
+    reporting,
+    sites,
+)
 from comments.web import answers, bodies, context, networks, queries, shapes, speakers
+from comments.web import errors as web_errors
 
 # Inside the API's, whose checks come first.
 blueprint = flask.Blueprint("verdicts", __name__)
+
+_SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")
+_REFUSED = {
+    consulting.Taken.OTHER: ("another opinion came before", "answered-before"),
+    consulting.Taken.OVERTAKEN: ("somebody edited or decided since", "decided-since"),
+}
 
 
 @blueprint.get("/sites/<site:site_id>/held")
@@ -40,3 +57,23 @@ def report_comment(comment_id: str) -> flask.Response:
         now=datetime.now(UTC),
     )
     return answers.fresh(shapes.Reported(), 202)
+
+
+@blueprint.post("/sites/<site:site_id>/opinions")
+def give_opinion(site_id: str) -> flask.Response:
+    """Take what a site's own service says, later than it was asked."""
+    queries.read(shapes.NoQuery)
+    settings, now = context.settings(), datetime.now(UTC)
+    data, sent = bodies.raw(), flask.request.headers
+    named = {name: sent.get(name, "") for name in _SIGNED}
+    if not consulting.is_from_site(site_id, named, data, secret=settings.secret, now=now):
+        raise web_errors.Unauthenticated(
+            "is not signed by the service that this site asks", code="bad-signature"
+        )
+    given = bodies.decode(data, shapes.GivenOpinion)
+    opinion = opinions.Opinion(given.verdict, given.reason)
+    taken = consulting.hear(site_id, given.question, opinion, settings=settings, now=now)
+    if taken in _REFUSED:
+        message, code = _REFUSED[taken]
+        raise errors.Conflict(message, code=code)
+    return answers.fresh(shapes.TakenOpinion())

@@ -15,8 +15,18 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
+from comments import (
+    advisers,
+    config,
+    datastore,
+    hooks,
+    outbound,
+    personal,
+    records,
+    sites,
+    webhooks,
+)
 from comments import app as wiring
-from comments import datastore, hooks, personal, sites, webhooks
 from comments.accounts import inviting, people, sitekeys
 from emulator import inprocess
 from tests.comments import callers as accounts
@@ -45,6 +55,11 @@ class Planted(World):
             tuple(webhooks.Type), created=now,
         )  # fmt: skip
         hooks._change("demo", lambda _: [hook])
+        away = outbound.Client(resolver=lambda _host: ["93.184.215.14"])
+        by = advisers.By(records.Actor("cli", "cli"), now, config.Settings(secret=SECRET))
+        asked = advisers.set_webhook(
+            "demo", "https://review.canary.example/in", advisers.Terms(holds=False), by, away
+        )
         key, shared = sitekeys.shared(SECRET, now=now)
         sitekeys.add("demo", key)
         accounts.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
@@ -63,6 +78,7 @@ class Planted(World):
             "address": ADDRESS, "host of the address": "mailbox.example", "network": NETWORK,
             "browser": BROWSER, "token": posted.json["token"], "key": KEY, "author's id": author,
             "secret": SECRET, "site's secret": shared, "hook's secret": hook.secrets[0],
+            "adviser's secret": asked, "adviser": "review.canary.example",
             "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,
             "account": self.named("ann").id, "owner": self.named("owner").id,
             "invitation": invitation, "reset": reset,

@@ -275,7 +275,7 @@ def test_an_event_waits_for_every_handler(store: datastore.Store, site: records.
     failing = (*delivery.HANDLERS, delivery.Sending("mail", fail))
     assert delivery.deliver(recounts.events(), now=NOW, handlers=failing) == delivery.Done(0, 1)
     (row,) = outbox.read(recounts.events())
-    assert row.done == ["counters", "erasures", "webhooks"]
+    assert row.done == ["counters", "erasures", "questions", "webhooks"]
     delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
     assert len(told) == 1
     recounts.check_all()
@@ -411,7 +411,11 @@ def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
     handlers = [*delivery.HANDLERS, *(delivery.Exact(name, note) for name in ("one", "other"))]
     assert delivery.deliver(recounts.events(), now=NOW, handlers=handlers) == delivery.Done(2, 1)
     (row,) = outbox.read(recounts.events())
-    assert (row.key.id(), row.done, row.attempts) == (bad, ["counters", "erasures", "webhooks"], 1)
+    assert (row.key.id(), row.done, row.attempts) == (
+        bad,
+        ["counters", "erasures", "questions", "webhooks"],
+        1,
+    )
     assert sorted(told) == sorted([first, last] * 2)
     assert counts.of_site("demo")["approved"] == 3
     # Whoever was done with it is not told again when the others are.

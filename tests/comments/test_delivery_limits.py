@@ -15,6 +15,7 @@ from comments import (
     delivery,
     filing,
     hooks,
+    opinions,
     outbound,
     outbox,
     records,
@@ -75,7 +76,7 @@ def _check(commits: Commits) -> None:
 
 def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
     # A mark, a message for each hook, and the rows of counters.
-    assert delivery.AT_ONCE * (1 + hooks.MOST) + delivery.MOST_ROWS <= MOST_WRITES
+    assert delivery.AT_ONCE * (1 + hooks.MOST + opinions.MOST) + delivery.MOST_ROWS <= MOST_WRITES
     assert outbox.MOST_ROWS <= delivery.MOST_ROWS
 
 

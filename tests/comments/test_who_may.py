@@ -219,6 +219,8 @@ ROWS = [
     Row("DELETE", f"{SITE}/author", TOKEN, 200),
     # Who holds what the site signed is who may: none of them does.
     Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
+    # The same of what the service that the site asks would have signed.
+    Row("POST", f"{SITE}/opinions", {}, 401, json={"question": "q", "verdict": "approve"}),
     Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
     Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
     Row("GET", "/sign-in", {}, 200),
@@ -295,6 +297,10 @@ ROWS += [
         form={"origins": "https://demo.example"}),
     Row("POST", f"{DESK}/settings/policy", {**SETTLE, "moderator": 403}, 403,
         form={"policy": "off", "close_after": "0", "reports": "3"}),
+    Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
+    # There is none to be removed: who may not never learns that.
+    Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
+        form={"act": "remove", "name": "webhook"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),
 ]  # fmt: skip

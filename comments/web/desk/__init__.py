@@ -14,6 +14,7 @@ outcomes in place, and nothing that a form does not do. What must stay true:
 """
 
 from comments.web.desk import (
+    advisers,
     authors,
     bans,
     cases,
@@ -34,6 +35,7 @@ BLUEPRINTS = (
     threads.blueprint,
     rules.blueprint,
     settings.blueprint,
+    advisers.blueprint,
     statistics.blueprint,
     log.blueprint,
     health.blueprint,

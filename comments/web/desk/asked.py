@@ -113,6 +113,18 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
+class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom a site asks outside, and on which terms; what is secret stays what it was if empty."""
+
+    act: Literal["set", "rotate", "remove"]
+    name: Literal["webhook"]
+    url: Typed = ""
+    holds: Box = ""
+    shows: Box = ""
+    everybody: Box = ""
+    reason: Typed = ""
+
+
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule as a form sends it; `last` is how many comments it is tried on."""
 

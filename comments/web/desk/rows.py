@@ -1,11 +1,12 @@
 """Comments as the desk lists them: each with its thread, its author's numbers, and what to do."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import markupsafe
 
-from comments import counts, docket, records, reports, rules, threads
+from comments import advice, counts, docket, opinions, records, reports, rules, threads
 from comments.records import Status, Verb
 from comments.web import discussion
 from comments.web.desk import decisions
@@ -22,6 +23,7 @@ class Row:
     address: str
     numbers: str
     reported: str
+    opinions: Sequence[str]
     verbs: Sequence[Verb]
 
     @property
@@ -40,14 +42,28 @@ class Row:
         return ": ".join(filter(None, (self.case.rule, self.case.why)))
 
 
+class Beside(NamedTuple):
+    """What others say of a comment: readers who report it, and advisers outside."""
+
+    told: reports.Told | None
+    said: advice.Said | None
+
+
 def of(site: records.Site, cases: Sequence[records.Case]) -> list[Row]:
-    """Rows of comments: a look-up of their threads, one of their authors, one of reports."""
+    """Rows of comments: a look-up of their threads, of their authors, of reports, of opinions."""
     names = [records.ThreadName(site.id, case.comment.thread) for case in cases]
     about = dict(zip(names, threads.get_many(names), strict=True)) if names else {}
     numbers = docket.standings(site.id, [case.comment.author.id for case in cases])
-    told = reports.of([case.comment.id for case in cases])
+    ids = [case.comment.id for case in cases]
+    told, said = reports.of(ids), advice.of(ids)
     return [
-        _row(site, case, about[name], numbers, told.get(case.comment.id))
+        _row(
+            site,
+            case,
+            about[name],
+            numbers,
+            Beside(told.get(case.comment.id), said.get(case.comment.id)),
+        )
         for case, name in zip(cases, names, strict=True)
     ]
 
@@ -57,7 +73,7 @@ def _row(
     case: records.Case,
     thread: records.Thread | None,
     numbers: Mapping[str, counts.Numbers],
-    told: reports.Told | None,
+    beside: Beside,
 ) -> Row:
     said = case.comment
     title, url = ("", "") if thread is None else (thread.title, thread.url)
@@ -67,7 +83,8 @@ def _row(
         title or said.thread,
         f"{address}#comment-{said.id}" if address and said.listed else address,
         in_words(numbers.get(said.author.id, {})),
-        "" if told is None else _reported(told),
+        "" if beside.told is None else _reported(beside.told),
+        [] if beside.said is None else list(_opinions(beside.said)),
         decisions.verbs_of(case),
     )
 
@@ -82,6 +99,18 @@ def _reported(told: reports.Told) -> str:
     """How often a comment was reported, and for what."""
     why = ", ".join(f"{reason} {number}" for reason, number in sorted(told.reasons.items()))
     return f"{told.open} open of {sum(told.reasons.values())} ({why})"
+
+
+def _opinions(said: advice.Said) -> Iterator[str]:
+    """What each adviser said, or why he did not."""
+    for name, entry in sorted(said.of.items()):
+        who = opinions.LABELS.get(name, name)
+        if entry.state is advice.State.FAILED:
+            yield f"{who} could not be asked: {entry.reason}"
+        elif entry.verdict is None:
+            yield f"{who} has still to say"
+        else:
+            yield ": ".join(filter(None, (f"{who} says {entry.verdict}", entry.reason)))
 
 
 def rule_in_words(rule: rules.Rule) -> list[str]:

@@ -1,0 +1,140 @@
+"""Advisers: whom a site asks outside about its comments, as its owner says.
+
+Owns their registration: addresses are checked, secrets are sealed before they are stored. A secret
+that is made here is given back once; one that was given never is. Each change is noted in the audit
+log (`policies`), and holds everywhere within a minute.
+"""
+
+import secrets
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import (
+    config,
+    datastore,
+    errors,
+    models,
+    opinions,
+    outbound,
+    policies,
+    records,
+    rulebook,
+    sealed,
+    webhooks,
+)
+
+_SECRET_BYTES = 32
+
+
+class Terms(NamedTuple):
+    """How an adviser is asked, see `opinions.Adviser`."""
+
+    holds: bool = True
+    shows: bool = False
+    everybody: bool = False
+
+
+class By(NamedTuple):
+    """Who changes it, and when; with the settings that seal what he gives."""
+
+    actor: records.Actor
+    now: datetime
+    settings: config.Settings
+    reason: str = ""
+
+
+def every(site: str) -> tuple[opinions.Adviser, ...]:
+    """Whom a site asks now.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    if not site or datastore.get(models.site_key(site)) is None:
+        raise errors.NotFound("site", site)
+    return rulebook.read(site).advisers
+
+
+def opened(adviser: opinions.Adviser, secret: str, *, now: datetime) -> tuple[str, ...]:
+    """The secrets of an adviser.
+
+    Raises:
+        errors.BadLink: they were stored under another `SECRET`.
+    """
+    return tuple(sealed.unseal(each, opinions.SECRET, secret, now=now) for each in adviser.secrets)
+
+
+def set_webhook(site: str, url: str, terms: Terms, by: By, client: outbound.Client) -> str:
+    """Have a site's own service asked; the secret that signs, where it is new, else "".
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: the address is no https one, or leads nowhere, or inside.
+    """
+    every(site)
+    _vet(client, url)
+    made = _new_secret()
+    fresh = _sealed(made, by)
+    is_new = rulebook.read(site).adviser(opinions.WEBHOOK) is None
+
+    def change(found: opinions.Adviser | None) -> opinions.Adviser:
+        kept = (fresh,) if found is None else found.secrets
+        return opinions.Adviser("webhook", url, kept, *terms)
+
+    _set(site, opinions.WEBHOOK, change, by)
+    return made if is_new else ""
+
+
+def rotate(site: str, by: By, *, keeps_old: bool) -> str:
+    """A new secret for a site's own service; the old one is good beside it, unless it leaked.
+
+    Raises:
+        errors.NotFound: there is no such site, or it asks none.
+    """
+    every(site)
+    made = _new_secret()
+    fresh = _sealed(made, by)
+
+    def change(found: opinions.Adviser | None) -> opinions.Adviser:
+        if found is None:
+            raise errors.NotFound("adviser", opinions.WEBHOOK)
+        kept = (fresh, found.secrets[0]) if keeps_old else (fresh,)
+        return msgspec.structs.replace(found, secrets=kept)
+
+    _set(site, opinions.WEBHOOK, change, by)
+    return made
+
+
+def remove(site: str, name: str, by: By) -> None:
+    """Ask an adviser no more. What waits for him is left to moderators.
+
+    Raises:
+        errors.NotFound: there is no such site, or it asks none of this name.
+    """
+    every(site)
+
+    def change(found: opinions.Adviser | None) -> None:
+        if found is None:
+            raise errors.NotFound("adviser", name)
+
+    _set(site, name, change, by)
+
+
+def _vet(client: outbound.Client, url: str) -> None:
+    try:
+        client.vet(url)
+    except errors.Unreachable as error:
+        raise errors.BadInput("url", "leads nowhere") from error
+
+
+def _set(site: str, name: str, change: policies.Advised, by: By) -> None:
+    policies.set_adviser(site, name, change, by.actor, now=by.now, reason=by.reason)
+
+
+def _sealed(text: str, by: By) -> str:
+    return sealed.seal(text, opinions.SECRET, by.settings.secret, now=by.now)
+
+
+def _new_secret() -> str:
+    return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))

@@ -1,0 +1,56 @@
+"""Whom a site asks outside about its comments: for its owners.
+
+What is secret goes in and never comes out, but for a secret that is made here: the page that
+answers shows it once.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import advisers, consulting, datastore, opinions, outbound, roles
+from comments.web import forms, queries
+from comments.web.desk import asked, visits
+
+blueprint = visits.blueprint("advisers")
+
+
+@blueprint.get("/advisers")
+def show(site_id: str) -> flask.Response:
+    """Who is asked, and the forms."""
+    visit = visits.enter(site_id, roles.Role.OWNER)
+    queries.read(asked.Nothing)
+    return _page(visit)
+
+
+@blueprint.post("/advisers")
+def change(site_id: str) -> flask.Response:
+    """Ask somebody, on other terms, or no more."""
+    visit = visits.enter(site_id, roles.Role.OWNER)
+    sent, site = forms.read(asked.Adviser), visit.site.id
+    by = advisers.By(visit.account.actor, datetime.now(UTC), visits.settings(), sent.reason)
+    if sent.act == "remove":
+        advisers.remove(site, sent.name, by)
+        return _page(visit, said=f"{opinions.LABELS[sent.name]} is asked no more.")
+    if sent.act == "rotate":
+        made = advisers.rotate(site, by, keeps_old=True)
+    else:
+        terms = advisers.Terms(bool(sent.holds), bool(sent.shows), bool(sent.everybody))
+        made = advisers.set_webhook(site, sent.url, terms, by, _client())
+    return _page(visit, said="It is set.", made=made)
+
+
+def _client() -> outbound.Client:
+    return datastore.kept(consulting.OUTBOUND, lambda: outbound.Client(consulting.LIMITS))
+
+
+def _page(visit: visits.Visit, said: str = "", made: str = "") -> flask.Response:
+    found = {each.name: each for each in advisers.every(visit.site.id)}
+    return visits.page(
+        "advisers.html",
+        visit,
+        advisers=found,
+        terms={name: opinions.terms_in_words(each) for name, each in found.items()},
+        said=said,
+        made=made,
+    )

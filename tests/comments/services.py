@@ -1,0 +1,117 @@
+"""Services outside that a site asks about its comments: a site, a receiver, and the time of day.
+
+Owns how tests put questions to a real peer on loopback: everything goes out by the product's own
+way, from the event of a post to the request.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from comments import (
+    advisers,
+    config,
+    consulting,
+    datastore,
+    delivery,
+    handlers,
+    messages,
+    moderation,
+    outbound,
+    records,
+    sending,
+)
+from tests import recounts, trees
+from tests.comments import receivers
+
+BOSS = records.Actor("cli", "the command line")
+GUEST = records.Author("Ann", "https://ann.example", "ann@mailbox.example", "g:ann")
+LIMITS = outbound.Limits(connect=0.5, total=0.5, answer=consulting.LIMITS.answer)
+
+
+class Service:
+    """A site "demo" that asks a receiver, at a time that a test moves."""
+
+    def __init__(
+        self, receiver: receivers.Receiver, client: outbound.Client, settings: config.Settings
+    ) -> None:
+        self.receiver = receiver
+        self.client = client
+        self.settings = settings
+        self.now = trees.START + timedelta(hours=1)
+        self.secret = ""
+
+    def by(self) -> advisers.By:
+        return advisers.By(BOSS, self.now, self.settings)
+
+    def is_asked(self, *, url: str = "", **terms: bool) -> None:
+        """Have the site ask the receiver as its own service."""
+        given = advisers.Terms(**{"everybody": True, **terms})
+        where = url or self.receiver.url
+        made = advisers.set_webhook("demo", where, given, self.by(), self.client)
+        self.secret = made or self.secret
+
+    def says(self, verdict: object, reason: str = "", **more: object) -> None:
+        """Have the receiver answer so from now on."""
+        self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
+
+    def ask(self, times: int = 1) -> sending.Done:
+        """Deliver what happened, and put the questions that are due; again after pauses."""
+        done = sending.Done()
+        for number in range(times):
+            self.now += timedelta(hours=2 * bool(number))
+            self.deliver()
+            done += sending.serve(lambda: self.now, reach=handlers.reach(self.settings))
+        return done
+
+    def deliver(self) -> None:
+        while events := recounts.events():
+            delivery.deliver(events, now=self.now)
+
+    def check(self) -> None:
+        """Every counter equals its recount."""
+        self.deliver()
+        recounts.check_all()
+
+    def case(self, comment: records.Comment) -> records.Case:
+        return moderation.case("demo", comment.id)
+
+    def status(self, comment: records.Comment) -> records.Status:
+        return self.case(comment).comment.status
+
+    def decide(
+        self, comment: records.Comment, verb: records.Verb, reason: str = ""
+    ) -> records.Comment:
+        return moderation.decide("demo", comment.id, verb, BOSS, now=self.now, reason=reason)
+
+
+@contextlib.contextmanager
+def serving(
+    store: datastore.Store, settings: config.Settings = trees.SETTINGS
+) -> Iterator[Service]:
+    """A service on loopback that the store's processes may reach."""
+    with receivers.receiver() as receiver:
+        client = receivers.client(receiver.port, limits=LIMITS)
+        store.kept(consulting.OUTBOUND, lambda: client)
+        yield Service(receiver, client, settings)
+
+
+def say(
+    site: records.Site,
+    text: str = "text",
+    parent: str | None = None,
+    *,
+    now: datetime = trees.START,
+    **more: object,
+) -> records.Comment:
+    """Have a guest post."""
+    given = {"author": GUEST, "network": "203.0.113.9", "browser": "Canary/1.0"} | more
+    return trees.post(site, text, parent, now=now, **given)
+
+
+def waiting() -> list[messages.Message]:
+    """The messages that are in the store."""
+    query = datastore.Query("Message", keys_only=True)
+    names = [each.key.path[-1].name for each in datastore.fetch(query)]
+    return [messages.record(row) for row in messages.read(names)]
