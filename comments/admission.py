@@ -6,13 +6,16 @@ refusal stores nothing. Nothing here knows what a text says: that is for rules.
 1. A field that only a bot fills in (the honeypot).
 2. A proof of work: of this site, in time, not of a form that was opened a moment ago, and used
    once. It goes on the account of the network that asked for it, wherever it is sent from:
-   telephones change networks while people write, and a bot has no more networks than it has.
+   telephones change networks while people write, and a bot has no more networks than it has. Who
+   has signed in needs none: his posts are counted, and his account can be banned.
 3. How often its network posts on the site; how often its author, where we know him; the same text
    again, from one network, or as a newcomer's from several.
 
 The transaction reads and writes two rows (`limits.Journal`): the network's, which remembers the
-proofs and texts too, and the author's, or for a newcomer that of the text. How often a thread is
-posted to is counted where the thread's numbers are, by the post itself (`tallies`).
+proofs and texts too, and the author's, or for a newcomer that of the text. Where a rule asks how
+often a text came today (`repeated`), the text's row counts that too, and a known author's post
+takes it as a third one. How often a thread is posted to is counted where the thread's numbers are,
+by the post itself (`tallies`).
 
 What must stay true:
 
@@ -42,10 +45,13 @@ from comments import (
     networks,
     pressure,
     records,
+    rulebook,
+    rules,
     tree,
 )
 
 WINDOW = timedelta(minutes=10)
+DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
 PATIENCE = 5.0
 # Characters. Shorter texts are said again and again by people: "Thank you very much!"
@@ -56,11 +62,13 @@ _BLANK = re.compile(r"\s+")
 class Entrant(NamedTuple):
     """Who wants to post: from which network, as which known author, and what he sent along.
 
-    `repeats` says that the post has an idempotency key, so that it may be a repeat.
+    `is_member` says that he has signed in. `repeats` says that the post has an idempotency key, so
+    that it may be a repeat.
     """
 
     network: str
     author: str = ""
+    is_member: bool = False
     proof: str = ""
     trap: str = ""
     repeats: bool = False
@@ -94,8 +102,11 @@ def admit(
     *,
     settings: config.Settings,
     now: datetime,
-) -> None:
+) -> int:
     """Count a post that is about to be stored on a website.
+
+    Returns how often its text came to the site within a day, this time included, where a rule of
+    the site asks; else 0, and for a repeat.
 
     Raises:
         errors.Forbidden: it is a bot's, or its proof of work is missing, wrong, too old or used.
@@ -109,10 +120,11 @@ def admit(
     try:
         budgets.check(site, now=now)
         guard = budgets.guarded(site, guards.of(site, settings), now=now)
-        _Check(entrant, post, guard, settings, now).admit()
+        return _Check(entrant, post, guard, settings, now).admit()
     except (errors.Forbidden, errors.Conflict, errors.TooMany):
         if not (entrant.repeats and datastore.get(models.comment_key(post.id))):
             raise
+        return 0
 
 
 class _Check:
@@ -127,7 +139,9 @@ class _Check:
         now: datetime,
     ) -> None:
         self._guard, self._now, self._secret = guard, now, settings.secret
+        self._is_known = bool(entrant.author)
         self._what = hashlib.sha256(post.id.encode()).digest()[:8]
+        self._counts = rulebook.get(post.name.site).asks("repeated")
         self._text = limits.NOTHING
         if guard.same_texts:
             self._text = _text_digest(post.name.site, post.text.body, settings.secret)
@@ -141,9 +155,9 @@ class _Check:
         self._network: limits.Journal | None = None
         self._author: limits.Journal | None = None
         self._texts: limits.Journal | None = None
-        self._choose(entrant, post.name.site)
+        self._choose(entrant, post.name.site, post.text.body)
 
-    def _choose(self, entrant: Entrant, site: str) -> None:
+    def _choose(self, entrant: Entrant, site: str, body: str) -> None:
         has_text = self._text != limits.NOTHING
         if self._guard.posts_per_network or self._proof or has_text:
             proof = self._proof
@@ -152,37 +166,50 @@ class _Check:
         if entrant.author and (self._guard.posts_per_author or has_text):
             whose = f"{site}/{entrant.author}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
-        elif has_text:
-            self._texts = self._journal("texts", 0, self._text.hex())
+        if self._counts or (has_text and not entrant.author):
+            # All that rules take for one text are one row, and the marks there tell the rest apart.
+            window = DAY if self._counts else WINDOW
+            self._texts = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
 
-    def _journal(self, purpose: str, most: int, subject: str) -> limits.Journal:
+    def _journal(
+        self, purpose: str, most: int, subject: str, window: timedelta = WINDOW
+    ) -> limits.Journal:
         # Without a limit it remembers, and counts for nothing.
-        limit = limits.Limit(purpose, most or limits.UNLIMITED, WINDOW, KEEPS)
+        limit = limits.Limit(purpose, most or limits.UNLIMITED, window, KEEPS)
         return limits.Journal(limit, subject, self._secret)
 
-    def admit(self) -> None:
-        """Count it, or raise."""
+    def admit(self) -> int:
+        """Count it, or raise; how often its text came today, where somebody asks."""
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:
             self._raise_problem()
-            return
+            return 0
         # Those of one network meet at its row: within a process they take turns.
         line = f"admission/{journals[0].key.id()}"
         with datastore.within(PATIENCE):
-            datastore.transaction(lambda: self._count(journals), line=line)
+            return datastore.transaction(lambda: self._count(journals), line=line)
 
-    def _count(self, journals: Sequence[limits.Journal]) -> None:
+    def _count(self, journals: Sequence[limits.Journal]) -> int:
         rows = datastore.get_multi([journal.key for journal in journals])
         for journal, row in zip(journals, rows, strict=True):
             journal.fill(row, now=self._now)
         if any(journal.knows(self._what) for journal in journals):
-            return
+            return 0
         self._raise_problem()
         self._refuse()
         proof = self._proof.digest if self._proof else limits.NOTHING
         mark = limits.Mark(int(self._now.timestamp()), self._what, self._text, proof)
-        datastore.apply(*(journal.note(mark) for journal in journals))
+        # Of a text that is only counted nothing has to be remembered for long.
+        counted = limits.Mark(mark.at, mark.what)
+        is_counted = self._is_known or self._text == limits.NOTHING
+        datastore.apply(
+            *(
+                journal.note(counted if journal is self._texts and is_counted else mark)
+                for journal in journals
+            )
+        )
+        return self._texts.count if self._counts and self._texts is not None else 0
 
     def _raise_problem(self) -> None:
         if self._problem is not None:
@@ -196,7 +223,9 @@ class _Check:
         for journal, whose in ((self._network, "your network"), (self._author, "you")):
             if journal is not None:
                 self._refuse_more(journal, whose)
-        if self._texts is not None and self._texts.times(self._text) >= self._guard.same_texts:
+        if self._texts is None or self._is_known or self._text == limits.NOTHING:
+            return
+        if self._texts.times(self._text) >= self._guard.same_texts:
             raise errors.Conflict("this was posted a few times a while ago", code="duplicate")
 
     def _refuse_more(self, journal: limits.Journal, whose: str) -> None:
@@ -219,7 +248,7 @@ def _proof(
     now: datetime,
 ) -> challenges.Proof | None:
     """What an entrant has proved; None where nothing is asked for."""
-    if not guard.proof_of_work:
+    if not guard.proof_of_work or entrant.is_member:
         return None
     if not entrant.proof:
         raise errors.Forbidden(

@@ -5,7 +5,8 @@ one for every decision that was stored and none for any other. Its id is made on
 transaction, so a body that runs again finds its own entry and knows that it is done (`is_done`).
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
-                verb, actor's id and name, `at`, `before`, `after`, `reason`
+                verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (what stood
+                before a policy, a ban or a lock, as `policies` puts it back)
 
 What must stay true: an entry holds no text of a comment, no address and no network. `reason` is a
 moderator's own words, for moderators.
@@ -48,8 +49,8 @@ def is_done(act: Act) -> bool:
     return datastore.get(models.audit_key(act.id)) is not None
 
 
-def noted(
-    act: Act, site: str, subject: str, *, before: str, after: str, now: datetime
+def noted(  # noqa: PLR0913 - an entry has as many parts
+    act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
 ) -> datastore.Writes:
     """Note a decision, in its transaction."""
     row = models.AuditEntry(
@@ -63,6 +64,7 @@ def noted(
         before=before,
         after=after,
         reason=act.reason,
+        back=back,
     )
     return datastore.Writes(_OWNER, insert=(row,))
 

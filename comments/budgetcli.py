@@ -44,5 +44,5 @@ def _set(site_id: str, name: str, value: str) -> None:
     is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
     if name != "then" and not is_number:
         raise errors.BadInput(name, "is a whole number")
-    sites.set_budget(site_id, name, value if name == "then" else int(value))
+    sites.change(site_id, budget={name: value if name == "then" else int(value)})
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")

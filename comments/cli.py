@@ -158,7 +158,7 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     The whole file is checked before anything is stored. Running it again adds nothing; an
     interrupted import is finished by running it again.
     """
-    from comments import delivery, handlers
+    from comments import delivery, handlers, imports
     from comments.transfer import disqus, importing, wordpress
 
     reader = {"disqus": disqus.read, "wordpress": wordpress.read}[system]
@@ -171,11 +171,20 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
             click.echo("Dry run: nothing was stored.")
             return
         events: list[str] = []
-        with _progress(plan.report.comments) as advance:
+        journal = imports.Journal(
+            site.id, system, file.name, plan.report.comments, lambda: datetime.now(UTC)
+        )
+        with _progress(plan.report.comments) as advance, journal:
             now = datetime.now(UTC)
+
+            def progress(more: int) -> None:
+                advance(more)
+                journal.advance(more)
+
             summary = importing.write(
-                plan, scheme=scheme, now=now, progress=advance, told=events.extend
+                plan, scheme=scheme, now=now, progress=progress, told=events.extend
             )
+            journal.end(summary.added)
     # Where no server runs nobody else would count them, and who imports looks at the numbers next.
     delivery.deliver(events, now=datetime.now(UTC), handlers=handlers.of(console.settings()))
     click.echo(

@@ -180,15 +180,3 @@ def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
         return True
 
     return datastore.transaction(body)
-
-
-def count(limit: Limit, subject: str, secret: str, *, now: datetime) -> int:
-    """Count one more of a subject, whatever the limit; how many there are in this window."""
-    bucket = Bucket(limit, subject, secret)
-
-    def body() -> int:
-        bucket.fill(datastore.get(bucket.key), now=now)
-        datastore.apply(bucket.take())
-        return bucket.count
-
-    return datastore.transaction(body)

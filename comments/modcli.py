@@ -35,6 +35,7 @@ _CONDITIONS = (
     click.option("--network", "networks", multiple=True, help="203.0.113.0/24"),
     click.option("--approved-under", type=int, help="Fewer approved comments of the author."),
     click.option("--repeated", type=int, help="The same text more often than this in a day."),
+    click.option("--younger-than", type=int, help="The author is here for fewer days."),
 )
 
 
@@ -285,12 +286,17 @@ def _log(site_id: str, subject: str, limit: int) -> None:
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _undo(site_id: str, entry: str, reason: str) -> None:
-    """Take back what an entry of the log says of a comment, while it stands."""
-    from comments import moderation
+    """Take back what an entry of the log says, while it stands; not what it says of a rule."""
+    from comments import audit, models, moderation, policies
 
     site, now = sites.get(site_id).id, datetime.now(UTC)
-    comment = moderation.undo(site, entry, ACTOR, now=now, reason=reason)
-    click.echo(f"{comment.id}\t{comment.status}")
+    found = audit.entry(site, entry)
+    if models.is_comment_id(found.subject):
+        comment = moderation.undo(site, entry, ACTOR, now=now, reason=reason)
+        click.echo(f"{comment.id}\t{comment.status}")
+    else:
+        policies.undo(site, entry, ACTOR, now=now, reason=reason)
+        click.echo(f"{found.subject}\t{found.before or '-'}")
 
 
 def _author(site: str, given: str) -> str:

@@ -3,11 +3,16 @@
 Owns the changes of a rulebook and of what a thread says of itself. Whoever calls has made sure that
 the actor may. Each is one transaction with its entry of the audit log, and is done once however
 often it runs.
+
+The entry of a policy, a ban or a lock keeps what stood before (`back`, JSON), so that it can be
+undone while what it says still stands. Those of rules do not: a rule may name networks, which no
+entry holds, and one that is off does as much as one that is gone.
 """
 
 import secrets
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +20,9 @@ from comments import audit, datastore, errors, models, opinions, records, rulebo
 from comments.records import Actor, Policy, ThreadState
 
 _MOST_AUTHOR = 200  # characters of an author's id
+_SET_THREAD = "set-thread"
+_THREAD, _AUTHOR = "thread:", "author:"  # what subjects begin with
+_OPPOSITES = {"ban": "unban", "unban": "ban"}
 # What becomes of an adviser; None for who is not asked.
 Advised = Callable[[opinions.Adviser | None], opinions.Adviser | None]
 
@@ -40,10 +48,7 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
     def change(book: rulebook.Book) -> rulebook.Book:
         return msgspec.structs.replace(book, **wanted)
 
-    def say(book: rulebook.Book) -> str:
-        return f"{book.policy}, closed after {book.close_after} days, {book.reports} reports"
-
-    return _changed(site, audit.Act(actor, "set-policy", reason), "site", change, say, now=now)
+    return _changed(site, audit.Act(actor, "set-policy", reason), "site", change, _POLICY, now=now)
 
 
 def put_rule(
@@ -61,7 +66,7 @@ def put_rule(
         return msgspec.structs.replace(book, rules=(*put, *(() if rule.id in known else (rule,))))
 
     act = audit.Act(actor, "put-rule", reason)
-    return _changed(site, act, f"rule:{rule.id}", change, _action_of(rule.id), now=now)
+    return _changed(site, act, f"rule:{rule.id}", change, _rule_of(rule.id), now=now)
 
 
 def remove_rule(
@@ -80,7 +85,7 @@ def remove_rule(
         return msgspec.structs.replace(book, rules=left)
 
     act = audit.Act(actor, "remove-rule", reason)
-    return _changed(site, act, f"rule:{rule_id}", change, _action_of(rule_id), now=now)
+    return _changed(site, act, f"rule:{rule_id}", change, _rule_of(rule_id), now=now)
 
 
 def set_adviser(
@@ -137,7 +142,7 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
         return msgspec.structs.replace(book, bans=(*_without(book, author), made))
 
     act = audit.Act(actor, "ban", reason)
-    return _changed(site, act, f"author:{author}", change, _ban_of(author, now), now=now)
+    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
 
 
 def unban(
@@ -155,7 +160,7 @@ def unban(
         return msgspec.structs.replace(book, bans=_without(book, author))
 
     act = audit.Act(actor, "unban", reason)
-    return _changed(site, act, f"author:{author}", change, _ban_of(author, now), now=now)
+    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
 
 
 def set_thread(  # noqa: PLR0913 - same as `set_policy`
@@ -173,26 +178,64 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
     Raises:
         errors.NotFound: nobody wrote there yet.
     """
-    act = audit.Act(actor, "set-thread", reason)
 
-    def body() -> records.Thread:
-        row = datastore.get(models.thread_key(name))
-        if row is None:
-            raise errors.NotFound("thread", name.id)
-        if datastore.may_have_run() and audit.is_done(act):
-            return models.thread_record(row)
-        before = _said_of(row)
+    def change(row: models.Thread) -> None:
         row.state = row.state if state is None else state.value
         row.policy = row.policy if policy is None else policy.value
         if inherits:
             row.policy = ""
-        if (after := _said_of(row)) != before:
-            subject = f"thread:{models.thread_key_name(name)}"
-            note = audit.noted(act, name.site, subject, before=before, after=after, now=now)
-            datastore.apply(datastore.Writes("policies", put=(row,)), note)
-        return models.thread_record(row)
 
-    return datastore.transaction(body, line=f"{name.site}/{name.id}")
+    act = audit.Act(actor, _SET_THREAD, reason)
+    return _changed_thread(name.site, models.thread_key_name(name), act, change, now=now)
+
+
+def undo(
+    site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> records.Audit:
+    """Take back what an entry of the audit log says of a policy, a ban or a thread; the entry.
+
+    What was hidden with a ban stays so: `moderation.restore_all` brings it back.
+
+    Raises:
+        errors.NotFound: the site's log has no such entry.
+        errors.Conflict: it is something else by now, or the entry is about something else.
+    """
+    entry = audit.entry(site, entry_id)
+    if not entry.back:
+        raise errors.Conflict("this is undone where it was done", code="not-undoable")
+    if entry.verb == _SET_THREAD:
+        state, policy = msgspec.json.decode(entry.back, type=tuple[ThreadState, str])
+
+        def change_thread(row: models.Thread) -> None:
+            _check_stands(_said_of(row), entry)
+            row.state, row.policy = state.value, policy
+
+        act = audit.Act(actor, _SET_THREAD, reason)
+        thread = entry.subject.removeprefix(_THREAD)
+        _changed_thread(site, thread, act, change_thread, now=now)
+        return entry
+    author = entry.subject.removeprefix(_AUTHOR)
+    part = _POLICY if entry.subject == "site" else _ban_of(author, now)
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        _check_stands(part.say(book), entry)
+        return part.restore(book, entry.back)
+
+    # What took the place of another ban is undone by that one.
+    verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
+    act = audit.Act(actor, verb, reason)
+    _changed(site, act, entry.subject, change, part, now=now)
+    return entry
+
+
+def is_undoable(entry: records.Audit) -> bool:
+    """Whether `undo` may take it back, if it still stands."""
+    return bool(entry.back)
+
+
+def _check_stands(now: str, entry: records.Audit) -> None:
+    if now != entry.after:
+        raise errors.Conflict("it was decided anew since, or is over", code="decided-since")
 
 
 def new_rule_id() -> str:
@@ -205,7 +248,7 @@ def _changed(
     act: audit.Act,
     subject: str,
     change: Callable[[rulebook.Book], rulebook.Book],
-    say: Callable[[rulebook.Book], str],
+    part: "_Part",
     *,
     now: datetime,
 ) -> rulebook.Book:
@@ -216,7 +259,9 @@ def _changed(
         if datastore.may_have_run() and audit.is_done(act):
             return rulebook.read(site)
         before, book, writes = rulebook.changed(site, change, now=now)
-        note = audit.noted(act, site, subject, before=say(before), after=say(book), now=now)
+        said, says = part.say(before), part.say(book)
+        back = part.keep(before) if said != says else ""
+        note = audit.noted(act, site, subject, before=said, after=says, now=now, back=back)
         datastore.apply(writes, note)
         return book
 
@@ -225,22 +270,75 @@ def _changed(
     return book
 
 
-def _action_of(rule_id: str) -> Callable[[rulebook.Book], str]:
-    def say(book: rulebook.Book) -> str:
-        return next((each.action.value for each in book.rules if each.id == rule_id), "")
+def _changed_thread(
+    site: str,
+    thread: str,
+    act: audit.Act,
+    change: Callable[[models.Thread], None],
+    *,
+    now: datetime,
+) -> records.Thread:
+    """Change what a thread, by its key name, says of itself."""
 
-    return say
+    def body() -> records.Thread:
+        row = datastore.get(models.thread_key_of(thread))
+        if row is None or row.site != site:
+            raise errors.NotFound("thread", thread.partition("/")[2] or thread)
+        if datastore.may_have_run() and audit.is_done(act):
+            return models.thread_record(row)
+        before, back = _said_of(row), _encoded((row.state, row.policy))
+        change(row)
+        if (after := _said_of(row)) != before:
+            note = audit.noted(
+                act, site, f"{_THREAD}{thread}", before=before, after=after, now=now, back=back
+            )
+            datastore.apply(datastore.Writes("policies", put=(row,)), note)
+        return models.thread_record(row)
+
+    return datastore.transaction(body, line=thread)
 
 
-def _terms_of(name: str) -> Callable[[rulebook.Book], str]:
+def _encoded(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+class _Part(NamedTuple):
+    """What an entry tells of a rulebook: in words, and as what puts it back."""
+
+    say: Callable[[rulebook.Book], str]
+    keep: Callable[[rulebook.Book], str] = lambda _: ""
+    restore: Callable[[rulebook.Book, str], rulebook.Book] = lambda book, _: book
+
+
+def _say_policy(book: rulebook.Book) -> str:
+    return f"{book.policy}, closed after {book.close_after} days, {book.reports} reports"
+
+
+def _put_policy(book: rulebook.Book, back: str) -> rulebook.Book:
+    policy, close_after, reports = msgspec.json.decode(back, type=tuple[Policy, int, int])
+    return msgspec.structs.replace(book, policy=policy, close_after=close_after, reports=reports)
+
+
+_POLICY = _Part(
+    _say_policy, lambda book: _encoded((book.policy, book.close_after, book.reports)), _put_policy
+)
+
+
+def _rule_of(rule_id: str) -> _Part:
+    return _Part(
+        lambda book: next((each.action.value for each in book.rules if each.id == rule_id), "")
+    )
+
+
+def _terms_of(name: str) -> _Part:
     def say(book: rulebook.Book) -> str:
         found = book.adviser(name)
         return "" if found is None else opinions.terms_in_words(found)
 
-    return say
+    return _Part(say)
 
 
-def _ban_of(author: str, now: datetime) -> Callable[[rulebook.Book], str]:
+def _ban_of(author: str, now: datetime) -> _Part:
     def say(book: rulebook.Book) -> str:
         found = book.ban_of(author, now)
         if found is None:
@@ -248,7 +346,12 @@ def _ban_of(author: str, now: datetime) -> Callable[[rulebook.Book], str]:
         kind = "shadow-banned" if found.is_shadow else "banned"
         return kind if found.until is None else f"{kind} until {found.until.isoformat()}"
 
-    return say
+    def put(book: rulebook.Book, back: str) -> rulebook.Book:
+        found = msgspec.json.decode(back, type=rulebook.Ban | None)
+        stood = () if found is None else (found,)
+        return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
+
+    return _Part(say, lambda book: _encoded(book.ban_of(author, now)), put)
 
 
 def _without(book: rulebook.Book, author: str) -> tuple[rulebook.Ban, ...]:

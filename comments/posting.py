@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from comments import (
+    authorids,
     categories,
     config,
     datastore,
@@ -50,7 +51,8 @@ class Draft:
 
     `title`, `url` and `categories` are of the thread, and heard with its first comment only.
     `network` is where it comes from, for rules, and `browser` what it was written with. Neither is
-    stored, but sealed in the question to an adviser who needs them, until he has answered.
+    stored, but sealed in the question to an adviser who needs them, until he has answered. `since`
+    is when the author's account was made, where he has one.
     """
 
     site: records.Site
@@ -64,6 +66,15 @@ class Draft:
     categories: tuple[str, ...] = ()
     network: str = ""
     browser: str = ""
+    since: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prepared:
+    """A post that is cleaned, checked and rendered; `said` is what rules will know of it."""
+
+    draft: tree.Draft
+    said: rulings.Text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,11 +94,11 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
         errors.Forbidden: the author is banned, or a rule of the site refuses the text.
         errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
     """
-    return place(prepare(draft, settings=settings, now=now), settings=settings)
+    return place(prepare(draft, settings=settings, now=now), settings=settings, now=now)
 
 
-def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> tree.Draft:
-    """Clean, check and render a comment. Nothing is stored of it yet.
+def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepared:
+    """Clean, check and render a comment. Nothing is stored or read for it yet.
 
     Raises:
         errors.BadInput: naming the field.
@@ -96,22 +107,18 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> tree.D
     text = _text(draft.body)
     name = records.ThreadName(draft.site.id, draft.thread)
     digest = _digest(settings, name, author, draft.key)
-    return tree.Draft(
+    said = rulings.Text(draft.site.id, author, text.body, text.html, draft.network, draft.since)
+    made = tree.Draft(
         id=comment_id(digest),
         name=name,
         reply_to=draft.parent,
-        author=_with_id(author, settings, digest),
+        author=_with_id(author, settings, digest, now),
         text=text,
         fingerprint=_fingerprint(author, draft, text),
         created=now,
         title=_line("title", draft.title, _MAX_TITLE),
         url=_page_url(draft.url),
         categories=_known(categories.canonical_set(draft.categories), draft.site),
-        decide=rulings.of_post(
-            rulings.Text(draft.site.id, author, text.body, text.html, draft.network),
-            secret=settings.secret,
-            now=now,
-        ),
         pace=guards.of(draft.site, settings).posts_per_thread,
         detail=_questions(
             draft.site.id,
@@ -121,15 +128,23 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> tree.D
             now=now,
         ),
     )
+    return Prepared(made, said)
 
 
-def place(draft: tree.Draft, *, settings: config.Settings) -> Posted:
+def place(
+    prepared: Prepared, *, settings: config.Settings, now: datetime, repeats: int = 0
+) -> Posted:
     """Store a comment that is prepared, once, however often it is sent.
+
+    `repeats` is how often its text came today, as `admission.admit` says.
 
     Raises:
         errors.NotFound, errors.Conflict, errors.KeyReused, errors.TooMany: see `tree.append`.
+        errors.Forbidden: the author is banned, or a rule of the site refuses the text.
         errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
     """
+    decide = rulings.of_post(prepared.said, repeats=repeats, now=now)
+    draft = dataclasses.replace(prepared.draft, decide=decide)
     name, scheme = draft.name, settings.scheme
 
     def body(turn: shards.Turn) -> tree.Change:
@@ -160,6 +175,7 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
     settings: config.Settings,
     now: datetime,
     sender: opinions.Sender = opinions.Sender(),  # noqa: B008 - a frozen value
+    since: datetime | None = None,
 ) -> records.Comment:
     """Replace the text of one's own comment while the edit window is open.
 
@@ -188,7 +204,9 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
-        told = rulings.Text(comment.site, comment.author, text.body, text.html, sender.network)
+        told = rulings.Text(
+            comment.site, comment.author, text.body, text.html, sender.network, since
+        )
         return rulings.of_edit(told, comment, thread, now=now)
 
     def verb() -> tree.Change:
@@ -338,11 +356,14 @@ def _digest(
     return digests.keyed(settings.secret, "comment", name.site, name.id, speaker, key)
 
 
-def _with_id(author: records.Author, settings: config.Settings, digest: bytes) -> records.Author:
+def _with_id(
+    author: records.Author, settings: config.Settings, digest: bytes, now: datetime
+) -> records.Author:
     """Give a newcomer an id that a repeat of his first post finds again."""
     if author.id:
         return author
-    made = "g:" + comment_id(digests.keyed(settings.secret, "guest", digest.hex()))
+    text = digests.text(digests.keyed(settings.secret, "guest", digest.hex()))
+    made = authorids.guest(text, now)
     return records.Author(author.name, author.website, author.email, made)
 
 

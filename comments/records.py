@@ -175,6 +175,8 @@ class Audit(msgspec.Struct, frozen=True):
     """What somebody decided. `before` and `after` are statuses, or what else was changed.
 
     `subject` is what it was about: a comment's id, or a thread's or an author's. It holds no text.
+    `back` is what stood before, as whoever undoes it reads it (`policies`); empty for what is
+    undone otherwise, or not at all.
     """
 
     id: str
@@ -186,6 +188,7 @@ class Audit(msgspec.Struct, frozen=True):
     before: str
     after: str
     reason: str = ""
+    back: str = ""
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -2,16 +2,18 @@
 
 Owns how a stored comment is asked about as if it were just sent. What is not stored is not known:
 where a text came from, so `networks` never speaks here. `approved_under` asks how many approved
-comments the author has now, besides this one. `repeated` counts among the comments that are looked
-at, which are the newest.
+comments the author has now, besides this one, `younger_than` for how long he was here when he
+wrote, as his id or his account says. `repeated` counts among the comments that are looked at, which
+are the newest.
 """
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
-from comments import counts, datastore, errors, models, records, rules
+from comments import authorids, counts, datastore, errors, models, records, rules
 from comments.counters import APPROVED
 from comments.records import Status
 
@@ -47,6 +49,7 @@ def rehearse(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> Re
     comments = _newest(site, last)
     standings = _standings(site, comments, tried)
     repeats = _repeats(comments)
+    since = _since(comments, tried)
     matches: list[Match] = []
     for comment in comments:
         others = standings.get(comment.author.id, 0) - (comment.status is Status.APPROVED)
@@ -55,8 +58,9 @@ def rehearse(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> Re
             html=comment.html,
             name=comment.author.name,
             website=comment.author.website,
-            approved=max(0, others),
+            approved=functools.partial(max, 0, others),
             repeats=repeats[comment.id],
+            age=_age(comment, since),
         )
         ruling = rules.judge(tried, said)
         if ruling.status is not Status.APPROVED:
@@ -65,18 +69,25 @@ def rehearse(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> Re
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:
-    found = [each for status in _LOOKED_AT for each in _of_status(site, status, last)]
-    return sorted(found, key=lambda comment: comment.created, reverse=True)[:last]
+    """The newest comments of any status, each read once: an index tells where they stand."""
+    places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
+    newest = sorted(places, reverse=True)[:last]
+    found = datastore.read([models.comment_key(name) for _, name in newest])
+    return [models.comment_from_message(each) for each in found if each is not None]
 
 
-def _of_status(site: str, status: Status, last: int) -> Iterator[records.Comment]:
+def _of_status(site: str, status: Status, last: int) -> Iterator[tuple[datetime, str]]:
     query = datastore.Query(
         "Comment",
         where=(("site", "=", site), ("status", "=", status.value)),
         order=("-created", "revision"),
+        projection=("created", "revision"),
         limit=last,
     )
-    return map(models.comment_from_message, datastore.fetch(query))
+    for message in datastore.fetch(query):
+        moment = models.projected_time(message.properties["created"])
+        if moment is not None:
+            yield moment, message.key.path[-1].name
 
 
 def _standings(
@@ -91,6 +102,28 @@ def _standings(
         author: counts.numbers_of(row).get(APPROVED, 0)
         for author, row in zip(authors, rows, strict=True)
     }
+
+
+def _since(
+    comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
+) -> dict[str, datetime | None]:
+    """When the accounts of authors were made; asked for only where a rule does."""
+    if all(rule.younger_than is None for rule in tried):
+        return {}
+    authors = dict.fromkeys(each.author.id for each in comments)
+    known = [author for author in authors if author.startswith(authorids.ACCOUNT)]
+    keys = [models.account_key(author.removeprefix(authorids.ACCOUNT)) for author in known]
+    rows = datastore.get_multi(keys)
+    return {
+        author: None if row is None else models.plain_or_none(row.created)
+        for author, row in zip(known, rows, strict=True)
+    }
+
+
+def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int | None:
+    """For how long an author was here when he wrote; unknown of whom an import does not name."""
+    author = comment.author.id
+    return authorids.age(author, since.get(author), comment.created) if author else None
 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:

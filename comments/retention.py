@@ -1,20 +1,37 @@
-"""Retention: what was refused is erased when its term is over.
+"""Retention: what is kept for a term only, and erased when that is over.
 
-Owns the term. A comment that was made spam or rejected, or put in the shadow, keeps its text for
+Owns the terms. A comment that was made spam or rejected, or put in the shadow, keeps its text for
 `TERM` after that, so that a moderator can undo it; then it is erased as if its author had taken it
 back, with its votes. What an import brought as spam or rejected stays: nobody here refused it.
 Who reported a comment is forgotten as long after its last report.
+
+The mail address that somebody gave with a comment is erased `TERM` after that: who is told of what
+has a row of his own (`subscriptions`), so no mail needs it. No property says which comments have
+one, as each would pay for it. So a walk goes through all comments in the order of their creation,
+each once, when it is old enough; a Job says how far it came.
 """
 
 import functools
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
+import msgspec
 from google.cloud import ndb
 
 from comments import datastore, erasures, models, records, reports, tasks, tree, votes
 
 TERM = timedelta(days=30)
 _AT_ONCE = 100
+_STEPS = 20  # of one walk: the next one goes on
+_JOB = "retention/addresses"
+_START = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class _Place(NamedTuple):
+    """The last comment of a walk."""
+
+    at: datetime = _START
+    id: str = ""
 
 
 def expire(now: datetime) -> int:
@@ -29,7 +46,61 @@ def expire(now: datetime) -> int:
             erased += _expire(comment_id, now)
     while old := reports.old(now - TERM, _AT_ONCE):
         datastore.transaction(functools.partial(_forget_reports, old))
+    forget_addresses(now)
     return erased
+
+
+def forget_addresses(now: datetime) -> int:
+    """Go on with the walk that erases addresses; how many comments were looked at.
+
+    Raises:
+        errors.Overloaded: the store is busy; the rest is done the next time.
+    """
+    looked_at = 0
+    for _ in range(_STEPS):
+        row = datastore.get(models.job_key(_JOB))
+        seen = "" if row is None else row.position
+        place = msgspec.json.decode(seen, type=_Place) if seen else _Place()
+        found = _behind(place, now - TERM)
+        if not found:
+            break
+        datastore.transaction(functools.partial(_walk, seen, found))
+        looked_at += len(found)
+        if len(found) < _AT_ONCE:
+            break
+    return looked_at
+
+
+def _behind(place: _Place, until: datetime) -> list[Any]:
+    """The next comments behind a place that are old enough, those of one moment by id."""
+    ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
+    found = _comments(ties, ("__key__",), _AT_ONCE) if place.id else []
+    if len(found) < _AT_ONCE and place.at < until:
+        later: list[tuple[str, str, object]] = [
+            ("created", ">", place.at),
+            ("created", "<=", until),
+        ]
+        found += _comments(later, ("created",), _AT_ONCE - len(found))
+    return found
+
+
+def _comments(
+    where: list[tuple[str, str, object]], order: tuple[str, ...], limit: int
+) -> list[Any]:
+    return list(datastore.fetch(datastore.Query("Comment", where=where, order=order, limit=limit)))
+
+
+def _walk(seen: str, found: list[Any]) -> None:
+    """Erase the addresses of these, unless somebody else has gone on from here."""
+    row = datastore.get(models.job_key(_JOB))
+    if ("" if row is None else row.position) != seen:
+        return
+    known = [each for each in found if each.properties["author_email"].string_value]
+    datastore.apply(tree.without_addresses([each.key.path[-1].name for each in known]))
+    last = models.comment_from_message(found[-1])
+    place = msgspec.json.encode(_Place(last.created, last.id)).decode()
+    job = models.Job(key=models.job_key(_JOB), position=place)
+    datastore.apply(datastore.Writes("retention", put=(job,)))
 
 
 def _forget_reports(keys: list[ndb.Key]) -> None:

@@ -18,7 +18,7 @@ import functools
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,7 +31,7 @@ LONGEST_PATTERN = 100
 _MOST = 1_000_000  # of whatever a rule counts
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
-_NUMBERS = ("links", "approved_under", "repeated")
+_NUMBERS = ("links", "approved_under", "repeated", "younger_than")
 _GROWTH = 10_000  # letters, of a text that is brought into one spelling
 _SHARE = 3  # a script is a text's where it has a third of its letters
 _HREF = re.compile(r'\bhref="([^"]*)"')
@@ -76,8 +76,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     `words` are looked for in the text, `names` in the author's name, `websites` and `hosts` are
     hosts (with all below them) of his website and of links. `links` is how many links are too many,
-    `approved_under` how many approved comments of the author are enough, `repeated` how often the
-    same text may come in a day. `scripts` are of the text, `networks` of whoever sends it.
+    `approved_under` how many approved comments of the author are enough, `younger_than` how many
+    days here, `repeated` how often the same text may come in a day. `scripts` are of the text,
+    `networks` of whoever sends it.
     """
 
     id: str
@@ -91,14 +92,17 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     networks: tuple[str, ...] = ()
     approved_under: int | None = None
     repeated: int | None = None
+    younger_than: int | None = None
     is_on: bool = True
 
 
 class Said(msgspec.Struct, frozen=True):
     """What somebody wrote, as far as rules know it.
 
-    `approved` is how many approved comments he has on the site; `network` is empty where it is not
-    known, as it is of what is stored, and `repeats` 0.
+    `approved` tells how many approved comments he has on the site; it is asked once at most, and
+    only where it decides, as it may take a read. `age` is for how many days he is here, None where
+    nobody knows; `network` is empty where it is not known, as it is of what is stored, and
+    `repeats` 0.
     """
 
     body: str
@@ -106,8 +110,9 @@ class Said(msgspec.Struct, frozen=True):
     name: str = ""
     website: str = ""
     network: str = ""
-    approved: int = 0
+    approved: Callable[[], int] = int
     repeats: int = 0
+    age: int | None = None
 
 
 def check(rule: Rule) -> None:
@@ -206,10 +211,16 @@ class _Facts:
             (rule.networks, _within(said.network, rule.networks)),
             (rule.links is not None, _above("links", count_links(said), rule.links)),
             (rule.repeated is not None, _above("the same text", said.repeats, rule.repeated)),
-            (rule.approved_under is not None, _below(said.approved, rule.approved_under)),
+            (rule.younger_than is not None, _younger(said.age, rule.younger_than)),
         ]
         asked = [why for has_any, why in found if has_any]
+        if rule.approved_under is not None and all(asked):
+            asked.append(_below(self._approved, rule.approved_under))
         return "; ".join(asked) if asked and all(asked) else ""
+
+    @functools.cached_property
+    def _approved(self) -> int:
+        return self._said.approved()
 
     def _word(self, field: str, text: str, patterns: Sequence[str]) -> str:
         if not patterns:
@@ -281,6 +292,11 @@ def _within(network: str, wanted: Sequence[str]) -> str:
 
 def _above(what: str, number: int, limit: int | None) -> str:
     return f"{what}: more than {limit}" if limit is not None and number > limit else ""
+
+
+def _younger(age: int | None, limit: int | None) -> str:
+    is_younger = limit is not None and age is not None and age < limit
+    return f"the author is new: here for less than {limit} days" if is_younger else ""
 
 
 def _below(number: int, limit: int | None) -> str:

@@ -1,23 +1,24 @@
 """What becomes of a text: by the ban of its author, the site's rules, the policy, and its advisers.
 
-Owns what is asked of the store for it, before the transaction: how many approved comments the
-author has, where a policy or a rule asks for that and he is known, and how often the text came
-today, where a rule asks. That is two reads and one write at most; the rulebook is a copy of this
-process.
+Owns what is asked of the store for it: how many approved comments the author has, where a policy or
+a rule asks for that, nothing else decides, and he is known. That is one read at most, in the
+transaction of the post; the rulebook is a copy of this process. How often the text came today is
+counted at the door (`admission`), where a rule asks.
 
 Trust belongs to the author's id, which is a token's or an account's: never to a name or a mail
 address, which anybody can type.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from comments import (
+    authorids,
     counts,
     datastore,
     errors,
-    limits,
     models,
     opinions,
     records,
@@ -28,44 +29,47 @@ from comments.accounts import people
 from comments.counters import APPROVED
 from comments.records import Policy, Ruling, Status
 
-_DAY = timedelta(days=1)
 _BAN = "ban"
 _POLICY = "policy:{}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Text:
-    """A text on its way in. `author.id` is empty for somebody who was never here."""
+    """A text on its way in. `author.id` is empty for somebody who was never here.
+
+    `since` is when his account was made, where he has one.
+    """
 
     site: str
     author: records.Author
     body: str
     html: str
     network: str = ""
+    since: datetime | None = None
 
 
-def of_post(text: Text, *, secret: str, now: datetime) -> Callable[[records.Thread, bool], Ruling]:
+def of_post(text: Text, *, repeats: int, now: datetime) -> Callable[[records.Thread, bool], Ruling]:
     """What decides about a new comment: by its thread, and whether its author is known there.
 
-    What it makes raises errors.Conflict where the thread takes no comments, and errors.Forbidden
-    where the author is banned or a rule refuses the text.
+    `repeats` is how often the text came to the site within a day, this time included; 0 where no
+    rule asks. What it makes raises errors.Conflict where the thread takes no comments, and
+    errors.Forbidden where the author is banned or a rule refuses the text.
     """
+    # Known from here on, so that the transaction does not read it.
     book = rulebook.get(text.site)
-    needs_standing = book.policy is Policy.FIRST or book.asks("approved_under")
-    approved = _approved(text) if needs_standing else None
-    repeats = _repeats(text, secret, now) if book.asks("repeated") else 0
 
     def decide(thread: records.Thread, is_known: bool) -> Ruling:  # noqa: FBT001 - see tree.Draft
         _check_open(thread, book, now)
-        policy = thread.policy or book.policy
+        standing = _Standing(text)
 
-        def is_trusted() -> bool:
-            return is_known or (_approved(text) if approved is None else approved) > 0
+        def approved() -> int:
+            return standing.approved or int(is_known)
 
-        ruling = _by_rules(book, text, approved or int(is_known), repeats, now)
+        ruling = _by_rules(book, text, approved, repeats, now)
         if ruling.status is not Status.APPROVED:
             return ruling
-        ruling = _by_policy(policy, lambda: rules.count_links(_said(text)) > 0, is_trusted)
+        policy, has_links = thread.policy or book.policy, _has_links(text, now)
+        ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
         return _by_advisers(book, text, ruling)
 
     return decide
@@ -84,11 +88,10 @@ def of_edit(
     policy = (thread and thread.policy) or book.policy
     if policy is Policy.READ_ONLY:
         raise errors.Conflict("the discussion is read-only", code="read-only")
-    approved = _approved(text) if book.asks("approved_under") else 0
-    ruling = _by_rules(book, text, approved, 0, now)
+    ruling = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
     if ruling.status is Status.APPROVED:
         has_new = bool(rules.links(text.html) - rules.links(before.html))
-        spelt = rules.count_links(_said(text)) > rules.count_links(rules.Said(before.body, ""))
+        spelt = rules.count_links(_said(text, now)) > rules.count_links(rules.Said(before.body, ""))
         ruling = _by_policy(policy, lambda: has_new or spelt, lambda: True)
         ruling = _by_advisers(book, text, ruling)
     # Held before and held now: for another reason, maybe (`tree.edit`).
@@ -115,14 +118,14 @@ def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
 
 
 def _by_rules(
-    book: rulebook.Book, text: Text, approved: int, repeats: int, now: datetime
+    book: rulebook.Book, text: Text, approved: Callable[[], int], repeats: int, now: datetime
 ) -> Ruling:
     ban = book.ban_of(text.author.id, now)
     if ban is not None and not ban.is_shadow:
         raise errors.Forbidden("you may not write here", code="author-banned")
     found = Ruling(Status.APPROVED)
     if book.rules:
-        found = rules.judge(book.rules, _said(text, approved, repeats))
+        found = rules.judge(book.rules, _said(text, now, approved, repeats))
     if found.status is Status.REJECTED:
         raise errors.Forbidden("this site does not take such comments", code="comment-refused")
     if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
@@ -155,7 +158,13 @@ def _check_open(thread: records.Thread, book: rulebook.Book, now: datetime) -> N
         raise errors.Conflict("the discussion was closed for its age", code="thread-closed")
 
 
-def _said(text: Text, approved: int = 0, repeats: int = 0) -> rules.Said:
+def _has_links(text: Text, now: datetime) -> Callable[[], bool]:
+    return lambda: rules.count_links(_said(text, now)) > 0
+
+
+def _said(
+    text: Text, now: datetime, approved: Callable[[], int] = int, repeats: int = 0
+) -> rules.Said:
     return rules.Said(
         body=text.body,
         html=text.html,
@@ -164,19 +173,20 @@ def _said(text: Text, approved: int = 0, repeats: int = 0) -> rules.Said:
         network=text.network,
         approved=approved,
         repeats=repeats,
+        age=authorids.age(text.author.id, text.since, now),
     )
 
 
-def _approved(text: Text) -> int:
-    """How many approved comments the author has on the site, as far as that is counted yet."""
-    if not text.author.id:
-        return 0
-    row = datastore.get(models.standing_key(text.site, text.author.id))
-    return counts.numbers_of(row).get(APPROVED, 0)
+class _Standing:
+    """An author on a website: read when it is asked for, and once."""
 
+    def __init__(self, text: Text) -> None:
+        self._text = text
 
-def _repeats(text: Text, secret: str, now: datetime) -> int:
-    """How often this text came to the site within a day, this time included."""
-    limit = limits.Limit("repeats", 0, _DAY)
-    subject = f"{text.site}\0{rules.likeness(text.body)}"
-    return limits.count(limit, subject, secret, now=now)
+    @functools.cached_property
+    def approved(self) -> int:
+        """How many approved comments he has, as far as that is counted yet."""
+        if not self._text.author.id:
+            return 0
+        row = datastore.get(models.standing_key(self._text.site, self._text.author.id))
+        return counts.numbers_of(row).get(APPROVED, 0)

@@ -134,17 +134,19 @@ def change(  # noqa: PLR0913 - each may be changed alone
     filed: Sequence[str] | None = None,
     moderators: Sequence[str] | None = None,
     guard: dict[str, int | None] | None = None,
+    budget: dict[str, int | str] | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
     """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
 
-    `guard` are some of its rules for posts, see `guards.changed`. With `noted` the audit log says
-    who changed what; not to which value, which may be an address.
+    `guard` are some of its rules for posts, see `guards.changed`, `budget` some of what it may use
+    on a day, see `budgets.changed`. With `noted` the audit log says who changed what; not to which
+    value, which may be an address.
 
     Raises:
         errors.NotFound: there is no such site.
         errors.BadInput: an origin, a category or an address is malformed, `cdn_seconds` is not
-            0 to `LONGEST_CDN`, or a rule for posts is out of its range.
+            0 to `LONGEST_CDN`, a rule for posts or a budget is out of its range.
     """
     addresses = None if moderators is None else [mail.check_address(each) for each in moderators]
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
@@ -167,31 +169,10 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.categories = row.categories if names is None else list(names)
         row.moderators = row.moderators if addresses is None else addresses
         row.guard = row.guard if guard is None else _guard(row, guard)
+        row.budget = row.budget if budget is None else _budget(row, budget)
         after = models.site_record(row)
         datastore.apply(datastore.Writes("sites", put=(row,)), *_notes(noted, before, after))
         return after
-
-    changed = datastore.transaction(body)
-    datastore.kept("sites", _Copies).drop(site_id)
-    return changed
-
-
-def set_budget(site_id: str, name: str, value: int | str) -> records.Site:
-    """Change what a website may use on a day.
-
-    Raises:
-        errors.NotFound: there is no such site.
-        errors.BadInput: see `budgets.changed`.
-    """
-
-    def body() -> records.Site:
-        row = datastore.get(models.site_key(site_id)) if site_id else None
-        if row is None:
-            raise errors.NotFound("site", site_id)
-        budget = budgets.changed(models.site_record(row).budget, name, value)
-        row.budget = msgspec.json.encode(budget).decode()
-        datastore.apply(datastore.Writes("sites", put=(row,)))
-        return models.site_record(row)
 
     changed = datastore.transaction(body)
     datastore.kept("sites", _Copies).drop(site_id)
@@ -206,6 +187,13 @@ def is_known(site_id: str) -> bool:
 def _guard(row: models.Site, given: dict[str, int | None]) -> str:
     changed = guards.changed(models.site_record(row).guard, given)
     return msgspec.json.encode(changed).decode()
+
+
+def _budget(row: models.Site, given: dict[str, int | str]) -> str:
+    budget = models.site_record(row).budget
+    for name, value in given.items():
+        budget = budgets.changed(budget, name, value)
+    return msgspec.json.encode(budget).decode()
 
 
 def _notes(

@@ -19,13 +19,23 @@ from datetime import datetime
 
 import msgspec
 
-from comments import datastore, digests, errors, models, records, rendering, roles, sealed
+from comments import (
+    authorids,
+    datastore,
+    digests,
+    errors,
+    models,
+    records,
+    rendering,
+    roles,
+    sealed,
+)
 from comments.accounts import identities, passwords
 
 _OWNER = "accounts"
 _ADDRESS = "account address"
-# A comment's author is an account if his id begins so; guests' ids begin with "g:".
-AUTHOR = "a:"
+# A comment's author is an account if his id begins so.
+AUTHOR = authorids.ACCOUNT
 _TAKEN = {
     identities.LOGIN: "this name is taken",
     identities.MAIL: "this address has an account: sign in, then follow the link again",

@@ -42,7 +42,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     Rulebook  key: site id
     Report    key: comment id
     Advice    key: comment id
-    Job       key: what is done, and to which site
+    Job       key: what is done, to which site, and of an import the system and the file
     Participation
               key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer

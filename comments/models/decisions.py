@@ -20,6 +20,7 @@ class AuditEntry(ndb.Model):
     before = ndb.TextProperty(default="")
     after = ndb.TextProperty(default="")
     reason = ndb.TextProperty(default="")
+    back = ndb.TextProperty(default="")
 
 
 class Rulebook(ndb.Model):
@@ -88,4 +89,5 @@ def audit_record(row: AuditEntry) -> records.Audit:
         before=row.before,
         after=row.after,
         reason=row.reason,
+        back=row.back or "",
     )

@@ -162,9 +162,9 @@ class Reading:
         )
 
     def _author(self, comment: source.Comment) -> records.Author:
-        email = comment.email if _is_email(comment.email) else ""
+        # The address says which author it is, and is stored of nobody.
         known_as = author_id(self._secret, self._site.id, comment)
-        return records.Author(self._name(comment), self._website(comment), email, known_as)
+        return records.Author(self._name(comment), self._website(comment), "", known_as)
 
     def _name(self, comment: source.Comment) -> str:
         try:

@@ -19,7 +19,7 @@ writes its thread.
 
 from comments.tree.batches import append_imported
 from comments.tree.changes import count_votes, edit, retract
-from comments.tree.jobs import folded, mend, mend_thread, refile, unfold
+from comments.tree.jobs import folded, mend, mend_thread, refile, unfold, without_addresses
 from comments.tree.posts import append
 from comments.tree.values import Change, Draft, Imported, Place, Refiled, Text
 from comments.tree.verdicts import Decision, judge, pin, restore
@@ -45,4 +45,5 @@ __all__ = [
     "restore",
     "retract",
     "unfold",
+    "without_addresses",
 ]

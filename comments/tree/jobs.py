@@ -37,6 +37,19 @@ def unfold(ids: Sequence[str]) -> datastore.Writes:
     return datastore.Writes(OWNER, put=tuple(unknown))
 
 
+def without_addresses(ids: Sequence[str]) -> datastore.Writes:
+    """Erase the mail addresses of comments, and what could tell whether a guess of one is right.
+
+    Readers see nothing of it, so no revision changes. Whoever repeats such a post under its key is
+    told that the key was used.
+    """
+    rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in ids])
+    known = [row for row in rows if row is not None and row.author_email]
+    for row in known:
+        row.author_email, row.fingerprint = "", b""
+    return datastore.Writes(OWNER, put=tuple(known))
+
+
 def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[datastore.Writes, ...]:
     """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
     rows = datastore.get_multi([models.comment_key(place.id) for place in places])

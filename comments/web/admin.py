@@ -37,6 +37,14 @@ def home() -> flask.Response:
     return callers.page("admin/home.html", account=account, held=_held(account), is_owner=is_owner)
 
 
+@blueprint.get("/")
+@blueprint.get("/sites")
+@blueprint.get("/sites/")
+def find_home() -> flask.Response:
+    """What people type who look for it."""
+    return callers.go("admin")
+
+
 @blueprint.get("/sign-in")
 def ask_who() -> flask.Response:
     """The form to sign in."""

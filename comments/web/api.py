@@ -118,18 +118,20 @@ def post_comment(site_id: str) -> flask.Response:
         categories=tuple(sent.categories),
         network=networks.of_request(context.settings(), flask.request),
         browser=networks.browser_of(flask.request),
+        since=speaker.since if speaker else None,
     )
     now = datetime.now(UTC)
-    post = posting.prepare(draft, settings=settings, now=now)
+    prepared = posting.prepare(draft, settings=settings, now=now)
     entrant = admission.Entrant(
         network=draft.network,
         author=speaker.id if speaker else "",
+        is_member=speaker is not None and speaker.is_member,
         proof=sent.proof,
         trap=sent.subject,
         repeats=key is not None,
     )
-    admission.admit(entrant, post, site, settings=settings, now=now)
-    posted = posting.place(post, settings=settings)
+    repeats = admission.admit(entrant, prepared.draft, site, settings=settings, now=now)
+    posted = posting.place(prepared, settings=settings, now=now, repeats=repeats)
     if posted.created:
         usage.note(site.id, usage.Numbers(posts=1), now=now)
     if settings.on_app_engine:
@@ -175,6 +177,7 @@ def edit_comment(comment_id: str) -> flask.Response:
             networks.of_request(context.settings(), flask.request),
             networks.browser_of(flask.request),
         ),
+        since=speaker.since,
     )
     return _at_revision(answers.fresh(shapes.ChangedComment(public.own(comment))), comment)
 

@@ -18,18 +18,24 @@ from comments.web import context, errors, session
 class Speaker(NamedTuple):
     """Whoever holds a token of a site. `id` is the author id of his comments there.
 
-    `name` and `epoch` are an account's; a guest has neither.
+    `name`, `epoch` and `since`, when it was made, are an account's; a guest has none of them.
     """
 
     site: str
     id: str
     name: str = ""
     epoch: str = ""
+    since: datetime | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether he has an account."""
+        return bool(self.epoch)
 
     def token(self) -> str:
         """A token for him, dated now."""
         secret = context.settings().secret
-        if not self.epoch:
+        if not self.is_member:
             return session.sign(session.Guest(self.site, self.id), secret=secret)
         account = self.id.removeprefix(people.AUTHOR)
         return session.sign_member(session.Member(self.site, account, self.epoch), secret=secret)
@@ -79,7 +85,7 @@ def expiry(now: datetime) -> datetime:
 
 def member(account: people.Account, site: str) -> Speaker:
     """Somebody with an account, on a site."""
-    return Speaker(site, account.author, account.name, account.epoch)
+    return Speaker(site, account.author, account.name, account.epoch, account.created)
 
 
 def _named(header: str) -> Speaker:

@@ -141,7 +141,7 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, 
     say("was here before")
     with open_store.context():
         for name, value in (("posts", 1), ("then", "read-only")):
-            sites.set_budget("demo", name, value)
+            sites.change("demo", budget={name: value})
         usage.note("demo", usage.Numbers(posts=1), now=datetime.now(UTC))
     tab = open_tab(f"{server}/?thread=demo")
     expect(tab.page.locator(".ft-body")).to_have_text("was here before")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import flask
@@ -14,17 +14,23 @@ from comments import (
     config,
     datastore,
     limits,
+    policies,
     records,
+    rulebook,
     sites,
     sorthash,
     tallies,
+    usage,
 )
 from comments import (
     app as wiring,
 )
+from comments.records import Policy
+from comments.rules import Action, Rule
 from comments.web import api as web_api
+from comments.web import session
 from emulator import faults, inprocess, testing
-from tests.comments import calls, entrants
+from tests.comments import callers, calls, entrants
 from tests.comments.entrants import post
 
 LONG = "A text that is long enough to be told from others."
@@ -280,6 +286,143 @@ def test_admission_takes_two_reads_and_two_writes(
     assert [b - a for a, b in zip(bare, full, strict=True)] == [2, 2]
     assert full[0] - 2 <= 5
     assert full[1] - 2 <= 5
+
+
+TEXT = "A text that no rule has anything to say about, whoever sends it, number {}."
+TEMPTING = "A casino that a rule asks about, whoever sends it, number {}."
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("policy", [Policy.OFF, Policy.FIRST])
+@pytest.mark.parametrize("rule", [False, True])
+@pytest.mark.parametrize("who", ["newcomer", "guest", "member"])
+@pytest.mark.parametrize("place", ["root", "reply", "deepest"])
+def test_what_a_post_costs_with_everything_on(
+    door: Any,
+    engine: inprocess.Engine,
+    open_store: datastore.Store,
+    site: records.Site,
+    settings: config.Settings,
+    *,
+    place: str,
+    who: str,
+    rule: bool,
+    policy: Policy,
+    repeated: bool,
+) -> None:
+    """As docs/spam.md says it: proofs, limits, a ban, and a budget are always on.
+
+    The transaction at the door takes two reads and two writes, and a third of each where a known
+    author's text is counted. The one that stores the comment takes what it always does, and a read
+    more where nothing but the number of approved comments decides.
+    """
+    shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2))
+    everything = dict.fromkeys(RULES, 500) | {"proof_of_work": 2}
+    client = _client(open_store, shallow, site, **everything)
+    first = calls.answer(post(client, "root", proof=entrants.proof(client)))
+    below = calls.answer(
+        post(client, "below", proof=entrants.proof(client), parent=first["comment"]["id"])
+    )
+    parent = {"root": None, "reply": first, "deepest": below}[place]
+    with open_store.context():
+        account = callers.account("bob", password="", now=datetime.now(UTC) - timedelta(days=9))
+        member = session.Member(site.id, account.id, account.epoch)
+        guest = session.Guest(site.id, "g:known")
+        token = {
+            "newcomer": None,
+            "guest": session.sign(guest, secret=settings.secret),
+            "member": session.sign_member(member, secret=settings.secret),
+        }[who]
+        sites.change(site.id, budget={"posts": 1_000, "reads": 1_000_000})
+        _moderate(policy, rule=rule, repeated=repeated)
+        usage.total(site.id, now=datetime.now(UTC))
+    more = {} if parent is None else {"parent": parent["comment"]["id"]}
+    given = "" if who == "member" else entrants.proof(client)
+    text = TEMPTING if rule else TEXT
+    client.get("/api/v1/sites/demo/comments?thread=t")  # the site is known, and its rules
+    with open_store.context():
+        rulebook.get(site.id)
+        door_cost = 3 if repeated and who != "newcomer" else 2
+        counts = {"root": (3, 5), "reply": (4, 5), "deepest": (5, 5)}[place]
+        asks = who != "newcomer" and (rule or policy is Policy.FIRST)
+        expected = (
+            door_cost + counts[0] + asks + (who == "member"), door_cost + counts[1],
+        )  # fmt: skip
+    with testing.meter(engine) as cost:
+        answer = post(client, text.format(next(NUMBERS)), token=token, proof=given, **more)
+    assert answer.status_code == (202 if policy is Policy.FIRST or rule else 201), answer.text
+    assert (cost.reads, cost.writes) == expected
+
+
+def _moderate(policy: Policy, *, rule: bool, repeated: bool) -> None:
+    """Settle how the site is moderated: rules that ask for all there is, and a ban."""
+    ada, now = records.Actor("cli", "Ada"), datetime.now(UTC)
+    policies.set_policy("demo", ada, now=now, policy=policy)
+    policies.ban("demo", "g:eve", ada, now=now)
+    plain = Rule(
+        id="plain", action=Action.HOLD, words=("viagra",), scripts=("cyrillic",), younger_than=3,
+        networks=("203.0.113.0/24",), repeated=50 if repeated else None,
+    )  # fmt: skip
+    policies.put_rule("demo", plain, ada, now=now)
+    if rule:
+        asks = Rule(id="asks", action=Action.HOLD, words=("casino",), approved_under=3)
+        policies.put_rule("demo", asks, ada, now=now)
+
+
+def test_a_text_that_comes_too_often_is_held_whoever_sends_it(
+    door: Any, open_store: datastore.Store, moment: Moment
+) -> None:
+    client = door(same_texts=0)
+    token = calls.answer(post(client, "first"))["token"]
+    with open_store.context():
+        rule = Rule(id="r", action=Action.HOLD, repeated=2)
+        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=moment.at)
+    sent = [
+        post(client, body, peer=f"198.51.100.{place}", token=token if place % 2 else None)
+        for place, body in enumerate(["Buy!", "buy", " BUY ", "sell", "b.u.y"])
+    ]
+    assert [each.status_code for each in sent] == [201, 201, 202, 201, 202]
+    # A repeat is the same post, and is not counted again.
+    again = [post(client, "Buy", key="k", peer="198.51.100.9") for _ in range(2)]
+    assert [each.status_code for each in again] == [202, 202]
+    moment.pass_by(hours=25)
+    assert post(client, "buy", token=None).status_code == 201
+
+
+def test_a_text_that_is_only_counted_leaves_little_behind(
+    door: Any, open_store: datastore.Store
+) -> None:
+    client = door(proof_of_work=1, same_texts=3)
+    with open_store.context():
+        rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
+        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
+    for place in range(80):
+        answer = post(client, "+1", proof=entrants.proof(client), peer=f"198.51.100.{place}")
+        assert answer.status_code == 201
+    with open_store.context():
+        rows = list(datastore.fetch(datastore.Query("RateBucket")))
+    counted = [row for row in rows if row.key.path[-1].name.startswith("texts/")]
+    assert [row.properties["count"].integer_value for row in counted] == [80]
+    assert len(counted[0].properties["recent"].blob_value) <= 28 * 65
+
+
+def test_who_has_signed_in_proves_nothing_and_is_counted_all_the_same(
+    door: Any, open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> None:
+    client = door(proof_of_work=10, form_seconds=3, posts_per_author=2)
+    with open_store.context():
+        account = callers.account("bob", password="")
+    member = session.Member(site.id, account.id, account.epoch)
+    token = session.sign_member(member, secret=settings.secret)
+    guest = session.sign(session.Guest(site.id, "g:known"), secret=settings.secret)
+    answers = [post(client, f"{LONG} {n}", token=token) for n in range(3)]
+    assert codes(*answers, post(client, token=guest)) == [
+        201,
+        201,
+        "too-many-posts",
+        "proof-required",
+    ]
+    assert codes(post(client, token=token, subject="Buy")) == ["not-accepted"]
 
 
 def test_to_ask_for_a_challenge_writes_nothing_and_is_kept_by_nobody(

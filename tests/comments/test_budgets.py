@@ -38,7 +38,7 @@ def spend(store: datastore.Store, site: str = "demo", **numbers: int) -> None:
 def limit(store: datastore.Store, **limits: int | str) -> None:
     with store.context():
         for name, value in limits.items():
-            sites.set_budget("demo", name, value)
+            sites.change("demo", budget={name: value})
 
 
 def forget(store: datastore.Store) -> None:

@@ -7,7 +7,7 @@ import click.testing
 import flask
 import pytest
 
-from comments import config, datastore, delivery, errors, models, records, repair, sites
+from comments import config, datastore, delivery, errors, imports, models, records, repair, sites
 from tests import recounts, trees
 
 FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
@@ -135,6 +135,20 @@ def test_an_import_stores_the_file_once(
     again = run("import", "disqus", export, "--site", "demo")
     assert "0 comments added, 2 were there already, in 1 threads.\n" in again.output
     assert trees.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
+
+
+def test_an_import_leaves_word_of_how_far_it_came(
+    run: Runner, open_store: datastore.Store, site: records.Site, export: Path
+) -> None:
+    run("import", "disqus", export, "--site", "demo", "--dry-run")
+    with open_store.context():
+        assert imports.of("demo") == []
+    for added in (2, 0):
+        run("import", "disqus", export, "--site", "demo")
+        with open_store.context():
+            (found,) = imports.of("demo")
+        assert (found.system, found.file, found.comments) == ("disqus", "export.xml", 2)
+        assert (found.seen, found.added) == (2, added)
 
 
 def test_the_numbers_of_a_site_know_of_an_import_when_it_ends(

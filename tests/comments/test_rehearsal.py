@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from comments import datastore, delivery, errors, moderation, records, rehearsal
+from comments import authorids, datastore, delivery, errors, moderation, records, rehearsal
 from comments.records import Status, Verb
 from comments.rules import Action, Rule
 from emulator import inprocess, testing
 from tests import needs, trees
-from tests.comments import embedded, stocktaking
+from tests.comments import callers, embedded, stocktaking
 
 ADA = records.Actor("cli", "Ada")
 NOW = trees.START
@@ -87,6 +87,22 @@ def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -
     assert known[0].body not in _found([_rule(approved_under=2)])
     assert known[0].body in _found([_rule(approved_under=3)])
     assert _found([_rule(networks=("0.0.0.0/0", "::/0"))]) == []
+
+
+def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
+    site: records.Site,
+) -> None:
+    account = callers.account("bob", password="", now=NOW)
+    authors = {
+        "guest": authorids.guest("a" * 26, NOW), "member": account.author, "import": "i:x",
+    }  # fmt: skip
+    for name, author in authors.items():
+        for days in (1, 3):
+            who = records.Author(name, id=author)
+            trees.post(site, f"{name} {days}", author=who, now=NOW + timedelta(days=days))
+    trees.post(site, "removed", author=records.Author("gone", id="a:gone"))
+    assert set(_found([_rule(younger_than=3)])) == {"member 1", "guest 1"}
+    assert _found([_rule(younger_than=1)]) == []
 
 
 def test_a_dry_run_over_a_real_export_changes_nothing(open_store: datastore.Store) -> None:

@@ -45,7 +45,9 @@ def _why(rule: dict[str, Any], said: Said) -> str:
         ({"scripts": ("han", "kana")}, _said("漢字"), _said("123")),
         ({"networks": ("203.0.113.0/24",)}, _said(network="203.0.113.9"), _said(network="::1")),
         ({"networks": ("2001:db8::/32",)}, _said(network="2001:db8:1::/64"), _said(network="")),
-        ({"approved_under": 2}, _said(approved=1), _said(approved=2)),
+        ({"approved_under": 2}, _said(approved=lambda: 1), _said(approved=lambda: 2)),
+        ({"younger_than": 2}, _said(age=1), _said(age=2)),
+        ({"younger_than": 2}, _said(age=0), _said(age=None)),
         ({"repeated": 2}, _said(repeats=3), _said(repeats=2)),
     ],
 )
@@ -54,6 +56,23 @@ def test_a_condition_holds_for_what_it_says(
 ) -> None:
     assert _why(rule, speaks)
     assert _why(rule, silent) == ""
+
+
+def test_what_takes_a_read_is_asked_once_and_only_where_it_decides() -> None:
+    asked: list[int] = []
+
+    def approved() -> int:
+        asked.append(1)
+        return 0
+
+    rule = {"words": ("casino",), "approved_under": 1}
+    assert _why(rule, _said("hello", approved=approved)) == ""
+    assert asked == []
+    both = [Rule(id=name, action=Action.HOLD, **rule) for name in ("a", "b")]
+    both.append(Rule(id="c", action=Action.SPAM, approved_under=1))
+    found = rules.judge(both, _said("casino", approved=approved))
+    assert (found.rule, found.why) == ("rule:c", "fewer than 1 approved comments")
+    assert asked == [1]
 
 
 def test_every_sort_of_condition_has_to_hold_and_the_reason_names_each() -> None:

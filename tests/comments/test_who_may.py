@@ -241,6 +241,9 @@ ROWS = [
     Row("GET", "/tasks/deliver", {}, 403),
     # Owners and moderators, by their session.
     Row("GET", "/admin", SIGNED_IN, 303),
+    Row("GET", "/admin/", {}, 303),
+    Row("GET", "/admin/sites", {}, 303),
+    Row("GET", "/admin/sites/", {}, 303),
     Row("GET", "/admin/account", SIGNED_IN, 303),
     Row("GET", "/admin/sign-in", {}, 200),
     Row("GET", "/admin/welcome", {}, 200),
@@ -265,6 +268,8 @@ AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
 DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
 SETTLE = {**DECIDE, "moderator": 303, "owner": 303}
 ROWS += [
+    Row("GET", DESK, {"elsewhere": 404}, 303),
+    Row("GET", f"{DESK}/", {"elsewhere": 404}, 303),
     Row("GET", f"{DESK}/queue", AT_DESK, 303),
     Row("GET", f"{DESK}/comments/<comment:comment_id>", AT_DESK, 303),
     Row("GET", f"{DESK}/authors", AT_DESK, 303),
@@ -301,6 +306,11 @@ ROWS += [
     # There is none to be removed: who may not never learns that.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
+    Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/limits", {**SETTLE, "moderator": 403}, 403,
+        form={"posts_per_network": "20"}),
+    Row("POST", f"{DESK}/limits/budget", {**SETTLE, "moderator": 403}, 403, form={"posts": "0"}),
+    Row("GET", f"{DESK}/imports", {**AT_DESK, "moderator": 403}, 303),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from comments.records import Status
 from comments.web.shapes import Typed
 
 ANY = "any"
-_NUMBER = re.compile("[0-9]{1,6}")
+_NUMBER = re.compile("[0-9]+")
 Shown = Literal["pending", "approved", "spam", "rejected", "hidden", "shadowed", "any"]
 Box = Literal["", "on"]
 Line = Annotated[str, msgspec.Meta(max_length=30_000)]
@@ -77,7 +77,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an author is banned: for `days`, for good where that is empty. Boxes say "on"."""
 
-    act: Literal["ban", "unban"]
+    act: Literal["ban", "unban", "restore"]
     days: Typed = ""
     shadow: Box = ""
     hide: Box = ""
@@ -125,6 +125,29 @@ class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
+class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a site asks of those who post. What is empty is the service's."""
+
+    proof_of_work: Typed = ""
+    form_seconds: Typed = ""
+    posts_per_network: Typed = ""
+    posts_per_author: Typed = ""
+    posts_per_thread: Typed = ""
+    same_texts: Typed = ""
+    reason: Typed = ""
+
+
+class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a site may use on a day. What is empty is any number."""
+
+    reads: Typed = ""
+    writes: Typed = ""
+    mails: Typed = ""
+    posts: Typed = ""
+    then: Literal["slow", "read-only"] = "slow"
+    reason: Typed = ""
+
+
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule as a form sends it; `last` is how many comments it is tried on."""
 
@@ -140,6 +163,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     links: Typed = ""
     approved_under: Typed = ""
     repeated: Typed = ""
+    younger_than: Typed = ""
     is_on: Box = ""
     last: Typed = "1000"
     reason: Typed = ""
@@ -169,13 +193,13 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No query at all."""
 
 
-def number(field: str, text: str) -> int:
+def number(field: str, text: str, digits: int = 6) -> int:
     """A whole number of a form.
 
     Raises:
-        errors.BadInput: it is none, or has more than six digits.
+        errors.BadInput: it is none, or has more digits.
     """
-    if not _NUMBER.fullmatch(text):
+    if not _NUMBER.fullmatch(text) or len(text) > digits:
         raise errors.BadInput(field, "is not a whole number")
     return int(text)
 

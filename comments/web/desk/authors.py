@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import authors, counts, docket, errors, rulebook
+from comments.records import Status
 from comments.web import queries
 from comments.web.desk import asked, decisions, rows, visits
 
@@ -39,7 +40,8 @@ def show(site_id: str) -> flask.Response:
     wanted = docket.Wanted(visit.site.id, docket.STATUSES, query.id)
     numbers: counts.Numbers = docket.standings(visit.site.id, [query.id]).get(query.id, {})
     found = docket.page(wanted, cursor=query.start, secret=secret) if query.id else None
-    if found is None or not (found.cases or numbers):
+    ban = rulebook.read(visit.site.id).ban_of(query.id, datetime.now(UTC))
+    if found is None or not (found.cases or numbers or ban):
         raise errors.NotFound("author", query.id)
     shown = rows.of(visit.site, found.cases)
     return visits.page(
@@ -48,7 +50,8 @@ def show(site_id: str) -> flask.Response:
         query=query,
         name=shown[0].author if shown else "",
         numbers=rows.in_words(numbers),
-        ban=rulebook.read(visit.site.id).ban_of(query.id, datetime.now(UTC)),
+        ban=ban,
+        has_hidden=numbers.get(Status.HIDDEN, 0) > 0,
         rows=shown,
         found=found,
         report=report,

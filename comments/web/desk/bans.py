@@ -6,17 +6,18 @@ from datetime import UTC, datetime, timedelta
 import flask
 
 from comments import moderation, policies
-from comments.web import callers, forms, queries
+from comments.web import forms, queries
 from comments.web.desk import asked, visits
 
 blueprint = visits.blueprint("bans")
 
+_SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
 _ROUNDS = 10  # of a hundred comments each: what is more is done by pressing the button again
 
 
 @blueprint.post("/bans")
 def settle(site_id: str) -> flask.Response:
-    """Ban an author or lift his ban, with what he wrote if that is wished."""
+    """Ban an author or lift his ban, with what he wrote if that is wished; or bring that back."""
     visit = visits.enter(site_id)
     author = queries.read(asked.Author).id
     sent, now = forms.read(asked.Ban), datetime.now(UTC)
@@ -29,11 +30,12 @@ def settle(site_id: str) -> flask.Response:
         )  # fmt: skip
         each = moderation.hide_all
     else:
-        policies.unban(site, author, actor, now=now, reason=sent.reason)
+        if sent.act == "unban":
+            policies.unban(site, author, actor, now=now, reason=sent.reason)
         each = moderation.restore_all
-    if sent.hide:
+    if sent.hide or sent.act == "restore":
         _rounds(lambda: each(site, author, actor, now=now, reason=sent.reason))
-    return callers.go(f"admin/sites/{site}/author?{visits.query(id=author)}")
+    return visits.done(visit, f"author?{visits.query(id=author)}", _SAID[sent.act])
 
 
 def _rounds(step: Callable[[], list[moderation.Outcome]]) -> None:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import audit, cursors, models, moderation
+from comments import audit, cursors, models, moderation, policies, records, roles
 from comments.records import Verb
-from comments.web import callers, forms, queries
+from comments.web import forms, queries
 from comments.web.desk import asked, visits
 
 blueprint = visits.blueprint("log")
@@ -32,7 +32,7 @@ def show(site_id: str) -> flask.Response:
         query=query,
         entries=entries,
         is_comment=models.is_comment_id,
-        undoable=_UNDOABLE,
+        is_undoable=_is_undoable,
         cursor=cursors.seal([entries[-1].id], label, secret) if more else None,
     )
 
@@ -41,6 +41,21 @@ def show(site_id: str) -> flask.Response:
 def undo(site_id: str) -> flask.Response:
     """Take back what an entry says, where that still stands."""
     visit = visits.enter(site_id)
-    sent = forms.read(asked.Undo)
-    done = moderation.undo(visit.site.id, sent.entry, visit.account.actor, now=datetime.now(UTC))
-    return callers.go(f"admin/sites/{visit.site.id}/comments/{done.id}")
+    sent, now = forms.read(asked.Undo), datetime.now(UTC)
+    site, actor = visit.site.id, visit.account.actor
+    entry = audit.entry(site, sent.entry)
+    if models.is_comment_id(entry.subject):
+        moderation.undo(site, entry.id, actor, now=now)
+        return visits.done(visit, f"comments/{entry.subject}", "undone")
+    # The policy of a site is its owners' to settle, and so is what it was.
+    if entry.subject == "site":
+        visits.enter(site_id, roles.Role.OWNER)
+    policies.undo(site, entry.id, actor, now=now)
+    return visits.done(visit, "log", "undone")
+
+
+def _is_undoable(entry: records.Audit, visit: visits.Visit) -> bool:
+    """Whether somebody is offered to take it back; what stands by now is asked when he does."""
+    if models.is_comment_id(entry.subject):
+        return entry.verb in _UNDOABLE
+    return policies.is_undoable(entry) and (entry.subject != "site" or visit.is_owner)

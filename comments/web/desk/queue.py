@@ -3,10 +3,17 @@
 import flask
 
 from comments import counts, docket, reports
-from comments.web import queries
+from comments.web import callers, queries
 from comments.web.desk import asked, decisions, rows, visits
 
 blueprint = visits.blueprint("queue")
+
+
+@blueprint.get("")
+@blueprint.get("/")
+def find(site_id: str) -> flask.Response:
+    """The desk of a site, where it is looked for: its queue."""
+    return callers.go(f"admin/sites/{visits.enter(site_id).site.id}/queue")
 
 
 @blueprint.route("/queue", methods=["GET", "POST"])

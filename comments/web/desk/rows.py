@@ -124,5 +124,6 @@ def rule_in_words(rule: rules.Rule) -> list[str]:
         (rule.links, "more than {} links"),
         (rule.approved_under, "fewer than {} approved comments"),
         (rule.repeated, "the same text more than {} times a day"),
+        (rule.younger_than, "an author who is here for less than {} days"),
     )
     return said + [words.format(number) for number, words in numbers if number is not None]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors, policies, rehearsal, rulebook, rules
-from comments.web import callers, forms, queries
+from comments.web import forms, queries
 from comments.web.desk import asked, rows, visits
 
 blueprint = visits.blueprint("rules")
@@ -42,7 +42,7 @@ def put(site_id: str) -> flask.Response:
     policies.put_rule(
         visit.site.id, rule, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
     )
-    return callers.go(f"admin/sites/{visit.site.id}/rules")
+    return visits.done(visit, "rules", "saved")
 
 
 @blueprint.post("/rules/remove")
@@ -53,7 +53,7 @@ def remove(site_id: str) -> flask.Response:
     policies.remove_rule(
         visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
     )
-    return callers.go(f"admin/sites/{visit.site.id}/rules")
+    return visits.done(visit, "rules", "removed")
 
 
 def _page(
@@ -92,5 +92,6 @@ def _rule(sent: asked.Rule) -> rules.Rule:
         links=count("links", sent.links),
         approved_under=count("approved_under", sent.approved_under),
         repeated=count("repeated", sent.repeated),
+        younger_than=count("younger_than", sent.younger_than),
         is_on=bool(sent.is_on),
     )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import audit, policies, records, roles, rulebook, sites
-from comments.web import callers, forms, queries
+from comments.web import forms, queries
 from comments.web.desk import asked, visits
 
 blueprint = visits.blueprint("settings")
@@ -39,7 +39,7 @@ def change_policy(site_id: str) -> flask.Response:
         reports=asked.number("reports", sent.reports),
         reason=sent.reason,
     )
-    return callers.go(f"admin/sites/{visit.site.id}/settings")
+    return visits.done(visit, "settings", "saved")
 
 
 @blueprint.post("/settings")
@@ -58,4 +58,4 @@ def change(site_id: str) -> flask.Response:
         moderators=asked.several(sent.moderators),
         noted=sites.Noted(act, datetime.now(UTC)),
     )
-    return callers.go(f"admin/sites/{visit.site.id}/settings")
+    return visits.done(visit, "settings", "saved")

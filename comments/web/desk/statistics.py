@@ -1,14 +1,12 @@
 """The numbers of a site: by day and by category, with a plot of each, and what it used today."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
 
 import flask
-import msgspec
 
-from comments import budgets, records, stats, usage
+from comments import stats
 from comments.web import queries
-from comments.web.desk import asked, plots, visits
+from comments.web.desk import asked, limits, plots, visits
 
 blueprint = visits.blueprint("statistics")
 
@@ -30,7 +28,7 @@ def show(site_id: str) -> flask.Response:
         visit,
         query=query,
         all=stats.site(visit.site.id),
-        today=_today(visit.site, datetime.now(UTC)),
+        today=limits.today(visit.site, datetime.now(UTC)),
         days=found.lines[::-1],
         categories=by_category.lines,
         is_cut=by_category.after is not None,
@@ -50,22 +48,3 @@ def _filled(
     """Every day of a while, also those on which nobody wrote."""
     days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
     return [(day.isoformat(), lines.get(day)) for day in days]
-
-
-class Used(NamedTuple):
-    """What a site used today of one sort: `most` is its budget, 0 for none."""
-
-    what: str
-    used: int
-    most: int
-    standing: str
-
-
-def _today(site: records.Site, now: datetime) -> list[Used]:
-    """What the site used today, and what it may use."""
-    limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
-    found = []
-    for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
-        most, standing = limits.get(name, (0, budgets.Standing.FREE))
-        found.append(Used(name, used, most, standing.name.lower() if most else ""))
-    return found

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import counters, counts, docket, errors, policies, records, rulebook, threads
-from comments.web import callers, forms, queries
+from comments.web import forms, queries
 from comments.web.desk import asked, decisions, rows, visits
 
 blueprint = visits.blueprint("threads")
@@ -70,7 +70,7 @@ def settle(site_id: str) -> flask.Response:
         inherits=not sent.policy,
         reason=sent.reason,
     )
-    return callers.go(f"admin/sites/{visit.site.id}/thread?{visits.query(thread=thread)}")
+    return visits.done(visit, f"thread?{visits.query(thread=thread)}", "saved")
 
 
 def _stored(name: records.ThreadName) -> records.Thread:

@@ -9,6 +9,16 @@ from comments import config, errors, records, roles, sites
 from comments.accounts import people
 from comments.web import callers, context
 
+# What a page says that was done on the way to it (`done`), by name.
+NOTICES = {
+    "saved": "Saved. It holds everywhere within a minute.",
+    "removed": "Removed. What the rule held stays as it is.",
+    "banned": "The author is banned, everywhere within a minute.",
+    "lifted": "The ban is lifted.",
+    "restored": "What was hidden of the author is shown again.",
+    "undone": "It was taken back.",
+}
+
 
 class Visit(NamedTuple):
     """Somebody who looks after a site."""
@@ -58,10 +68,19 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         visit=visit,
         site=visit.site,
         desk=desk,
+        notices=NOTICES,
         # Where the next page of a listing is: the same question, but for the place.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,
     )
+
+
+def done(visit: Visit, where: str, said: str) -> flask.Response:
+    """Have the browser open a page of the desk, which says what was done: `said` names a notice.
+
+    That stands behind the "#", so it is shown once, and no request repeats it.
+    """
+    return callers.go(f"admin/sites/{visit.site.id}/{where}#{said}")
 
 
 def query(**values: str) -> str:

@@ -284,11 +284,13 @@ export class Thread {
       const signin = await import("./signin.js").catch(() => null);
       signin?.offer(form, this.#place.site, (member) => this.#entered(member));
     };
-    const proving = () =>
-      (proofs ??= import("./proof.js").then(
+    const proving = () => {
+      if (this.#guest.name !== null) return null; // who has signed in proves nothing
+      return (proofs ??= import("./proof.js").then(
         ({ Proofs }) => new Proofs(this.#place.site),
         () => (proofs = null), // tried again; the server says what it misses
       ));
+    };
     const begin = async () => (await proving())?.prepare();
     form.addEventListener("focusin", used, { once: true });
     form.addEventListener("focusin", begin);
