@@ -22,8 +22,8 @@ from comments import (
     handlers,
     materialized,
     sites,
-    upkeep,
     usage,
+    workers,
 )
 from comments import tasks as backlog
 from comments.web import (
@@ -88,11 +88,11 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     return app
 
 
-def start_worker(app: flask.Flask) -> upkeep.Worker:
+def start_worker(app: flask.Flask) -> workers.Worker:
     """Start what this process does beside answering. Call it after the last fork."""
     kept = context.of(app)
     settings = kept.settings
-    worker = upkeep.Worker(
+    worker = workers.Worker(
         kept.store,
         settings.scheme,
         handlers.of(settings),

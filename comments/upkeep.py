@@ -1,4 +1,4 @@
-"""Upkeep: who folds and delivers, and when.
+"""Upkeep: what a process folds and delivers, and in which order.
 
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `folding.GRACE` clear
@@ -6,15 +6,13 @@ it and delete what it replaced, with the orphans found beside it. Large lists (`
 folded here too, and votes counted (`voting`), without a second step. Events of this process are
 delivered a moment after their commit, those of processes that are gone by a sweep (`delivery`).
 
-What is told outside is sent by a thread of its own (`sending`), because recipients may be slow.
+On one machine a thread of each serving process does this (`workers`). On App Engine, where nothing
+runs after an answer, cron asks `/tasks/fold` for a `visit`: the instance may live for that call
+alone and no clock but its own may measure the grace, so the call waits for it. Rankings are kept
+for an hour, which no call waits for: their directory says, by the clock of who replaced them, until
+when, and whoever comes later deletes them.
 
-On one machine a `Worker` does this, one thread of each serving process, started after it was
-forked. On App Engine, where nothing runs after an answer, cron asks `/tasks/fold` for a `visit`:
-the instance may live for that call alone and no clock but its own may measure the grace, so the
-call waits for it. Rankings are kept for an hour, which no call waits for: their directory says, by
-the clock of who replaced them, until when, and whoever comes later deletes them.
-
-What must stay true: whatever fails is tried again later, and nothing that fails ends a worker.
+What must stay true: whatever fails is tried again later, and nothing that fails ends a round.
 What is remembered here may be lost: flags stand in the store, so a process that starts, and from
 time to time each one, looks for the threads and lists that have some (`look`).
 """
@@ -39,8 +37,6 @@ from comments import (
     followers,
     limits,
     models,
-    outbox,
-    postman,
     postroom,
     records,
     retention,
@@ -48,14 +44,10 @@ from comments import (
     sorthash,
     tallies,
     tasks,
-    usage,
     voting,
 )
 
 HOLDINGS = "upkeep"
-SWEEP_EVERY = 30.0  # seconds between two sweeps for events whose process is gone
-LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
-OLD = 600  # seconds that something waits before the log says so
 _RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
 _TRIES = 5  # of a command for one thread
 
@@ -174,7 +166,7 @@ class Upkeep:
             retention.expire(self.now())
             limits.expire(self.now())
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
-            _report("deleting what has expired", error)
+            report("deleting what has expired", error)
 
     def fold(self, name: records.ThreadName) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
@@ -192,7 +184,7 @@ class Upkeep:
             if self._fold(name):
                 return True
         except Exception as error:  # noqa: BLE001 - one thread's trouble must not stop the others
-            _report(f"folding {' '.join(msgspec.structs.astuple(name))}", error)
+            report(f"folding {' '.join(msgspec.structs.astuple(name))}", error)
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
         tasks.again(name, within=retry)
         return False
@@ -212,7 +204,7 @@ class Upkeep:
             try:
                 clear(each)
             except Exception as error:  # noqa: BLE001 - same
-                _report(f"clearing {each.folded.name.site} {each.folded.name.id}", error)
+                report(f"clearing {each.folded.name.site} {each.folded.name.id}", error)
                 later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
                 self._switched.append(later)
         return len(due)
@@ -292,123 +284,12 @@ def fold_whole(
     return Done(len(names), len(upkeep.waiting), 0)
 
 
-class Worker:
-    """The thread of a process that does its upkeep.
-
-    Args:
-        store: whose upkeep it is.
-        scheme: of the sites' sort hashes.
-        handlers: who is told of events.
-        first: seconds until it looks for what other processes left. What this one changes does
-            not wait for that.
-        reach: how those outside are told of messages.
-    """
-
-    def __init__(
-        self,
-        store: datastore.Store,
-        scheme: sorthash.Scheme,
-        handlers: Sequence[delivery.Handler] | None = None,
-        *,
-        first: float = 0.0,
-        reach: sending.Reach = sending.channels,
-    ) -> None:
-        self._store = store
-        self._backlog = backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
-        self._upkeep = store.kept(
-            HOLDINGS, lambda: Upkeep(scheme, clock=backlog.clock, handlers=handlers, reach=reach)
-        )
-        self._messenger = sending.Messenger(
-            store, self._upkeep.now, first=first, reach=self._upkeep.reach
-        )
-        self._postman = postman.Postman(store, self._upkeep.handlers, self._upkeep.now)
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-        self._next_look = self._next_sweep = self._backlog.clock() + first
-
-    def start(self) -> None:
-        """Begin, in the process that is to do the work: a thread does not survive a fork."""
-        self._backlog.open()
-        self._thread.start()
-        self._messenger.start()
-        self._postman.start()
-
-    def stop(self, seconds: float) -> bool:
-        """End after the step in hand; whether that was within the seconds."""
-        self._backlog.close()
-        end = time.monotonic() + seconds
-        has_ended = self._messenger.stop(seconds)
-        has_ended &= self._postman.stop(max(0.0, end - time.monotonic()))
-        self._thread.join(max(0.0, end - time.monotonic()))
-        return has_ended and not self._thread.is_alive()
-
-    def _run(self) -> None:
-        with self._store.context():
-            while self._backlog.wait(self._next_step):
-                self.step()
-            usage.settle(now=self._upkeep.now())
-
-    @property
-    def _next_step(self) -> float:
-        return min(self._next_look, self._next_sweep, self._upkeep.next_clearing)
-
-    def step(self) -> Done:
-        """Do what is due now."""
-        self._deliver()
-        if self._next_look <= self._backlog.clock():
-            self._look()
-        return self._upkeep.round(self._backlog.take())
-
-    def _deliver(self) -> None:
-        try:
-            self._hand_out(self._backlog.take_events())
-            if self._next_sweep <= self._backlog.clock():
-                usage.settle(now=self._upkeep.now())
-                self._next_sweep = self._backlog.clock() + SWEEP_EVERY
-                due = delivery.due(now=self._upkeep.now(), limit=delivery.SWEPT + postman.MOST)
-                if self._hand_out(due) == delivery.SWEPT:
-                    self._next_sweep = self._backlog.clock()  # there are more
-        except Exception as error:  # noqa: BLE001 - the next sweep is near
-            _report("delivering events", error)
-
-    def _hand_out(self, events: Sequence[str]) -> int:
-        """Leave mail to the postman, and deliver the rest here; how many."""
-        self._postman.take(filter(outbox.is_of_mail, events))
-        others = [event for event in events if not outbox.is_of_mail(event)][: delivery.SWEPT]
-        delivered = self._upkeep.deliver(others).delivered
-        if delivered:
-            self._messenger.nudge()
-        return delivered
-
-    def _look(self) -> None:
-        self._next_look = self._backlog.clock() + LOOK_EVERY
-        try:
-            for name in look():
-                self._backlog.add(name, changes=0, within=0.0)
-            settle(datetime.now(UTC))
-        except Exception as error:  # noqa: BLE001 - the next look is near
-            _report("looking for what to fold", error)
-        self._upkeep.expire()
-        self._warn()
-
-    def _warn(self) -> None:
-        try:
-            letters = self._upkeep.waiting_letters()
-        except errors.Overloaded as error:
-            _report("counting what waits", error)
-            return
-        if letters.oldest >= OLD:
-            _log.warning(
-                "%d events and %d messages wait, the oldest for %d s; %d were given up",
-                *letters[:3],
-                letters.dead,
-            )
-
-
 def _is_voted(name: tasks.Name) -> bool:
     return isinstance(name, records.VotedComment)
 
 
-def _report(what: str, error: Exception) -> None:
+def report(what: str, error: Exception) -> None:
+    """Say in the log what failed, and is tried again."""
     if isinstance(error, errors.Overloaded):
         _log.warning("%s failed, and is tried again: %s", what, error)
     else:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import comments.app
 import comments.config
 import comments.errors
-import comments.upkeep
+import comments.workers
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -54,7 +54,7 @@ control_socket_disable = True
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
-_workers: "list[comments.upkeep.Worker]" = []
+_workers: "list[comments.workers.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
 

@@ -74,3 +74,10 @@ def check() -> None:
         difference = row["up"].integer_value - row["down"].integer_value
         assert row["score"].integer_value == difference
     recounts.check_all()
+
+
+def networks() -> list[list[str]]:
+    """Who voted from each network, as it is stored."""
+    found = datastore.fetch(datastore.Query("VoterNetwork"))
+    return [[each.string_value for each in row.properties["voters"].array_value.values]
+            for row in found]  # fmt: skip

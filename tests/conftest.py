@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import flask
 import flask.testing
@@ -12,6 +13,9 @@ from hypothesis import settings as hypothesis_settings
 
 from comments import config, datastore, records, sites
 from emulator import inprocess
+
+if TYPE_CHECKING:
+    from tests.comments import postboxes
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -77,6 +81,15 @@ def app(open_store: datastore.Store, settings: config.Settings) -> flask.Flask:
 def client(app: flask.Flask, site: records.Site) -> flask.testing.FlaskClient:
     """A client of the application, the site "demo" being there."""
     return app.test_client()
+
+
+@pytest.fixture
+def box() -> Iterator["postboxes.Box"]:
+    """A mail server, and what it took."""
+    from tests.comments import postboxes  # noqa: PLC0415 - aiosmtpd only where it is asked for
+
+    with postboxes.serving() as box:
+        yield box
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ nobody, and the page is the same whatever the key is. What an answer says of a w
 says of a wrong password (`accounts.signing`).
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -154,41 +155,35 @@ def show_account() -> flask.Response:
 @blueprint.post("/account/password")
 def change_password() -> flask.Response:
     """Change one's password, which ends one's other sessions."""
-    sent, account = forms.read(shapes.NewPassword), callers.require_account()
-    now = datetime.now(UTC)
-    try:
-        _confirm(account, sent.current, now)
-        people.set_password(account.id, people.checked_password(sent.password))
-    except (errors.BadInput, signing.Wrong) as error:
-        return _account(account, error)
-    return _renewed(account.id, now)
+    sent = forms.read(shapes.NewPassword)
+
+    def change(account: str, _: datetime) -> None:
+        people.set_password(account, people.checked_password(sent.password))
+
+    return _changed(sent.current, change)
 
 
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
     """Use an authenticator, which shows the code of the secret it was given."""
-    sent, account = forms.read(shapes.NewAuthenticator), callers.require_account()
-    now = datetime.now(UTC)
-    try:
-        _confirm(account, sent.current, now)
+    sent = forms.read(shapes.NewAuthenticator)
+
+    def change(account: str, now: datetime) -> None:
         step = totp.shown(sent.key, sent.code, now=now)
-        people.set_totp(account.id, sent.key, step, secret=_secret(), now=now)
-    except (errors.BadInput, signing.Wrong) as error:
-        return _account(account, error)
-    return _renewed(account.id, now)
+        people.set_totp(account, sent.key, step, secret=_secret(), now=now)
+
+    return _changed(sent.current, change)
 
 
 @blueprint.post("/account/authenticator/remove")
 def remove_authenticator() -> flask.Response:
     """Sign in without an authenticator from now on."""
-    sent, account = forms.read(shapes.Confirmed), callers.require_account()
-    now = datetime.now(UTC)
-    try:
-        _confirm(account, sent.current, now)
-    except signing.Wrong as error:
-        return _account(account, error)
-    people.set_totp(account.id, "", 0, secret=_secret(), now=now)
-    return _renewed(account.id, now)
+    sent = forms.read(shapes.Confirmed)
+
+    def change(account: str, now: datetime) -> None:
+        people.set_totp(account, "", 0, secret=_secret(), now=now)
+
+    return _changed(sent.current, change)
 
 
 def _held(account: people.Account) -> list[_Held]:
@@ -201,9 +196,15 @@ def _held(account: people.Account) -> list[_Held]:
     return list(found.values())
 
 
-def _confirm(account: people.Account, password: str, now: datetime) -> None:
-    """See that whoever holds the session knows the password; tries are counted."""
-    signing.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
+def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
+    """Change one's own account, if whoever holds the session knows the password; tries count."""
+    account, now = callers.require_account(), datetime.now(UTC)
+    try:
+        signing.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
+        change(account.id, now)
+    except (errors.BadInput, signing.Wrong) as error:
+        return _account(account, error)
+    return _renewed(account.id, now)
 
 
 def _renewed(account: str, now: datetime) -> flask.Response:

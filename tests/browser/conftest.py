@@ -16,8 +16,8 @@ import playwright.sync_api as playwright
 import pytest
 from werkzeug import serving
 
-from comments import config, datastore, posting, records, sites
-from tests import needs
+from comments import config, datastore, handlers, posting, records, sites, upkeep
+from tests import needs, recounts
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -169,6 +169,21 @@ def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
     """The application, the site "demo" being there; gives its origin."""
     with served(app) as origin:
         yield origin
+
+
+@pytest.fixture
+def deliver(
+    app: flask.Flask, open_store: datastore.Store, settings: config.Settings
+) -> Callable[[], None]:
+    """Tell everybody of everything that happened until now, as upkeep does."""
+
+    def run() -> None:
+        with open_store.context():
+            made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
+            while events := recounts.events():
+                made.deliver(events)
+
+    return run
 
 
 Say = Callable[..., str]

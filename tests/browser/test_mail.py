@@ -1,16 +1,11 @@
 """Asking for mail, as a reader meets it: beside the form, confirmed on a page, ended on another."""
 
-from collections.abc import Iterator
-
-import flask
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, consent, datastore, handlers, subscriptions, upkeep
-from tests import recounts
+from comments import config, consent, subscriptions
 from tests.browser.conftest import OpenTab, Say
-from tests.comments import postboxes
 from tests.comments.postboxes import Box
 
 pytestmark = pytest.mark.browser
@@ -19,25 +14,8 @@ LOADED = "performance.getEntriesByType('resource').map((each) => each.name)"
 
 
 @pytest.fixture
-def box() -> Iterator[Box]:
-    with postboxes.serving() as box:
-        yield box
-
-
-@pytest.fixture
 def settings(box: Box) -> config.Settings:
     return box.settings()
-
-
-@pytest.fixture
-def deliver(app: flask.Flask, open_store: datastore.Store, settings: config.Settings):
-    def run() -> None:
-        with open_store.context():
-            made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
-            while events := recounts.events():
-                made.deliver(events)
-
-    return run
 
 
 def _form(page: playwright.Page) -> playwright.Locator:

@@ -1,15 +1,12 @@
 """Signing in from the widget by mail: the mail may be read in another browser, cookies blocked."""
 
 import re
-from collections.abc import Iterator
 
-import flask
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, datastore, handlers, upkeep
-from tests import recounts
+from comments import config
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import comment
 from tests.comments import postboxes
@@ -18,25 +15,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def box() -> Iterator[postboxes.Box]:
-    with postboxes.serving() as box:
-        yield box
-
-
-@pytest.fixture
 def settings(box: postboxes.Box) -> config.Settings:
     return box.settings()
-
-
-@pytest.fixture
-def deliver(app: flask.Flask, open_store: datastore.Store, settings: config.Settings):
-    def run() -> None:
-        with open_store.context():
-            made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
-            while events := recounts.events():
-                made.deliver(events)
-
-    return run
 
 
 def _code_in_another_browser(server: str, open_tab: OpenTab, box: postboxes.Box) -> str:

@@ -54,6 +54,28 @@ class Faults:
             raise error(status)
         return answer
 
+    def lose(self, method: str, when: str, status: grpc.StatusCode) -> None:
+        """Fail the next call of a method."""
+        self.plan[method, self.calls.get(method, 0) + 1] = (when, status)
+
+
+class Commits:
+    """Notes the calls, and fails the next commits as planned: before or after they are applied."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.plan: list[str] = []
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        self.calls.append(method)
+        when = self.plan.pop(0) if method == "Commit" and self.plan else ""
+        if when == "before":
+            raise error(grpc.StatusCode.UNAVAILABLE)
+        answer = proceed()
+        if when == "after":
+            raise error(grpc.StatusCode.UNAVAILABLE)
+        return answer
+
 
 def error(status: grpc.StatusCode | None) -> engine_errors.DatastoreError:
     """What the store answers with that status."""

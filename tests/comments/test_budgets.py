@@ -13,7 +13,7 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import budgets, config, datastore, errors, records, sites, tasks, upkeep, usage
+from comments import budgets, config, datastore, errors, records, sites, tasks, usage, workers
 from emulator import faults, inprocess, testing
 from tests import programs, trees
 from tests.comments import calls, entrants
@@ -182,7 +182,7 @@ def test_a_kill_takes_what_was_not_stored_and_nothing_else(tmp_path: Path) -> No
 
 def test_a_worker_stores_what_waits_when_it_ends(open_store: datastore.Store) -> None:
     spend(open_store, posts=3)
-    worker = upkeep.Worker(open_store, trees.SETTINGS.scheme, first=600)
+    worker = workers.Worker(open_store, trees.SETTINGS.scheme, first=600)
     worker.start()
     assert worker.stop(programs.PATIENCE)
     forget(open_store)

@@ -26,14 +26,10 @@ from comments import (
     sites,
     webhooks,
 )
-from comments import app as wiring
 from comments.accounts import inviting, people, sitekeys
-from emulator import inprocess
 from tests.comments import callers as accounts
-from tests.comments import postboxes
 from tests.comments.callers import SECRET
-from tests.comments.test_who_may import ROWS, World, path_of
-from tests.conftest import ROOT
+from tests.comments.test_who_may import ROWS, World, opened, path_of
 
 ADDRESS = "canary@mailbox.example"
 NETWORK = "203.0.113.77"
@@ -91,13 +87,8 @@ class Planted(World):
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Planted]:
-    with (
-        postboxes.serving() as box,
-        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
-    ):
-        store = datastore.Store(inprocess.Channel(engine), project="test")
-        with store.context():
-            yield Planted(store, wiring.create_app(box.settings(), store))
+    with opened(Planted) as world:
+        yield world
 
 
 def text_of(response: TestResponse) -> str:

@@ -5,7 +5,7 @@ Through HTTP and a real mail server, as people meet it.
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +31,6 @@ from comments import (
 )
 from emulator import inprocess, testing
 from tests import recounts, trees
-from tests.comments import postboxes
 from tests.comments.postboxes import Box
 from tests.comments.test_mail import ODD
 from tests.conftest import ROOT
@@ -84,12 +83,6 @@ class World:
         with self.store.context():
             who = consent.subscriber_of(email, self.settings.secret)
             return subscriptions.is_following(THREAD, who)
-
-
-@pytest.fixture
-def box() -> Iterator[Box]:
-    with postboxes.serving() as box:
-        yield box
 
 
 @pytest.fixture

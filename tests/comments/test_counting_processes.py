@@ -62,7 +62,7 @@ CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from comments import datastore, delivery, errors, filing, followers, outbox, posting, records
-from comments import subscriptions, upkeep, voting
+from comments import subscriptions, voting, workers
 from emulator import faults, inprocess
 from tests import trees
 from tests.comments import test_counting_processes as shared
@@ -155,7 +155,7 @@ def work(number):
             if row is not None:
                 say("A", f"{row.id}.{row.revision}")
 
-worker = upkeep.Worker(store, trees.SETTINGS.scheme)
+worker = workers.Worker(store, trees.SETTINGS.scheme)
 worker.start()
 engine.install_faults(faults.Plan.parse(plan))
 with ThreadPoolExecutor(shared.THREADS) as pool:

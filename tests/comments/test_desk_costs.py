@@ -27,8 +27,8 @@ pytestmark = pytest.mark.slow
 
 SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
 ROWS = 25  # of a page
-# Of each: its thread, its author's numbers, its reports, what advisers said. And who looks: session,
-# account; the site.
+# Of each: its thread, its author's numbers, its reports, what advisers said. And who looks:
+# session, account; the site.
 PAGE = 5 * ROWS + 10
 
 

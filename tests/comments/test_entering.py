@@ -2,8 +2,10 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
 from flask.testing import FlaskClient
@@ -11,19 +13,15 @@ from flask.testing import FlaskClient
 from comments import config, datastore, entering, errors, handlers, records, sites, upkeep
 from comments.accounts import people, readers
 from emulator import inprocess, testing
-from tests import recounts, trees
+from tests import programs, recounts, trees
 from tests.comments import callers, calls, postboxes
 from tests.comments.callers import PASSWORD, SECRET, here
+
+T = TypeVar("T")
 
 ADDRESS = "ann@example.org"
 ASK = "/api/v1/sites/demo/sign-in"
 OWN = {"Sec-Fetch-Site": "same-origin"}
-
-
-@pytest.fixture
-def box() -> Iterator[postboxes.Box]:
-    with postboxes.serving() as box:
-        yield box
 
 
 @pytest.fixture
@@ -165,6 +163,19 @@ def test_the_newest_code_counts(mail: Mail) -> None:
     assert mail.enter(key, second)
 
 
+def _at_once(store: datastore.Store, count: int, act: Callable[[], T]) -> list[T]:
+    """What so many get who do the same at once."""
+    start = threading.Barrier(count)
+
+    def run(_: int) -> T:
+        with store.context():
+            start.wait(programs.PATIENCE)
+            return act()
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
+
+
 def test_guesses_are_counted_one_by_one_however_many_come_at_once(
     open_store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
 ) -> None:
@@ -172,20 +183,13 @@ def test_guesses_are_counted_one_by_one_however_many_come_at_once(
         mail = Mail(box, settings, site)
         key = mail.ask()
         code = mail.code()
-    start, codes = threading.Barrier(20), []
 
-    def guess() -> None:
-        with open_store.context():
-            start.wait()
-            with pytest.raises(readers.Refused) as refused:
-                mail.enter(key, "aaaa aaaa")
-            codes.append(refused.value.code)
+    def guess() -> str:
+        with pytest.raises(readers.Refused) as refused:
+            mail.enter(key, "aaaa aaaa")
+        return refused.value.code
 
-    threads = [threading.Thread(target=guess) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    codes = _at_once(open_store, 20, guess)
     assert codes.count("wrong-code") == entering.TRIES
     # Now the right one is too late.
     with open_store.context(), pytest.raises(readers.Refused, match="too often"):
@@ -199,22 +203,14 @@ def test_of_many_who_use_one_code_at_once_one_is_let_in(
         mail = Mail(box, settings, site)
         key = mail.ask()
         code = mail.code()
-    start, got = threading.Barrier(8), []
 
-    def use() -> None:
-        with open_store.context():
-            start.wait()
-            try:
-                got.append(mail.enter(key, code))
-            except readers.Refused:
-                got.append(None)
+    def use() -> object:
+        try:
+            return mail.enter(key, code)
+        except readers.Refused:
+            return None
 
-    threads = [threading.Thread(target=use) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len([each for each in got if each]) == 1
+    assert len([each for each in _at_once(open_store, 8, use) if each]) == 1
 
 
 def test_the_answer_and_the_cost_are_the_same_for_every_address(

@@ -250,5 +250,5 @@ def _take_back(row: records.Comment, verb: str) -> None:
 
 
 def _let_age_pass() -> None:
-    since = materialized._seconds()
-    programs.wait_until(lambda: materialized._seconds() - since > AGE)
+    since = materialized.seconds()
+    programs.wait_until(lambda: materialized.seconds() - since > AGE)

@@ -313,5 +313,5 @@ def _is_stopped(pid: int) -> bool:
 
 def _let_age_pass() -> None:
     """Until a directory that was read before this is too old for anybody."""
-    since = materialized._seconds()
-    programs.wait_until(lambda: materialized._seconds() - since > AGE)
+    since = materialized.seconds()
+    programs.wait_until(lambda: materialized.seconds() - since > AGE)

@@ -27,8 +27,8 @@ from comments import (
     records,
     sending,
     sites,
-    upkeep,
     webhooks,
+    workers,
 )
 from emulator import inprocess
 from tests import programs, recounts, trees
@@ -295,7 +295,7 @@ def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = upkeep.Worker(open_store, trees.SETTINGS.scheme, first=sending.SWEEP_EVERY)
+    worker = workers.Worker(open_store, trees.SETTINGS.scheme, first=sending.SWEEP_EVERY)
     worker.start()
     try:
         trees.post(site, "text")

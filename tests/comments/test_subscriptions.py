@@ -26,6 +26,7 @@ from comments import (
     tallies,
     tasks,
     upkeep,
+    workers,
 )
 from emulator import errors as engine_errors
 from emulator import faults, inprocess, testing
@@ -50,10 +51,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def worker(open_store: datastore.Store, clock: Clock) -> upkeep.Worker:
+def worker(open_store: datastore.Store, clock: Clock) -> workers.Worker:
     """A worker whose steps the test takes."""
     open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    return upkeep.Worker(open_store, SCHEME)
+    return workers.Worker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -211,7 +212,7 @@ def test_the_name_of_a_threads_list_is_for_ever() -> None:
 
 
 def test_a_list_that_asks_is_folded_at_the_next_step(
-    store: datastore.Store, worker: upkeep.Worker, asking: None
+    store: datastore.Store, worker: workers.Worker, asking: None
 ) -> None:
     worker.step()
     subscriptions.follow(THREAD, "ann", now=trees.START)
@@ -224,7 +225,7 @@ def test_a_list_that_asks_is_folded_at_the_next_step(
 
 def test_a_list_that_does_not_ask_waits(
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -236,7 +237,7 @@ def test_a_list_that_does_not_ask_waits(
 
 
 def test_a_process_that_starts_folds_lists_that_asked_another_one(
-    store: datastore.Store, worker: upkeep.Worker, site: records.Site, asking: None
+    store: datastore.Store, worker: workers.Worker, site: records.Site, asking: None
 ) -> None:
     subscriptions.follow(THREAD, "ann", now=trees.START)
     trees.post(site, "text")
@@ -248,7 +249,7 @@ def test_a_process_that_starts_folds_lists_that_asked_another_one(
 
 def test_a_list_whose_folding_fails_is_tried_again(
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     clock: Clock,
     engine: inprocess.Engine,
     asking: None,
@@ -282,7 +283,7 @@ def test_cron_folds_lists_that_ask(
 
 
 def test_a_running_worker_folds_a_list_by_itself(open_store: datastore.Store, asking: None) -> None:
-    worker = upkeep.Worker(open_store, SCHEME)
+    worker = workers.Worker(open_store, SCHEME)
     worker.start()
     with open_store.context():
         subscriptions.follow(THREAD, "ann", now=trees.START)

@@ -21,6 +21,7 @@ from comments import (
     tallies,
     tasks,
     upkeep,
+    workers,
 )
 from emulator import faults, inprocess
 from tests import programs, recounts, trees
@@ -32,10 +33,10 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 
 @pytest.fixture
-def worker(open_store: datastore.Store, clock: Clock) -> upkeep.Worker:
+def worker(open_store: datastore.Store, clock: Clock) -> workers.Worker:
     """A worker whose steps the test takes."""
     open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    return upkeep.Worker(open_store, SCHEME)
+    return workers.Worker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def _check_reader(name: records.ThreadName) -> None:
 def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     open_store: datastore.Store,
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -66,7 +67,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     tallies.spread(name, 4)
     worker.step()
     assert datastore.get(models.thread_key(name)).shards == 4
-    clock.now += max(upkeep.LOOK_EVERY, shards.QUIET)
+    clock.now += max(workers.LOOK_EVERY, shards.QUIET)
     worker.step()
     assert datastore.get(models.thread_key(name)).shards == 1
     recounts.check()
@@ -74,7 +75,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
 
 def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -96,7 +97,7 @@ def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
 
 def test_a_process_that_starts_finishes_what_another_one_left(
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -120,7 +121,7 @@ def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left
     trees.post(site, "left by another process", thread="other")
     store._kept.pop(tasks.HOLDINGS)  # that process is gone
     store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    worker = upkeep.Worker(store, SCHEME, first=5.0)
+    worker = workers.Worker(store, SCHEME, first=5.0)
     trees.post(site, "changed here")
     tasks.erased(name)
     clock.now += 4
@@ -134,7 +135,7 @@ def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left
 
 def test_what_fails_is_tried_again_and_the_others_are_folded(
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     clock: Clock,
     site: records.Site,
     engine: inprocess.Engine,
@@ -160,7 +161,7 @@ def test_what_fails_is_tried_again_and_the_others_are_folded(
 
 def test_a_damaged_directory_ends_no_worker(
     store: datastore.Store,
-    worker: upkeep.Worker,
+    worker: workers.Worker,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
@@ -177,7 +178,7 @@ def test_a_running_worker_folds_an_edit_by_itself_and_stops(
     open_store: datastore.Store, site: records.Site, name: records.ThreadName
 ) -> None:
     before = threading.active_count()
-    worker = upkeep.Worker(open_store, SCHEME)
+    worker = workers.Worker(open_store, SCHEME)
     assert threading.active_count() == before  # making one starts nothing
     worker.start()
     with open_store.context():
@@ -189,7 +190,7 @@ def test_a_running_worker_folds_an_edit_by_itself_and_stops(
 
 
 def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: datastore.Store) -> None:
-    worker = upkeep.Worker(open_store, SCHEME)
+    worker = workers.Worker(open_store, SCHEME)
     worker.start()
     assert worker.stop(programs.PATIENCE)
 

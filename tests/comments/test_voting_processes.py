@@ -28,7 +28,7 @@ STEPS = 3  # of each thread
 VOTING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from comments import datastore, errors, records, upkeep, voting
+from comments import datastore, errors, records, voting, workers
 from emulator import faults, inprocess
 from tests import ballots, trees
 from tests.comments import test_counting_processes as counting
@@ -63,7 +63,7 @@ def work(number):
 
 with store.context():
     comments = [ballots.comment(each) for each in ids]
-worker = upkeep.Worker(store, trees.SETTINGS.scheme)
+worker = workers.Worker(store, trees.SETTINGS.scheme)
 worker.start()
 engine.install_faults(faults.Plan.parse(plan))
 with ThreadPoolExecutor(shared.THREADS) as pool:

@@ -13,10 +13,12 @@ A row for a new route:
 what is meant, and one above must leave the comment as it was.
 """
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import flask
 import msgspec
@@ -316,15 +318,25 @@ ROWS += [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+W = TypeVar("W", bound=World)
+
+
+@contextlib.contextmanager
+def opened(kind: type[W]) -> Iterator[T]:
+    """A world that many tests share, with its store's context entered."""
     with (
         postboxes.serving() as box,
         inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
     ):
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield World(store, wiring.create_app(box.settings(), store))
+            yield kind(store, wiring.create_app(box.settings(), store))
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with opened(World) as world:
+        yield world
 
 
 def test_every_route_has_a_row(world: World) -> None:

@@ -1,0 +1,105 @@
+"""The rows of a thread that are not folded: as they are stored, and what they make of a view.
+
+Owns the queries for them and the form in which they are read. What must stay true: a row says
+itself what a directory may hold of it, in the properties that `tree` writes with it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from comments import buckets, datastore, models, public, records
+
+MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One row that is not folded, as it was read.
+
+    `shelved`: the directory once held it listed. `rewrites`: what it held then must go at once.
+    `moved`: it was held at another hash, or may have been. `flagged`: its flag stands.
+    """
+
+    entry: buckets.Entry
+    is_listed: bool
+    shelved: bool
+    rewrites: bool
+    changed: datetime | None
+    votes: tuple[int, int]
+    moved: bool = False
+    flagged: bool = True
+
+
+def changed(content: buckets.Content, rows: Iterable[Row]) -> datetime | None:
+    """The newest change that a directory has taken in, or that is among these rows."""
+    return records.newest([content.changed, *(row.changed for row in rows)])
+
+
+def merged(directory: buckets.Directory, rows: Iterable[Row]) -> list[buckets.Mark]:
+    """The rows that differ from the buckets: those of the tail, and newer ones of the delta."""
+    marks = {mark.id: mark for mark in directory.content.tail}
+    for row in rows:
+        entry, known = row.entry, marks.get(row.entry.id)
+        if known is not None and known.revision > entry.revision:
+            continue
+        # `shelved` speaks of the last directory; without one no bucket holds anything.
+        held = row.shelved and bool(directory.version)
+        if known is not None:
+            held = known.held
+        elif entry.id in directory.clearing:
+            held = directory.clearing[entry.id].is_listed
+        json = entry.json if row.is_listed else b""
+        marks[entry.id] = buckets.Mark(entry.sort_hash, entry.id, entry.revision, json, held)
+    return list(marks.values())
+
+
+def row_of(message: Any) -> Row:
+    """A stored comment as a row of the delta."""
+    record = models.comment_from_message(message)
+    json = public.fragment(record)
+    return Row(
+        buckets.Entry(record.sort_hash, record.id, record.revision, json),
+        record.listed,
+        message.properties["shelved"].boolean_value,
+        message.properties["rewrites"].boolean_value,
+        record.changed,
+        (0, 0) if record.is_tombstone or not record.listed else (record.up, record.down),
+        message.properties["moved"].boolean_value,
+        message.properties["unfolded"].boolean_value,
+    )
+
+
+def flagged(name: records.ThreadName) -> Iterator[Row]:
+    """The rows whose flag stands."""
+    return map(row_of, datastore.fetch(_flagged(name)))
+
+
+def listed_or_flagged(name: records.ThreadName) -> list[Row]:
+    """All rows that a reader may see or see differently than before, as of one moment."""
+    listed = datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("listed", "=", True)),
+        order=("sort_hash",),
+    )
+    found = datastore.snapshot(lambda: [*datastore.fetch(listed), *datastore.fetch(_flagged(name))])
+    return list({row.entry.id: row for row in map(row_of, found)}.values())
+
+
+def _flagged(name: records.ThreadName) -> datastore.Query:
+    return datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
+    )
+
+
+def probe(name: records.ThreadName) -> datastore.Query:
+    """Which rows are flagged, and at which revision; one more than a view takes."""
+    return datastore.Query(
+        "Comment",
+        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
+        order=("revision",),
+        projection=("revision",),
+        limit=MOST_UNFOLDED + 1,
+    )

@@ -1,0 +1,82 @@
+"""What a process holds of the threads of a store: a bounded cache, and the clock of its ages.
+
+Owns the clock, what is said beside a directory that is kept, and what one request has probed.
+What must stay true: the clock also runs while the machine sleeps, and a probe is worth something
+beside the directory only that it was asked with.
+"""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from comments import buckets, caching, heads, records
+
+HOLDINGS = "materialized"  # under which `datastore.kept` keeps them
+CACHE_BYTES = 64 * 1024 * 1024  # of one process
+OVERHEAD = 200  # bytes of Python around an entry, roughly
+
+# It counts the time that the machine sleeps; so does the one that macOS has instead.
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def seconds() -> float:
+    """Seconds of the clock that ages are told by."""
+    return time.clock_gettime(_CLOCK)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """A directory with its head, and when it was asked for."""
+
+    directory: buckets.Directory
+    head: heads.Head | None
+    since: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moment:
+    """What the last view of a thread was made of, and its tag.
+
+    `probed` are the revisions of the rows that were not folded and not in the directory either.
+    """
+
+    version: str
+    probed: Mapping[str, int]
+    tag: str
+
+
+class _AtHand(threading.local):
+    """A probe that this thread has just asked, until its request is over.
+
+    It is worth something beside the directory only that it was asked with: that is older.
+    """
+
+    name: records.ThreadName | None = None
+    kept: Kept | None = None
+    probed: Mapping[str, int] | None = None
+
+
+class Holdings:
+    """What a process holds of the threads of a store: a cache, and the clock of its ages.
+
+    Args:
+        clock: seconds, monotonic, counting also the time the machine sleeps.
+        most: bytes that are kept.
+    """
+
+    def __init__(self, clock: Callable[[], float] = seconds, most: int = CACHE_BYTES) -> None:
+        self.clock = clock
+        self.cache = caching.Cache(most)
+        self.at_hand = _AtHand()
+
+    def hand_on(self, name: records.ThreadName, kept: Kept, probed: Mapping[str, int]) -> None:
+        """Leave what was probed to who asks next in this request."""
+        hand = self.at_hand
+        hand.name, hand.kept, hand.probed = name, kept, probed
+
+    def handed(self, name: records.ThreadName, kept: Kept) -> Mapping[str, int] | None:
+        """What this request has probed already, once."""
+        hand = self.at_hand
+        probed, hand.probed = hand.probed, None
+        return probed if hand.name == name and hand.kept is kept else None

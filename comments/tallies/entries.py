@@ -1,0 +1,122 @@
+"""A thread's numbers in the transaction of the change that they count.
+
+Owns what such a transaction reads of them (one shard of the thread, and the rows of the authors it
+touches) and what it writes. What must stay true: numbers and change are one commit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from google.cloud import ndb
+
+from comments import counters, counts, datastore, errors, models, records, shards
+from comments.counters import Change
+from comments.tallies import rows
+
+FIRST = shards.First()
+PACE = timedelta(minutes=10)
+
+
+class Entry:
+    """The counters of a thread in one transaction: read with everything else, written with it."""
+
+    def __init__(
+        self,
+        name: records.ThreadName,
+        authors: Iterable[str] = (),
+        turn: shards.Turn = FIRST,
+    ) -> None:
+        self._name = name
+        self._turn = turn
+        self._shard = turn.take()
+        self._authors = [author for author in dict.fromkeys(authors) if author]
+        self._row: models.Counter | None = None
+        self._count = 1
+        self._participations: dict[str, models.Participation | None] = {}
+        # Once: NDB copies a key's parent again and again to make its child.
+        self._kept = {author: models.participation_key(name, author) for author in self._authors}
+        # What the transaction has to read for it.
+        self.keys: list[ndb.Key] = [
+            models.thread_counter_key(name, self._shard),
+            *self._kept.values(),
+        ]
+
+    def fill(self, thread: models.Thread | None, stored: Sequence[Any]) -> None:
+        """Take what stands at `keys`, and the thread's row."""
+        self._row, *participations = stored
+        self._participations = dict(zip(self._authors, participations, strict=True))
+        count = self._count = 1 if thread is None else thread.shards or 1
+        if self._shard >= count:
+            # Gathered meanwhile: the first one is always there.
+            self._shard = 0
+            self._row = datastore.get(models.thread_counter_key(self._name, 0))
+        self._turn.learn(count)
+
+    def pace(self, most: int, now: datetime) -> None:
+        """Note one more post, where at most so many may come within `PACE`; 0 for any number.
+
+        A thread that is spread is posted to in several rows at once; each has its part of them.
+
+        Raises:
+            errors.TooMany: there were as many.
+        """
+        if not most:
+            return
+        if self._row is None:
+            self._row = rows.thread_counter(self._name, self._shard)
+        row = self._row
+        # A beginning in the future was written by a clock far ahead: it must not last for ever.
+        began: datetime | None = row.began
+        if began is None or abs(now - began) >= PACE:
+            row.began = began = now
+            row.lately = 0
+        if row.lately >= max(1, most // self._count):
+            wait = max(1, int((began + PACE - now).total_seconds()))
+            raise errors.TooMany(
+                "too much is written in this discussion just now",
+                retry_after=wait,
+                code="too-many-posts",
+            )
+        row.lately += 1
+
+    def writes(self, changes: Iterable[Change]) -> datastore.Writes:
+        """What the changes make of the counters that were read."""
+        scopes = counters.by_scope(added(changes))
+        here = counters.thread_scope(models.thread_key_name(self._name))
+        numbers = scopes.pop(here, {})
+        put: list[ndb.Model] = []
+        gone: list[ndb.Key] = []
+        for scope, more in scopes.items():
+            old = counts.numbers_of(self._participations[scope.author])
+            new = counters.added(old, more)
+            numbers = counters.added(numbers, rows.names(counters.presence(here, old, new)))
+            key = self._kept[scope.author]
+            if new:
+                put.append(rows.participation(key, self._name.site, scope.author, new))
+            else:
+                gone.append(key)
+        if numbers:
+            put.append(self._counter(numbers))
+        return datastore.Writes(rows.OWNER, put=tuple(put), delete=tuple(gone))
+
+    def _counter(self, more: Mapping[str, int]) -> models.Counter:
+        row = self._row or rows.thread_counter(self._name, self._shard)
+        return rows.with_numbers(row, counters.added(counts.numbers_of(row), more))
+
+
+def entered(name: records.ThreadName, changes: Sequence[Change]) -> datastore.Writes:
+    """What changes that are known already make of a thread's counters; reads only what it needs."""
+    if not added(changes):
+        return datastore.Writes(rows.OWNER)
+    states = [state for change in changes for state in change if state is not None]
+    entry = Entry(name, (state.author for state in states))
+    entry.fill(None, datastore.get_multi(entry.keys))
+    return entry.writes(changes)
+
+
+def added(changes: Iterable[Change]) -> dict[counters.Key, int]:
+    """What changes add to the counters that stand in their own transaction."""
+    return counters.total(
+        counters.increments(counters.IN_THREAD, change.old, change.new) for change in changes
+    )

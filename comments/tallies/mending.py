@@ -1,0 +1,78 @@
+"""What a recount found missing, added once.
+
+Owns the steps of mending: a thread's and a website's first Counter says how often it was mended,
+and a mending names the step it takes. So of two recounts at once one mends, and one that was
+interrupted is not repeated.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.cloud import ndb
+
+from comments import counters, counts, datastore, models, records
+from comments.tallies import events, rows
+
+
+class MendedMeanwhile(Exception):
+    """Somebody mended these counters since they were compared. `mended` is how often by now."""
+
+    def __init__(self, mended: int) -> None:
+        super().__init__(mended)
+        self.mended = mended
+
+
+def mend_thread(
+    name: records.ThreadName, step: int, missing: Mapping[counters.Scope, counts.Numbers]
+) -> datastore.Writes:
+    """Add what a recount found missing in a thread and in the rows of its authors.
+
+    Raises:
+        MendedMeanwhile: this is not the step that comes next.
+    """
+    here = counters.thread_scope(models.thread_key_name(name))
+    authors = [scope for scope in missing if scope != here]
+    keys = [models.participation_key(name, scope.author) for scope in authors]
+    thread, first, *stored = datastore.get_multi(
+        [models.thread_key(name), models.thread_counter_key(name, 0), *keys]
+    )
+    first = _next_step(first or rows.thread_counter(name, 0), step)
+    first.shards = 1 if thread is None else thread.shards or 1
+    more = dict(missing.get(here, {}))
+    put: list[ndb.Model] = []
+    gone: list[ndb.Key] = []
+    for scope, key, row in zip(authors, keys, stored, strict=True):
+        old = counts.numbers_of(row)
+        new = counters.added(old, missing[scope])
+        more = counters.added(more, rows.names(counters.presence(here, old, new)))
+        if new:
+            put.append(rows.participation(key, name.site, scope.author, new))
+        else:
+            gone.append(key)
+    put.append(rows.with_numbers(first, counters.added(counts.numbers_of(first), more)))
+    return datastore.Writes(rows.OWNER, put=tuple(put), delete=tuple(gone))
+
+
+def mend_site(
+    site: str, step: int, missing: Mapping[counters.Scope, counts.Numbers]
+) -> datastore.Writes:
+    """Add what a recount found missing in a website, its statistics, and the rows of its authors.
+
+    Raises:
+        MendedMeanwhile: this is not the step that comes next.
+    """
+    key = models.site_counter_key(site)
+    first = datastore.get(key) or rows.site_counter(site)
+    mended = _next_step(first, step).mended
+    writes = events.add({counters.site_scope(site): {}, **missing})
+    others = [row for row in writes.put if row.key != key]
+    counted: Any = next((row for row in writes.put if row.key == key), first)
+    counted.mended = mended
+    return datastore.Writes(rows.OWNER, put=(*others, counted), delete=writes.delete)
+
+
+def _next_step(row: models.Counter, step: int) -> models.Counter:
+    if row.mended != step:
+        raise MendedMeanwhile(row.mended)
+    row.mended = step + 1
+    return row

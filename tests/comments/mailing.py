@@ -1,0 +1,73 @@
+"""A service that sends mail of comments, as tests drive it: who follows, who writes, who was told.
+
+Time is moved by hand, and each step of a delivery is a sweep.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from comments import (
+    config,
+    consent,
+    datastore,
+    delivery,
+    models,
+    notices,
+    outbox,
+    records,
+    sealed,
+    subscriptions,
+)
+from tests import programs, trees
+from tests.comments.postboxes import Box
+
+SITE = records.Site("demo", ("http://localhost:8080",), "", 2)
+THREAD = records.ThreadName("demo", "page")
+START = trees.START
+INDEXES = programs.ROOT / "index.yaml"
+
+
+@dataclasses.dataclass
+class World:
+    """A service that sends mail. Subscribing goes the short way: `consent` has its own tests."""
+
+    store: datastore.Store
+    settings: config.Settings
+    box: Box
+    now: datetime = START + timedelta(days=1)
+
+    @property
+    def handlers(self) -> Sequence[delivery.Handler]:
+        return (*delivery.HANDLERS, *notices.handlers(self.settings, lambda: self.now))
+
+    def id_of(self, email: str) -> str:
+        return consent.subscriber_of(email, self.settings.secret)
+
+    def subscribe(self, email: str, *, author: str = "", replies: bool = False) -> str:
+        thread = "" if replies else models.thread_key_name(THREAD)
+        wanted = subscriptions.Wanted("demo", thread, author, replies)
+        address = sealed.seal(email, "address", self.settings.secret, now=self.now)
+        subscriptions.subscribe(self.id_of(email), address, wanted, now=self.now)
+        return self.id_of(email)
+
+    def say(self, text: str, parent: str | None = None, author: str = "g:bob") -> records.Comment:
+        written = records.Author("Bob", id=author)
+        return trees.post(SITE, text, parent, author=written, now=START)
+
+    def sweep(self) -> delivery.Done:
+        return delivery.sweep(now=self.now, handlers=self.handlers)
+
+    def deliver(self) -> None:
+        """Sweep until nothing is due any more."""
+        self.now += outbox.SWEPT_AFTER
+        while self.sweep().delivered:
+            pass
+
+    def told(self, text: str) -> list[str]:
+        """Who was sent a comment's text."""
+        return sorted(
+            address
+            for number, address in enumerate(self.box.recipients)
+            if f"> {text}\n" in self.box.text(number)
+        )

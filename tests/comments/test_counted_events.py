@@ -1,0 +1,179 @@
+"""Claims about what is counted from events: every number is right, however they are delivered."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from comments import (
+    counters,
+    counts,
+    datastore,
+    delivery,
+    models,
+    outbox,
+    records,
+)
+from emulator import inprocess, testing
+from tests import recounts, trees
+from tests.comments.interceptors import Commits
+
+NAME = records.ThreadName("demo", "page")
+NOW = trees.START + timedelta(days=1)
+
+
+@pytest.fixture
+def faults() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def interceptor(faults: Commits) -> Commits:
+    return faults
+
+
+def _deliver() -> delivery.Done:
+    return delivery.deliver(recounts.events(), now=NOW)
+
+
+def test_sites_and_authors_are_counted_from_events(
+    store: datastore.Store, site: records.Site
+) -> None:
+    grown = trees.grow(site, trees.TREE)
+    trees.post(site, "elsewhere", thread="other", author=trees.author("1"))
+    trees.retract(grown["1.1"])
+    assert _deliver() == delivery.Done(10, 0)
+    recounts.check_all()
+    assert counts.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
+    assert counts.of_site("never seen") == {}
+
+
+def test_categories_and_days_are_counted_from_events(
+    store: datastore.Store, site: records.Site
+) -> None:
+    site = trees.filing(site, "news", "sport")
+    ann, bob = trees.author("ann"), trees.author("bob")
+    late = trees.START + timedelta(days=1)
+    rows = [
+        trees.post(site, "1", author=ann, categories=("news", "sport")),
+        trees.post(site, "2", author=ann, now=late),
+        trees.post(site, "3", author=bob),
+        trees.post(site, "4", author=bob, thread="other", categories=("news",)),
+        trees.post(site, "5", author=bob, thread="plain"),
+    ]
+    _deliver()
+    recounts.check_all()
+    day, next_day = "2026-01-02", "2026-01-03"
+    assert _numbers(counters.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
+    assert _numbers(counters.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
+    assert _numbers(counters.day_scope("demo", day)) == {"approved": 4, "participants": 2}
+    assert _numbers(counters.day_scope("demo", next_day)) == {"approved": 1, "participants": 1}
+    assert _numbers(counters.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
+    for row in rows[:2]:
+        trees.retract(row)
+    _deliver()
+    recounts.check_all()
+    numbers = {"approved": 1, "participants": 1, "retracted": 2}
+    assert _numbers(counters.category_scope("demo", "sport")) == numbers
+    assert _numbers(counters.day_scope("demo", next_day)) == {"retracted": 1}
+    assert (
+        datastore.get(models.statistics_key(counters.day_scope("demo", day, "", "g:ann"))) is None
+    )
+
+
+def _numbers(scope: counters.Scope) -> counts.Numbers:
+    return counts.numbers_of(datastore.get(models.statistics_key(scope)))
+
+
+def test_events_delivered_twice_late_and_in_any_order_count_once(
+    store: datastore.Store, site: records.Site
+) -> None:
+    trees.retract(trees.grow(site, trees.TREE)["3"])
+    events = sorted(recounts.events(), reverse=True)
+    for event in events:
+        delivery.deliver([event, event], now=NOW)
+    assert delivery.deliver(events, now=NOW) == delivery.Done(9, 0)
+    recounts.check_all()
+
+
+def test_two_that_deliver_the_same_events_at_once_count_them_once(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        trees.grow(site, {f"{n}": {} for n in range(45)})
+        events = recounts.events()
+    gate = threading.Barrier(4)
+
+    def work(_: int) -> None:
+        with open_store.context():
+            gate.wait(20)
+            delivery.deliver(events, now=NOW)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    with open_store.context():
+        recounts.check_all()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_delivery_whose_answer_is_lost_counts_once(
+    store: datastore.Store, site: records.Site, faults: Commits, when: str
+) -> None:
+    trees.grow(site, trees.TREE)
+    faults.plan = [when, when]
+    _deliver()
+    recounts.check_all()
+
+
+def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
+    store: datastore.Store, site: records.Site, faults: Commits
+) -> None:
+    for batch in range(3):
+        trees.store_imported(NAME, *(_node(f"{batch}.{n}") for n in range(80)))
+    faults.calls.clear()
+    assert _deliver() == delivery.Done(3, 0)
+    assert faults.calls.count("Commit") == 3
+    recounts.check_all()
+    assert counts.of_site("demo")["participants"] == 240
+
+
+def test_a_delivered_retraction_leaves_the_author_nowhere(
+    store: datastore.Store, site: records.Site
+) -> None:
+    ann = records.Author("Ann", "https://ann.example", "ann@mail.example", "g:ann")
+    rows = [trees.post(site, f"{n}", author=ann) for n in range(2)]
+    assert all(
+        personal not in str(row)
+        for row in outbox.read(recounts.events())
+        for personal in ("Ann", "ann.example")
+    )
+    for row in rows:
+        trees.retract(row)
+    _deliver()
+    recounts.check_all()
+    for kind in (
+        "Comment", "Counter", "Participation", "Standing", "Category", "Day", "Appearance", "Event"
+    ):  # fmt: skip
+        assert "g:ann" not in str(list(datastore.fetch(datastore.Query(kind))))
+
+
+def test_the_best_authors_of_a_site_are_one_query(
+    store: datastore.Store, site: records.Site, engine: inprocess.Engine, faults: Commits
+) -> None:
+    for number in range(12):
+        trees.store_imported(NAME, _node(f"{number:02}", up=number, down=1))
+    _deliver()
+    faults.calls.clear()
+    with testing.meter(engine) as cost:
+        best = counts.best_authors("demo", 3)
+    assert [(each.author, each.score) for each in best] == [
+        ("g:11", 10), ("g:10", 9), ("g:09", 8)
+    ]  # fmt: skip
+    assert faults.calls == ["RunQuery"]
+    assert cost.reads <= 3
+
+
+def _node(text: str, **votes: int) -> records.ImportedComment:
+    """By an author of its own."""
+    return trees.node(text, author=f"g:{text}", **votes)

@@ -1,0 +1,125 @@
+"""Claims about who delivers events: the process that wrote them, the next one, or cron."""
+
+from collections.abc import Iterator
+
+import flask
+import pytest
+
+from comments import app as apps
+from comments import (
+    config,
+    datastore,
+    outbox,
+    records,
+    tasks,
+    workers,
+)
+from tests import recounts, trees
+from tests.comments.conftest import Clock
+from tests.comments.interceptors import Commits
+
+SECRET = "a secret of the tasks"
+
+
+@pytest.fixture
+def faults() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def interceptor(faults: Commits) -> Commits:
+    return faults
+
+
+@pytest.fixture
+def worker(open_store: datastore.Store, clock: Clock) -> Iterator[workers.Worker]:
+    """A worker whose steps the test takes, the first being done."""
+    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    made = workers.Worker(open_store, trees.SETTINGS.scheme)
+    with open_store.context():
+        made.step()
+        yield made
+
+
+def test_the_process_that_posted_delivers_soon_and_asks_no_query(
+    worker: workers.Worker, site: records.Site, clock: Clock, faults: Commits
+) -> None:
+    trees.grow(site, trees.TREE)
+    worker.step()
+    assert len(recounts.events()) == 8
+    clock.now += tasks.TELL_AFTER
+    faults.calls.clear()
+    worker.step()
+    assert "RunQuery" not in faults.calls
+    assert faults.calls.count("Commit") == 1
+    recounts.check_all()
+
+
+def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
+    worker: workers.Worker, store: datastore.Store, site: records.Site, clock: Clock
+) -> None:
+    store._kept.pop(tasks.HOLDINGS)  # another process posts, and dies
+    trees.grow(site, trees.TREE)
+    worker.step()
+    assert len(recounts.events()) == 8
+    clock.now += workers.SWEEP_EVERY
+    worker.step()
+    recounts.check_all()
+
+
+def test_a_store_that_fails_while_delivering_stops_no_worker(
+    worker: workers.Worker,
+    store: datastore.Store,
+    site: records.Site,
+    clock: Clock,
+    faults: Commits,
+) -> None:
+    trees.post(site, "text")
+    clock.now += tasks.TELL_AFTER
+    store.deadline = 0.1
+    faults.plan = ["before"] * 100
+    worker.step()
+    faults.plan = []
+    (row,) = outbox.read(recounts.events())
+    assert row.attempts == 0  # that was not the event's fault
+    clock.now += workers.SWEEP_EVERY
+    worker.step()
+    recounts.check_all()
+
+
+def test_what_waits_in_a_process_is_bounded(
+    open_store: datastore.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "MOST_EVENTS", 5)
+    monkeypatch.setattr(tasks, "TOLD_AT_ONCE", 3)
+    backlog = tasks.Backlog(clock)
+    backlog.tell("nobody would deliver it")
+    backlog.open()
+    for n in range(9):
+        backlog.tell(f"{n}")
+    assert backlog.take_events() == []
+    clock.now += tasks.TELL_AFTER
+    assert [backlog.take_events() for _ in range(3)] == [["0", "1", "2"], ["3", "4"], []]
+
+
+def test_cron_delivers_and_only_cron_may(open_store: datastore.Store, site: records.Site) -> None:
+    with open_store.context():
+        trees.grow(site, trees.TREE)
+    client = _client(open_store)
+    assert client.get("/tasks/deliver").status_code == 403
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    answer = client.get("/tasks/deliver", headers=headers)
+    assert (answer.json, answer.headers["Cache-Control"]) == (
+        {
+            "delivered": 8, "failed": 0, "sent": 0, "unsent": 0,
+            "waiting": 0, "oldest": 0, "dead": 0,
+        },
+        "no-store",
+    )  # fmt: skip
+    with open_store.context():
+        recounts.check_all()
+
+
+def _client(store: datastore.Store) -> flask.testing.FlaskClient:
+    settings = config.Settings(secret="a secret of the tests", tasks_secret=SECRET)
+    return apps.create_app(settings, store).test_client()

@@ -1,0 +1,237 @@
+"""Claims about mail of comments while mail servers fail and processes die: each gets it.
+
+Against a real mail server; time is moved by hand, and each step of a delivery is a sweep.
+"""
+
+import dataclasses
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from comments import (
+    counts,
+    datastore,
+    delivery,
+    mail,
+    notices,
+    outbox,
+    postroom,
+    records,
+    sites,
+    workers,
+)
+from emulator import inprocess
+from tests import programs, recounts, trees
+from tests.comments import postboxes
+from tests.comments.mailing import INDEXES, SITE, START, World
+from tests.comments.postboxes import Box
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def world(store: datastore.Store, site: records.Site, box: Box) -> World:
+    made = World(store, box.settings(), box)
+    made.say("first", author="g:ann")
+    made.deliver()
+    return made
+
+
+def test_a_server_that_is_away_is_asked_again_and_loses_nobody(world: World) -> None:
+    emails = [f"a{number}@example.org" for number in range(3)]
+    for email in emails:
+        world.subscribe(email)
+    world.say("news")
+    at_home = world.settings
+    with postboxes.away() as box:
+        world.settings = box.settings(mails_per_day=1)
+        world.deliver()
+        (event,) = outbox.read(recounts.events())
+        assert (event.attempts, event.reason) == (1, "Unsent")
+        assert event.due - world.now == outbox.FIRST_PAUSE
+        # What was not sent counts for nobody's day.
+        for _ in range(3):
+            world.now += timedelta(hours=1)
+            world.sweep()
+    world.settings = dataclasses.replace(at_home, mails_per_day=1)
+    world.now += timedelta(hours=1)
+    world.deliver()
+    assert world.told("news") == emails
+
+
+def test_mail_that_can_never_be_sent_is_given_up_and_kept(world: World) -> None:
+    world.subscribe("ann@example.org")
+    world.say("news")
+    at_home = world.settings
+    with postboxes.away() as box:
+        world.settings = box.settings()
+        for _ in range(outbox.MOST_ATTEMPTS + 1):
+            world.deliver()
+            world.now += outbox.LONGEST_PAUSE
+    assert list(postroom.dead_ids()) == recounts.events() != []
+    world.settings = at_home
+    for letter in [*postroom.dead_ids()]:
+        assert "example.org" not in str(postroom.show(letter))
+        postroom.revive(letter, now=world.now)
+    world.deliver()
+    assert world.told("news") == ["ann@example.org"]
+
+
+def test_one_recipient_who_cannot_be_reached_holds_up_nobody(world: World) -> None:
+    busy, gone = "busy@example.org", "gone@example.org"
+    answers = {busy: "450 mailbox busy", gone: "550 no such user"}
+    world.box.refuse = answers.get
+    emails = [f"a{number}@example.org" for number in range(3)]
+    for email in [*emails, busy, gone]:
+        world.subscribe(email)
+    world.say("news")
+    world.deliver()
+    assert world.told("news") == emails
+    (event,) = outbox.read(recounts.events())
+    assert event.attempts == 1
+    for attempts in (2, 3):
+        world.now += outbox.LONGEST_PAUSE
+        world.sweep()
+        (event,) = outbox.read(recounts.events())
+        assert event.attempts == attempts
+    answers.clear()
+    world.now += outbox.LONGEST_PAUSE
+    world.deliver()
+    assert world.told("news") == [*emails, busy]
+    assert recounts.events() == []
+
+
+def test_a_server_that_goes_away_in_the_middle_is_sent_only_the_rest(world: World) -> None:
+    emails = [f"a{number}@example.org" for number in range(6)]
+    for email in emails:
+        world.subscribe(email)
+    world.box.refuse = lambda _: "421 going away" if len(world.box.taken) >= 4 else None
+    world.say("news")
+    world.deliver()
+    assert len(world.box.taken) == 4
+    (event,) = outbox.read(recounts.events())
+    assert event.due > world.now
+    world.box.refuse = lambda _: None
+    world.now += outbox.LONGEST_PAUSE
+    world.deliver()
+    assert world.told("news") == emails
+
+
+def test_a_page_goes_over_one_session(world: World) -> None:
+    for number in range(5):
+        world.subscribe(f"a{number}@example.org")
+    world.say("news")
+    world.deliver()
+    assert len(world.box.taken) == 5
+    assert len(world.box.sessions) == 1
+
+
+def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
+    world: World, open_store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "TIMEOUT", 4 * programs.PATIENCE)
+    world.subscribe("ann@example.org")
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def refuse(_: str) -> None:
+        hangs.set()
+        goes_on.wait(3 * programs.PATIENCE)
+
+    world.box.refuse = refuse
+    now = world.now
+    handlers = (*delivery.HANDLERS, *notices.handlers(world.settings, lambda: now))
+    worker = workers.Worker(open_store, trees.SETTINGS.scheme, handlers)
+    worker.start()
+    try:
+        trees.post(SITE, "live", author=records.Author("Bob", id="g:bob"))
+        assert hangs.wait(programs.PATIENCE)
+        trees.post(SITE, "another", thread="other", author=records.Author("Bob", id="g:bob"))
+        programs.wait_until(lambda: counts.of_site("demo").get("approved") == 3, "the counters")
+        goes_on.set()
+        programs.wait_until(lambda: world.told("live") == ["ann@example.org"], "the mail")
+        programs.wait_until(lambda: recounts.events() == [], "the events to be done")
+    finally:
+        goes_on.set()
+        assert worker.stop(programs.PATIENCE)
+
+
+# Sends what is due, and dies behind so many mails.
+DYING = """
+import os
+import sys
+from datetime import datetime
+from comments import datastore, delivery, mail, notices
+from emulator import inprocess, testing
+from tests.comments import test_notices_servers as shared
+from tests.comments.postboxes import Box
+
+path, port, die_behind, now = sys.argv[1:]
+sent = [0]
+told = mail.Courier.send
+
+def send(self, made):
+    outcome = told(self, made)
+    sent[0] += 1
+    if sent[0] == int(die_behind):
+        os._exit(9)
+    return outcome
+
+mail.Courier.send = send
+notices.PAGE = shared.PAGE
+engine = inprocess.open_engine(path, indexes=shared.INDEXES, concurrency="pessimistic", history=0)
+store = datastore.Store(inprocess.Channel(engine), project="test")
+now = datetime.fromisoformat(now)
+handlers = (*delivery.HANDLERS, *notices.handlers(Box(int(port)).settings(), lambda: now))
+with store.context():
+    while delivery.sweep(now=now, handlers=handlers).delivered:
+        pass
+"""
+
+PAGE = 4
+
+
+def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
+    box: Box, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    emails = [f"a{number}@example.org" for number in range(10)]
+    with inprocess.open_engine(
+        path, indexes=INDEXES, concurrency="pessimistic", history=0
+    ) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            sites.add("demo", SITE.origins, scheme=trees.SETTINGS.scheme, now=START)
+            world = World(store, box.settings(), box)
+            world.say("first")
+            for email in emails:
+                world.subscribe(email)
+            world.say("news")
+    now, deaths = START + timedelta(days=2), 0
+    for die_behind in (2, 5, 0):
+        command = [sys.executable, "-c", DYING, str(path), str(box.port), str(die_behind)]
+        done = subprocess.run(
+            [*command, now.isoformat()],
+            cwd=programs.ROOT,
+            env=os.environ,
+            check=False,
+            timeout=programs.PATIENCE,
+        )
+        assert done.returncode in {0, 9}
+        deaths += done.returncode == 9
+        now += notices.TERM + timedelta(minutes=1)
+    assert deaths == 2
+    ids = [(address, made["Message-ID"]) for address, made in box.taken if "news" in str(made)]
+    assert {address for address, _ in ids} == set(emails)
+    assert len(set(ids)) == len(emails)  # a repeat is the same message
+    assert len(ids) - len(emails) <= deaths * PAGE
+    assert max(Counter(ids).values()) <= 1 + deaths
+    with inprocess.open_engine(path, indexes=INDEXES) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            assert recounts.events() == []

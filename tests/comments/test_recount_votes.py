@@ -1,0 +1,67 @@
+"""Claims about the recount of votes: a row says what its votes come to, or is mended."""
+
+import pytest
+
+from comments import (
+    datastore,
+    models,
+    posting,
+    records,
+)
+from comments.counters import Scope
+from comments.recount import Difference
+from tests import ballots
+from tests.comments import drift
+
+
+@pytest.fixture
+def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+    return drift.grown(site)
+
+
+def _plant_votes(comment_id: str, **values: int) -> None:
+    """Change a comment's row around everybody."""
+    row = datastore.get(models.comment_key(comment_id))
+    row.populate(**values)
+    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+
+
+def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment],
+) -> None:
+    one, two, other = (grown[text] for text in ("1", "2", "3"))
+    for comment in (one, two):
+        for voter in ("ann", "bob", "cid"):
+            ballots.vote(comment, voter, -1 if voter == "cid" else 1)
+    ballots.count_all()
+    assert drift.recount_all() == []
+    drift.lose_vote(one.id, "bob")
+    _plant_votes(two.id, score=7)
+    ballots.vote(other, "ann")  # waits to be counted, which is nothing wrong
+    found = [
+        Difference(Scope("comment", one.id), "up", 2, 1),
+        Difference(Scope("comment", one.id), "score", 1, 0),
+        Difference(Scope("comment", two.id), "score", 7, 1),
+    ]
+    assert drift.recount_all(fixes=False) == found
+    assert drift.recount_all() == found
+    assert drift.recount_all() == []
+    assert (ballots.stored(one.id), ballots.stored(two.id)) == ((1, 1, 0), (2, 1, 1))
+    ballots.count_all()
+    assert drift.recount_all() == []
+    ballots.check()
+
+
+def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
+    grown: dict[str, records.Comment],
+) -> None:
+    row = grown["2.1"]
+    ballots.vote(row, "ann")
+    ballots.vote(row, "bob")
+    posting.retract(row.id, author_id=row.author.id, revision=None, now=drift.NOW)
+    lost = datastore.Writes("votes", delete=(models.votes_due_key(row.id),))
+    datastore.transaction(lambda: datastore.apply(lost))
+    assert drift.recount_all() == [Difference(Scope("comment", row.id), "votes", 2, 0)]
+    assert drift.recount_all() == []
+    ballots.count_all()
+    ballots.check()
