@@ -9,8 +9,12 @@ What must stay true:
 - Nothing is given of others: of a comment he answered there is the id, of its author nothing.
 - To erase is what he could do himself, comment by comment: texts and names go, places stay, so
   threads stay whole. Interrupted, it is taken up again by asking again; done, it finds nothing.
-- Mail addresses are not given out, only that there are some: a token may be in the hands of the
-  page it was made on.
+- What a site's token asks for is of that site: the page it was made on may hold it, and an account
+  may write on many. So nothing of another site is given or erased, and an account that has
+  something elsewhere stays.
+- The account's address and those of subscriptions are not given out, only that there are some.
+- By a token, what became of a comment is what its author is shown otherwise (`public.seeming`):
+  else whoever is in the shadow would find out by asking. An operator is told what is so.
 """
 
 import itertools
@@ -20,14 +24,24 @@ from typing import NamedTuple
 
 import msgspec
 
-from comments import datastore, errors, models, posting, records, subscriptions, tasks, votes
+from comments import (
+    datastore,
+    errors,
+    models,
+    posting,
+    public,
+    records,
+    subscriptions,
+    tasks,
+    votes,
+)
 from comments.accounts import people
 
 AT_ONCE = 100  # comments, and votes, of one step of an erasure
 
 
 class Writing(msgspec.Struct, frozen=True):
-    """A comment of his, as he wrote it; `status` says what became of it."""
+    """A comment of his, as he wrote it; `status` says what became of it, as far as he is told."""
 
     id: str
     site: str
@@ -44,7 +58,7 @@ class Writing(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """The account he signs in with."""
+    """The account he signs in with; `login` is for operators alone, and empty by a token."""
 
     name: str
     login: str
@@ -68,23 +82,27 @@ class Erased(NamedTuple):
     is_done: bool
 
 
-def export(author: str, site: str = "") -> Everything:
-    """All that is held of an author, on one site or, without one, on all of them."""
+def export(author: str, site: str | None = None) -> Everything:
+    """All that is held of an author: on all sites as it is, or on one as he may see it."""
     account = people.get(_account_of(author))
-    chosen = {site} if site else {writing.site for writing in _writings(author)}
+    login = "" if account is None or site is not None else account.login
+    written = list(_writings(author))
+    mine = [_as_told(each) for each in written if each.site == site]
+    chosen = {each.site for each in written} if site is None else {site}
     return Everything(
-        account=None if account is None else Profile(account.name, account.login, account.created),
-        comments=[each for each in _writings(author) if not site or each.site == site],
-        votes=dict(votes.by(author)),
+        account=None if account is None else Profile(account.name, login, account.created),
+        comments=written if site is None else mine,
+        votes=dict(votes.by(author, site)),
         mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in chosen),
     )
 
 
-def erase(author: str, *, now: datetime, site: str = "") -> Erased:
+def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
     """Erase what is held of an author: a step, of which there are more until it `is_done`.
 
-    With `site` it is what one token of his can reach. An account that holds a role is not erased
-    so: it is removed by whoever gave the role (`account remove`).
+    With `site` it is what a token of that site can reach; the account goes if nothing else is left
+    of it. One that holds a role is not erased so: it is removed by whoever gave the role (`account
+    remove`).
 
     Raises:
         errors.Conflict: the account holds a role.
@@ -93,17 +111,17 @@ def erase(author: str, *, now: datetime, site: str = "") -> Erased:
     account = people.get(_account_of(author))
     if account is not None and account.grants:
         raise errors.Conflict("an account with a role is removed by an owner", code="has-role")
-    found = [each for each in _writings(author) if not site or each.site == site]
+    written = list(_writings(author))
+    found = [each for each in written if site is None or each.site == site]
     for each in found[:AT_ONCE]:
         posting.retract(each.id, author_id=author, revision=None, now=now)
-    cast = list(itertools.islice(votes.by(author), AT_ONCE + 1))
+    cast = list(itertools.islice(votes.by(author, site), AT_ONCE + 1))
     for comment_id, _ in cast[:AT_ONCE]:
         _withdraw(comment_id, author, now)
-    for name in {each.site for each in found} | ({site} if site else set()):
-        for subscriber in subscriptions.of_author(name, author)[0]:
-            subscriptions.forget(subscriber, now=now)
+    for name in {each.site for each in found} if site is None else {site}:
+        subscriptions.end_of(name, author, now=now)
     is_done = max(len(found), len(cast)) <= AT_ONCE
-    if is_done and account is not None:
+    if is_done and account is not None and len(written) == len(found) and not any(votes.by(author)):
         people.remove(account.id)
     return Erased(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
 
@@ -120,6 +138,10 @@ def author_of(comment_id: str) -> str:
     if row is None or not row.author_id:
         raise errors.NotFound("author", comment_id)
     return str(row.author_id)
+
+
+def _as_told(writing: Writing) -> Writing:
+    return msgspec.structs.replace(writing, status=public.seeming(writing.status))
 
 
 def _account_of(author: str) -> str:

@@ -176,14 +176,16 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
     now: datetime,
     sender: opinions.Sender = opinions.Sender(),  # noqa: B008 - a frozen value
     since: datetime | None = None,
+    site: str | None = None,
 ) -> records.Comment:
     """Replace the text of one's own comment while the edit window is open.
 
-    The site's policy, rules and advisers see the new text too: it may be held again.
+    The site's policy, rules and advisers see the new text too: it may be held again. `site` is the
+    one that the author may write on, None where that is not asked.
 
     Raises:
         errors.BadInput: the body is refused.
-        errors.NotFound: there is no such comment, or it was retracted.
+        errors.NotFound: there is no such comment on the site, or it was retracted.
         errors.Forbidden: it is somebody else's, or too old; its author is banned, or a rule of the
             site refuses the text.
         errors.Conflict: the discussion is read-only, or a moderator took the comment away.
@@ -193,10 +195,11 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
     thread = _thread_of(comment_id)
     detail = ""
     if thread is not None:
-        secret, site = settings.secret, thread.name.site
-        detail = _questions(site, author_id, sender, secret=secret, now=now)
+        secret, where = settings.secret, thread.name.site
+        detail = _questions(where, author_id, sender, secret=secret, now=now)
 
     def check(comment: records.Comment) -> records.Ruling | None:
+        _check_site(comment, site)
         _check_owner(comment, author_id)
         if (now - comment.created).total_seconds() > settings.edit_window:
             raise errors.Forbidden("the time to edit this comment is over", code="edit-window-over")
@@ -218,17 +221,25 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
 
 
 def retract(
-    comment_id: str, *, author_id: str, revision: int | None, now: datetime
+    comment_id: str,
+    *,
+    author_id: str,
+    revision: int | None,
+    now: datetime,
+    site: str | None = None,
 ) -> records.Comment:
     """Take one's own comment back: its content and author are erased for good.
 
+    `site` is as for `edit`.
+
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: there is no such comment on the site.
         errors.Forbidden: it is somebody else's.
         errors.RevisionMismatch: it is no longer at `revision`.
     """
 
     def check(comment: records.Comment) -> None:
+        _check_site(comment, site)
         if comment.status is records.Status.RETRACTED:
             return  # nothing left to protect; the author's id was erased with the rest
         _check_owner(comment, author_id)
@@ -285,6 +296,12 @@ def _questions(
     text = opinions.encode(sender) if needs_sender else ""
     sent = sealed.seal(text, opinions.SENDER, secret, now=now) if needs_sender else ""
     return opinions.encode(opinions.Asked(names, sent)) if names else ""
+
+
+def _check_site(comment: records.Comment, site: str | None) -> None:
+    # An account writes under one id on many sites; each of its tokens is of one of them.
+    if site is not None and comment.site != site:
+        raise errors.NotFound("comment", comment.id)
 
 
 def _check_owner(comment: records.Comment, author_id: str) -> None:

@@ -80,6 +80,15 @@ class Page(msgspec.Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(Comment)
+_SEEMING = {
+    records.Status.SPAM: records.Status.PENDING,
+    records.Status.SHADOWED: records.Status.APPROVED,
+}
+# What an author is shown of a comment that is not taken away from him.
+_OWN = {
+    records.Status.PENDING: Shown.PENDING,
+    records.Status.APPROVED: Shown.APPROVED,
+}
 
 
 def page(listing: records.Page) -> Page:
@@ -112,18 +121,22 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
 def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
     """A comment as its author may see it: what waits with its text, and a word that it waits.
 
+    See `seeming`.
+    """
+    shown = _OWN.get(seeming(record.status))
+    if shown is None:
+        return comment(record, replies)
+    approved = msgspec.structs.replace(record, status=records.Status.APPROVED)
+    return msgspec.structs.replace(comment(approved, replies), status=shown)
+
+
+def seeming(status: records.Status) -> records.Status:
+    """What a comment's author is told that became of it.
+
     What a rule holds for spam seems to wait like everything else, and what is in the shadow seems
     to be there: who tries again and again learns nothing.
     """
-    seeming = {
-        records.Status.PENDING: Shown.PENDING,
-        records.Status.SPAM: Shown.PENDING,
-        records.Status.SHADOWED: Shown.APPROVED,
-    }.get(record.status)
-    if seeming is None:
-        return comment(record, replies)
-    approved = msgspec.structs.replace(record, status=records.Status.APPROVED)
-    return msgspec.structs.replace(comment(approved, replies), status=seeming)
+    return _SEEMING.get(status, status)
 
 
 def fragment(record: records.Comment) -> bytes:

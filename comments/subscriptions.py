@@ -129,6 +129,20 @@ def forget(subscriber: str, *, now: datetime) -> None:
         unsubscribe(subscriber, [each.name for each in found], now=now)
 
 
+def end_of(site: str, author: str, *, now: datetime) -> None:
+    """End what an author asked for on a site; not what the same addresses want besides."""
+    if not author:
+        return
+    owner = models.author_name(site, author)
+    query = datastore.Query("Subscription", where=(("owner", "=", owner),), keys_only=True)
+    named: dict[str, list[str]] = {}
+    for message in datastore.fetch(query):
+        named.setdefault(message.key.path[0].name, []).append(message.key.path[1].name)
+    for subscriber, names in named.items():
+        for start in range(0, len(names), _AT_ONCE):
+            unsubscribe(subscriber, names[start : start + _AT_ONCE], now=now)
+
+
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
     """The subscribers that are an author, and those of them who want replies told: one query."""
     if not author:

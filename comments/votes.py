@@ -253,14 +253,17 @@ def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int
         yield message.key.path[0].name
 
 
-def by(voter: str) -> Iterator[tuple[str, int]]:
-    """Every vote of a voter, on whichever site: comments and values."""
+def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
+    """Every vote of a voter on a site, or without one on all of them: comments and values."""
+    # A voter's id ends with "/", and so does a site's, or with "#" (`models.thread_key_name`).
+    starts = [f"{voter}/"] if site is None else [f"{voter}/{site}#", f"{voter}/{site}/"]
     for value, sign in _SIGNS.items():
-        # "0" is the letter behind "/", which ends a voter's id.
-        where = [("own", ">=", f"{sign}{voter}/"), ("own", "<", f"{sign}{voter}0")]
-        query = datastore.Query("Vote", where=where, order=("own",), keys_only=True)
-        for message in datastore.fetch(query):
-            yield message.key.path[0].name, value
+        for start in starts:
+            behind = f"{start[:-1]}{chr(ord(start[-1]) + 1)}"
+            where = [("own", ">=", f"{sign}{start}"), ("own", "<", f"{sign}{behind}")]
+            query = datastore.Query("Vote", where=where, order=("own",), keys_only=True)
+            for message in datastore.fetch(query):
+                yield message.key.path[0].name, value
 
 
 def withdrawn(comment_id: str, voter: str, *, now: datetime) -> datastore.Writes:

@@ -178,6 +178,7 @@ def edit_comment(comment_id: str) -> flask.Response:
             networks.browser_of(flask.request),
         ),
         since=speaker.since,
+        site=speaker.site,
     )
     return _at_revision(answers.fresh(shapes.ChangedComment(public.own(comment))), comment)
 
@@ -188,7 +189,11 @@ def retract_comment(comment_id: str) -> flask.Response:
     queries.read(shapes.NoQuery)
     speaker, revision = speakers.current(), preconditions.revision()
     comment = posting.retract(
-        comment_id, author_id=speaker.id, revision=revision, now=datetime.now(UTC)
+        comment_id,
+        author_id=speaker.id,
+        revision=revision,
+        now=datetime.now(UTC),
+        site=speaker.site,
     )
     return _at_revision(answers.fresh(shapes.ChangedComment(public.comment(comment))), comment)
 
@@ -376,8 +381,8 @@ def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Re
 def _site_of(comment_id: str) -> records.Site:
     """The site whose pages may change a comment: where the token is from, else the comment.
 
-    A guest's id belongs to one site, so a comment that it owns is of the token's site. Asking the
-    token first lets a repeated retraction find its way when the comment is no longer listed.
+    A token changes comments of its own site only (`posting`). Asking it first lets a repeated
+    retraction find its way when the comment is no longer listed.
     """
     try:
         return sites.get(speakers.current().site)

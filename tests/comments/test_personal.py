@@ -19,6 +19,7 @@ from comments import (
     handlers,
     models,
     personal,
+    policies,
     posting,
     records,
     recount,
@@ -30,6 +31,7 @@ from comments import (
     voting,
 )
 from comments.accounts import identities, people
+from comments.rules import Action, Rule
 from tests import recounts, trees
 from tests.comments import assertions, callers, calls
 from tests.comments.callers import SECRET, here
@@ -75,6 +77,28 @@ def test_an_author_gets_all_of_his_and_nothing_of_others(client: FlaskClient, sh
     assert "guest" not in response.text.lower()
     guests = calls.answer(client.get(ME, headers=calls.bearer(other)))
     assert [each["body"] for each in guests["comments"]] == ["By a guest"]
+
+
+def test_by_a_token_nobody_learns_that_he_is_in_the_shadow_and_an_operator_does(
+    client: FlaskClient, store: datastore.Store, shared: str
+) -> None:
+    del store
+    ann, ada = _enter(client, shared), records.Actor("cli", "Ada")
+    for action in (Action.SHADOW, Action.SPAM, Action.HOLD):
+        rule = Rule(id=action, action=action, words=(f"word{action}",))
+        policies.put_rule("demo", rule, ada, now=NOW)
+        _say(client, ann, f"word{action}")
+    _say(client, ann, "wordless")
+    told = calls.answer(client.get(ME, headers=calls.bearer(ann)))["comments"]
+    assert {each["body"]: each["status"] for each in told} == {
+        "wordshadow": "approved", "wordspam": "pending", "wordhold": "pending",
+        "wordless": "approved",
+    }  # fmt: skip
+    account = people.find(_identity(), SECRET)
+    assert account is not None
+    assert {each.body: each.status.value for each in personal.export(account.author).comments} == {
+        "wordshadow": "shadowed", "wordspam": "spam", "wordhold": "pending", "wordless": "approved",
+    }  # fmt: skip
 
 
 def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) -> None:
