@@ -82,6 +82,30 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
         click.echo(f"Its secret, shown this once: {made}")
 
 
+@adviser.command("akismet")
+@click.argument("site_id", metavar="SITE")
+@click.option(
+    "--key",
+    default="",
+    show_default=False,
+    hide_input=True,
+    prompt="The key (empty: the one there is)",
+    help="Better typed where it is asked for.",
+)
+@click.option("--url", default="", help="A service that speaks as Akismet does.")
+@_with_terms
+@console.reported
+def _akismet(
+    site_id: str, *, key: str, url: str, holds: bool, then: str, everybody: bool | None
+) -> None:
+    """Ask Akismet whether comments are spam; about guests' comments only, unless --everybody."""
+    from comments import advisers
+
+    terms = advisers.Terms(holds, then == "show", bool(everybody))
+    advisers.set_akismet(site_id, key, terms, _by(), _client(), url=url)
+    click.echo(f"{site_id} asks Akismet. {_NOTICE}")
+
+
 @adviser.command("rotate")
 @click.argument("site_id", metavar="SITE")
 @click.option("--leaked", is_flag=True, help="Do not take the old secret any more.")

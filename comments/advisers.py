@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from comments import (
+    akismet,
     config,
     datastore,
     errors,
@@ -26,6 +27,7 @@ from comments import (
 )
 
 _SECRET_BYTES = 32
+_LONGEST_KEY = 100
 
 
 class Terms(NamedTuple):
@@ -84,6 +86,32 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: outbound.Clie
 
     _set(site, opinions.WEBHOOK, change, by)
     return made if is_new else ""
+
+
+def set_akismet(
+    site: str, key: str, terms: Terms, by: By, client: outbound.Client, *, url: str = ""
+) -> None:
+    """Have Akismet asked. Without a key the one there is stays; `url` is for what speaks like it.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: the key is missing or malformed, or the address is not good.
+    """
+    every(site)
+    if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
+        raise errors.BadInput("key", "is letters and digits")
+    if url:
+        _vet(client, url)
+    fresh = (_sealed(key, by),) if key else ()
+
+    def change(found: opinions.Adviser | None) -> opinions.Adviser:
+        kept = fresh or (() if found is None else found.secrets)
+        if not kept:
+            raise errors.BadInput("key", "is needed")
+        where = url or (akismet.ADDRESS if found is None else found.url)
+        return opinions.Adviser("akismet", where, kept, *terms)
+
+    _set(site, opinions.AKISMET, change, by)
 
 
 def rotate(site: str, by: By, *, keeps_old: bool) -> str:

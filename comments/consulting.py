@@ -27,6 +27,7 @@ import msgspec
 from comments import (
     advice,
     advisers,
+    akismet,
     audit,
     config,
     datastore,
@@ -41,8 +42,11 @@ from comments import (
     records,
     reviews,
     rulebook,
+    sealed,
     sending,
+    sites,
     tasks,
+    threads,
     tree,
     webhooks,
 )
@@ -115,7 +119,10 @@ class _Consultant:
         question = opinions.decode_question(message.content)
         comment_id = message.event.partition(".")[0]
         about = About(self._site, comment_id, question.revision)
-        comment = _open(about, self._adviser.name, now=self._now)
+        if question.correction:
+            comment = _corrected(about, self._adviser.name)
+        else:
+            comment = _open(about, self._adviser.name, now=self._now)
         if comment is None:
             return _NOTHING_LEFT
         try:
@@ -124,6 +131,8 @@ class _Consultant:
             reason = "its secret cannot be read: SECRET is not the one it was stored under"
             heard = opinions.Heard(outcomes.Outcome(outcomes.End.GIVE_UP, reason))
         outcome = self._ended(message, heard.outcome)
+        if question.correction:
+            return outcome
         entry = self._entry(heard.opinion, outcome)
         if entry is not None:
             take(about, self._adviser.name, entry, settings=self._settings, now=self._now)
@@ -136,11 +145,29 @@ class _Consultant:
         self, message: messages.Message, question: opinions.Question, comment: records.Comment
     ) -> opinions.Heard:
         secrets = advisers.opened(self._adviser, self._settings.secret, now=self._now)
+        if self._adviser.name == opinions.AKISMET:
+            return self._ask_akismet(question, comment, secrets[0])
         hook = webhooks.Hook(self._adviser.url, secrets)
         name = reviews.name(self._site, comment.id, question.revision, self._settings.secret)
         is_guest = not comment.author.id.startswith(people.AUTHOR)
         payload = reviews.body(name, comment, _thread_of(comment), is_guest=is_guest, at=message.at)
         return reviews.ask(self._client, hook, message.event, payload, now=self._now)
+
+    def _ask_akismet(
+        self, question: opinions.Question, comment: records.Comment, key: str
+    ) -> opinions.Heard:
+        site, thread = sites.get(self._site), _thread_of(comment)
+        secret = self._settings.secret
+        sent = question.sender and sealed.unseal(
+            question.sender, opinions.SENDER, secret, now=self._now
+        )
+        page = "" if thread is None else threads.address(thread.url, site)
+        text = akismet.Text(comment, page, opinions.decode_sender(sent))
+        account = akismet.Account(self._adviser.url, key, f"{site.origins[0]}/")
+        if question.correction:
+            outcome = akismet.correct(self._client, account, text, question.correction)
+            return opinions.Heard(outcome)
+        return akismet.check(self._client, account, text)
 
     def _ended(self, message: messages.Message, outcome: outcomes.Outcome) -> outcomes.Outcome:
         """How an attempt ended: the last one that fails is the end of the question."""
@@ -263,6 +290,19 @@ def _open(about: About, name: str, *, now: datetime) -> records.Comment | None:
     if is_answered or comment.status not in advice.ASKED_ABOUT:
         return None
     return comment if _is_open(comment, said, about, now) else None
+
+
+def _corrected(about: About, name: str) -> records.Comment | None:
+    """The comment that an adviser is to be corrected about; None if its text is another or gone."""
+    row, stored = datastore.get_multi(
+        [models.comment_key(about.comment), models.advice_key(about.comment)]
+    )
+    entry = advice.read(stored).of.get(name)
+    comment = None if row is None else models.comment_record(row)
+    if comment is None or entry is None or comment.status is Status.RETRACTED:
+        return None
+    was_edited_since = comment.edited is not None and comment.edited > entry.at
+    return None if was_edited_since else comment
 
 
 def _is_open(comment: records.Comment, said: advice.Said, about: About, now: datetime) -> bool:

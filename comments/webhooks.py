@@ -126,9 +126,15 @@ def ask(
     client: outbound.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
 ) -> tuple[outcomes.Outcome, outbound.Answer | None]:
     """Tell a hook once, and what it answered, if it did."""
-    plain = headers(hook, event, payload, now=now)
+    return post(client, hook.url, payload, headers(hook, event, payload, now=now))
+
+
+def post(
+    client: outbound.Client, url: str, payload: bytes, plain: Mapping[str, str]
+) -> tuple[outcomes.Outcome, outbound.Answer | None]:
+    """Post to an address once: how that ended, and what was answered, if anything was."""
     try:
-        answer = client.send("POST", hook.url, body=payload, headers=plain)
+        answer = client.send("POST", url, body=payload, headers=plain)
     except errors.UnsafeAddress as error:
         return outcomes.Outcome(outcomes.End.GIVE_UP, error.reason), None
     except errors.Unreachable as error:

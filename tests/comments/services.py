@@ -34,9 +34,14 @@ class Service:
     """A site "demo" that asks a receiver, at a time that a test moves."""
 
     def __init__(
-        self, receiver: receivers.Receiver, client: outbound.Client, settings: config.Settings
+        self,
+        receiver: receivers.Receiver,
+        client: outbound.Client,
+        settings: config.Settings,
+        other: receivers.Receiver | None = None,
     ) -> None:
         self.receiver = receiver
+        self.other = other or receiver
         self.client = client
         self.settings = settings
         self.now = trees.START + timedelta(hours=1)
@@ -90,11 +95,11 @@ class Service:
 def serving(
     store: datastore.Store, settings: config.Settings = trees.SETTINGS
 ) -> Iterator[Service]:
-    """A service on loopback that the store's processes may reach."""
-    with receivers.receiver() as receiver:
-        client = receivers.client(receiver.port, limits=LIMITS)
+    """A service on loopback, and another one, that the store's processes may reach."""
+    with receivers.receiver() as receiver, receivers.receiver() as other:
+        client = receivers.client(receiver.port, other.port, limits=LIMITS)
         store.kept(consulting.OUTBOUND, lambda: client)
-        yield Service(receiver, client, settings)
+        yield Service(receiver, client, settings, other)
 
 
 def say(

@@ -142,9 +142,43 @@ def test_an_owner_has_a_service_asked_at_the_desk_and_sees_its_secret_once(
     assert {each.actor.name for each in audit.log("demo", subject="adviser:webhook")} == {"Ann"}
 
 
+def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
+    service: Service, run: Run
+) -> None:
+    said = run("adviser", "akismet", "demo", input="canarykey\n").output
+    said += run("adviser", "akismet", "demo", "--everybody", "--while-shown", input="\n").output
+    shown = run("adviser", "show", "demo").output
+    assert shown.startswith(
+        "akismet\thttps://rest.akismet.com/1.1\tasked while a comment is shown, e"
+    )
+    assert "canarykey" not in said + shown + stored() + str(audit.log("demo"))
+    (found,) = advisers.every("demo")
+    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
+    run("adviser", "remove", "demo", "akismet")
+    refused = run("adviser", "akismet", "demo", input="\n")
+    assert (refused.exit_code, "key: is needed" in refused.output) == (1, True)
+
+
+def test_an_owner_has_akismet_asked_at_the_desk_and_no_page_shows_the_key(
+    service: Service, owner: Desk
+) -> None:
+    form = {"act": "set", "name": "akismet", "holds": "on"}
+    pages = owner.settle("/advisers", status=200, key="canarykey", **form)
+    pages += owner.settle("/advisers", status=200, **form, shows="on")
+    pages += owner.page("/advisers") + owner.page("/settings") + owner.page("/log")
+    assert "canarykey" not in pages + stored()
+    (found,) = rulebook.read("demo").advisers
+    assert (found.holds, found.shows, found.everybody) == (True, True, False)
+    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
+    owner.settle("/advisers", status=200, act="remove", name="akismet")
+    assert rulebook.read("demo").advisers == ()
+
+
 @pytest.mark.parametrize(
     "form",
     [
+        {"act": "set", "name": "akismet"}, {"act": "rotate", "name": "akismet"},
+        {"act": "set", "name": "akismet", "key": "two words"},
         {}, {"act": "set"}, {"act": "set", "name": "webhook"}, {"act": "x", "name": "webhook"},
         {"act": "set", "name": "other", "url": "https://hooks.example/"},
         {"act": "set", "name": "webhook", "url": "https://10.0.0.1/"},

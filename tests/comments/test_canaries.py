@@ -56,6 +56,7 @@ class Planted(World):
         asked = advisers.set_webhook(
             "demo", "https://review.canary.example/in", advisers.Terms(holds=False), by, away
         )
+        advisers.set_akismet("demo", "c4n4rykey", advisers.Terms(holds=False), by, away)
         key, shared = sitekeys.shared(SECRET, now=now)
         sitekeys.add("demo", key)
         accounts.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
@@ -75,6 +76,7 @@ class Planted(World):
             "browser": BROWSER, "token": posted.json["token"], "key": KEY, "author's id": author,
             "secret": SECRET, "site's secret": shared, "hook's secret": hook.secrets[0],
             "adviser's secret": asked, "adviser": "review.canary.example",
+            "key for Akismet": "c4n4rykey",
             "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,
             "account": self.named("ann").id, "owner": self.named("owner").id,
             "invitation": invitation, "reset": reset,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import advisers, consulting, datastore, opinions, outbound, roles
+from comments import advisers, consulting, datastore, errors, opinions, outbound, roles
 from comments.web import forms, queries
 from comments.web.desk import asked, visits
 
@@ -32,10 +32,15 @@ def change(site_id: str) -> flask.Response:
     if sent.act == "remove":
         advisers.remove(site, sent.name, by)
         return _page(visit, said=f"{opinions.LABELS[sent.name]} is asked no more.")
+    terms = advisers.Terms(bool(sent.holds), bool(sent.shows), bool(sent.everybody))
+    made = ""
     if sent.act == "rotate":
+        if sent.name != opinions.WEBHOOK:
+            raise errors.BadInput("act", "is for a service of the site's own")
         made = advisers.rotate(site, by, keeps_old=True)
+    elif sent.name == opinions.AKISMET:
+        advisers.set_akismet(site, sent.key.strip(), terms, by, _client())
     else:
-        terms = advisers.Terms(bool(sent.holds), bool(sent.shows), bool(sent.everybody))
         made = advisers.set_webhook(site, sent.url, terms, by, _client())
     return _page(visit, said="It is set.", made=made)
 

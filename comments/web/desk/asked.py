@@ -117,8 +117,9 @@ class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whom a site asks outside, and on which terms; what is secret stays what it was if empty."""
 
     act: Literal["set", "rotate", "remove"]
-    name: Literal["webhook"]
+    name: Literal["akismet", "webhook"]
     url: Typed = ""
+    key: Typed = ""
     holds: Box = ""
     shows: Box = ""
     everybody: Box = ""
