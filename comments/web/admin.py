@@ -46,6 +46,12 @@ def find_home() -> flask.Response:
     return callers.go("admin")
 
 
+@blueprint.get("/<path:rest>")
+def miss(rest: str) -> flask.Response:
+    """What is not there, as a page with the way back."""
+    raise errors.NotFound("page", rest)
+
+
 @blueprint.get("/sign-in")
 def ask_who() -> flask.Response:
     """The form to sign in."""

@@ -170,6 +170,32 @@ def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off
     expect(row(page, held[0])).to_be_focused()
 
 
+def test_a_queue_of_thirty_is_decided_without_a_pointer(
+    desk: Tab, server: str, open_store: datastore.Store, say: Say
+) -> None:
+    page, live = desk.page, desk.page.get_by_role("status")
+    ids = [say(f"text {number}", name=f"Guest {number}") for number in range(30)][::-1]
+    with open_store.context():
+        for each in ids:
+            moderation.decide("demo", each, Verb.HOLD, ADA, now=callers.here())
+    page.goto(f"{server}/admin/sites/demo/queue")
+    has_keys(page)
+    page.keyboard.press("j")
+    for place in range(25):  # as fast as somebody types, whatever was answered yet
+        page.keyboard.press("s" if place % 5 == 4 else "a")
+    expect(live).to_have_text("Guest 5: spam. 0 left on this page. u undoes it.")
+    page.keyboard.press("n")
+    expect(page.locator(".ft-case")).to_have_count(5)
+    has_keys(page)
+    for key in "jxjxjxjxjx":
+        page.keyboard.press(key)
+    expect(live).to_have_text("5 selected.")
+    page.keyboard.press("a")
+    expect(live).to_have_text(re.compile("^5 done, 0 not. 0 left"))
+    expected = ["spam" if place % 5 == 4 else "approved" for place in range(25)]
+    assert statuses(open_store, ids) == [*expected, *["approved"] * 5]
+
+
 def test_what_somebody_else_decided_or_a_lost_session_is_said_and_changes_nothing(
     desk: Tab, server: str, held: list[str], open_store: datastore.Store
 ) -> None:

@@ -354,8 +354,11 @@ def test_who_looks_for_the_desk_finds_it(desk: Desk, site: records.Site) -> None
         response = desk.client.get(path)
         assert response.status_code == 303
         assert urljoin(path, response.headers["Location"]) == found
-    for path in ("/admin/sites/other", "/admin/sites/other/"):
-        assert desk.client.get(path).status_code == 404
+    for path in ("/admin/sites/other", "/admin/sites/other/", f"{DESK}/more", "/admin/x/y"):
+        missed = desk.client.get(path)
+        assert missed.status_code == 404
+        assert ">Home</a>" in missed.text
+        assert missed.headers["Cache-Control"] == "no-store"
 
 
 def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.Site) -> None:

@@ -137,7 +137,7 @@ SETTINGS = config.Settings(secret=SECRET)
 
 
 def path_of(rule: str, comment: str) -> str:
-    segments = {"site_id": "demo", "comment_id": comment, "name": "flatthread.js"}
+    segments = {"site_id": "demo", "comment_id": comment, "name": "flatthread.js", "rest": "none"}
     return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: segments[found[1]], rule)
 
 
@@ -245,6 +245,7 @@ ROWS = [
     Row("GET", "/admin", SIGNED_IN, 303),
     Row("GET", "/admin/", {}, 303),
     Row("GET", "/admin/sites", {}, 303),
+    Row("GET", "/admin/<path:rest>", {}, 404),
     Row("GET", "/admin/sites/", {}, 303),
     Row("GET", "/admin/account", SIGNED_IN, 303),
     Row("GET", "/admin/sign-in", {}, 200),

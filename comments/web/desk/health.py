@@ -19,10 +19,19 @@ def show() -> flask.Response:
     query = queries.read(asked.Listing)
     return callers.page(
         "admin/health.html",
-        waiting=postroom.waiting(datetime.now(UTC)),
+        waiting=(waiting := postroom.waiting(datetime.now(UTC))),
+        oldest=_spoken(waiting.oldest),
         most=postroom.MOST_COUNTED,
         found=postroom.dead(after=query.cursor),
     )
+
+
+def _spoken(seconds: int) -> str:
+    """A while as people say it."""
+    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {name}"
+    return f"{seconds} seconds"
 
 
 @blueprint.post("/letters")
