@@ -10,21 +10,16 @@ import pytest
 
 from comments import (
     audit,
-    config,
     datastore,
-    delivery,
-    erasures,
     errors,
     floor,
     hooks,
-    models,
     moderation,
     outbox,
     posting,
     public,
     records,
     repair,
-    retention,
     tasks,
     webhooks,
 )
@@ -276,114 +271,6 @@ def test_what_readers_lost_is_folded_at_once(
     open_store._kept[tasks.HOLDINGS] = backlog
     _decide(grown["1"], Verb.REJECT)
     assert backlog._waiting[NAME].due == clock() + tasks.ERASE_AFTER
-
-
-# --- What was refused is kept for a term
-
-
-def _deliver() -> None:
-    events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START)
-
-
-def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
-    site: records.Site, grown: dict[str, records.Comment]
-) -> None:
-    for text, verb in [("1.1", Verb.REJECT), ("2", Verb.SPAM), ("3", Verb.HIDE)]:
-        _decide(grown[text], verb, now=trees.START)
-    _decide(grown["2.1"], Verb.SPAM, now=trees.START)
-    _decide(grown["2.1"], Verb.APPROVE, now=trees.START)
-    _deliver()
-    assert retention.expire(trees.START + retention.TERM - timedelta(seconds=1)) == 0
-    assert _status(grown["1.1"]) is Status.REJECTED
-    assert retention.expire(trees.START + retention.TERM) == 2
-    stored = {row.id: row for row in map(models.comment_from_message, stocktaking.rows("Comment"))}
-    erased = [stored[grown[text].id] for text in ("1.1", "2")]
-    assert [(row.status, row.body, row.author.name) for row in erased] == [
-        (Status.RETRACTED, "", "")
-    ] * 2
-    assert stored[grown["3"].id].body == "3"
-    assert trees.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "-", "2.1"]
-    assert list(stocktaking.rows("ErasureDue")) == []
-    with pytest.raises(errors.Conflict):
-        _decide(grown["1.1"], Verb.RESTORE)
-    _deliver()
-    stocktaking.check_sums()
-
-
-def test_the_term_begins_anew_with_a_later_refusal(grown: dict[str, records.Comment]) -> None:
-    later = trees.START + timedelta(days=20)
-    _decide(grown["1"], Verb.REJECT, now=trees.START)
-    _deliver()
-    _decide(grown["1"], Verb.APPROVE, now=later)
-    _decide(grown["1"], Verb.REJECT, now=later)
-    # Its events are late: the mark is still that of the first refusal.
-    assert retention.expire(trees.START + retention.TERM) == 0
-    assert _status(grown["1"]) is Status.REJECTED
-    assert erasures.due(later, 9) == [grown["1"].id]
-    assert retention.expire(later + retention.TERM) == 1
-
-
-def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
-    store: datastore.Store, site: records.Site
-) -> None:
-    settings = config.Settings(secret="another secret of the tests")
-    said = [
-        trees.post(
-            site, f"{place}", author=records.Author("Ann", email=f"ann{place}@example.org"),
-            now=trees.START + timedelta(days=place // 150), key=f"key {place:016}",
-            settings=settings,
-        )
-        for place in range(320)
-    ]  # fmt: skip
-    plain = trees.post(site, "without one", now=trees.START)
-    _deliver()
-
-    def addresses() -> int:
-        rows = map(models.comment_from_message, stocktaking.rows("Comment"))
-        return sum(bool(row.author.email) for row in rows)
-
-    term = retention.TERM
-    assert retention.forget_addresses(trees.START + term - timedelta(seconds=1)) == 0
-    assert addresses() == 320
-    # A day's comments are of one moment: the walk goes on among them.
-    assert retention.forget_addresses(trees.START + term) == 151
-    assert addresses() == 170
-    # Cron and a worker do it with the rest.
-    retention.expire(trees.START + term + timedelta(days=2))
-    assert addresses() == 0
-    assert retention.forget_addresses(trees.START + term + timedelta(days=9)) == 0
-    row = datastore.get(models.comment_key(said[0].id))
-    assert (row.author_name, row.body, row.fingerprint) == ("Ann", "0", b"")
-    assert (row.revision, row.status) == (said[0].revision, "approved")
-    assert datastore.get(models.comment_key(plain.id)).fingerprint
-
-
-def test_a_walk_is_bounded_and_two_that_meet_share_it(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retention, "_AT_ONCE", 2)
-    monkeypatch.setattr(retention, "_STEPS", 3)
-    author = records.Author("Ann", email="ann@example.org")
-    for place in range(9):
-        trees.post(site, f"{place}", author=author, now=trees.START + timedelta(hours=place))
-    later = trees.START + timedelta(days=60)
-    assert retention.forget_addresses(later) == 6
-    # Somebody else went on in between: his place stands.
-    found = retention._behind(retention._Place(), later)
-    datastore.transaction(lambda: retention._walk("", found))
-    assert retention.forget_addresses(later) == 3
-    assert retention.forget_addresses(later) == 0
-
-
-def test_what_an_import_brought_as_spam_is_not_erased(
-    store: datastore.Store, site: records.Site
-) -> None:
-    trees.store_imported(NAME, trees.node("spam", None, Status.SPAM))
-    _deliver()
-    assert list(stocktaking.rows("ErasureDue")) == []
-    assert retention.expire(trees.START + timedelta(days=9999)) == 0
-    assert list(stocktaking.rows("ErasureDue")) == []
 
 
 # --- Races and faults

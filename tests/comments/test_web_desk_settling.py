@@ -2,14 +2,12 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urljoin
 
 import flask
 import pytest
 
 from comments import (
     audit,
-    config,
     datastore,
     delivery,
     errors,
@@ -29,7 +27,7 @@ from comments.web.desk import plots
 from tests import html5, trees
 from tests.comments import callers, stocktaking
 from tests.comments.callers import OWNER, moderator
-from tests.comments.desks import DESK, OWN, Desk
+from tests.comments.desks import DESK, Desk
 
 ADA = records.Actor("cli", "Ada")
 EVE = records.Author("Eve", id="g:eve")
@@ -214,203 +212,6 @@ def test_an_entry_of_the_log_is_undone_once_and_on_its_own_site_only(
     assert moderation.case("blog", foreign.id).comment.status is Status.SPAM
 
 
-def _undo(desk: Desk, verb: str, status: int = 303) -> str:
-    entry = next(each for each in audit.log("demo") if each.verb == verb)
-    return desk.settle("/log", entry=entry.id, status=status)
-
-
-def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_authors_page(
-    desk: Desk, site: records.Site
-) -> None:
-    row = trees.post(site, "text", author=EVE)
-    desk.settle("/bans?id=g%3Aeve", act="ban", days="7", hide="on")
-    assert "Undo" in desk.page("/log")
-    _undo(desk, "ban")
-    assert rulebook.read("demo").bans == ()
-    assert audit.log("demo")[0].verb == "unban"
-    _undo(desk, "ban", status=409)  # it does not stand any more
-    _settle_events()
-    assert "Bring back what is hidden" in desk.page("/author?id=g%3Aeve")
-    desk.settle("/bans?id=g%3Aeve", act="restore")
-    assert moderation.case("demo", row.id).comment.status is Status.APPROVED
-    _undo(desk, "unban")  # what was lifted stands again, with its term
-    ban = rulebook.read("demo").ban_of("g:eve", now())
-    assert ban is not None
-    assert ban.until is not None
-    _settle_events()
-    stocktaking.check_sums()
-
-
-def test_a_ban_that_took_the_place_of_another_gives_way_to_that_one(
-    desk: Desk, site: records.Site
-) -> None:
-    trees.post(site, "text", author=EVE)
-    policies.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
-    policies.ban("demo", "g:eve", ADA, now=now())
-    _undo(desk, "ban")
-    ban = rulebook.read("demo").ban_of("g:eve", now())
-    assert ban is not None
-    assert ban.is_shadow
-    assert audit.log("demo")[0].verb == "ban"
-
-
-def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -> None:
-    trees.post(site, "text")
-    desk.settle("/thread/state?thread=page", state="closed", policy="all")
-    _undo(desk, "set-thread")
-    found = next(iter(stocktaking.rows("Thread")))
-    assert found.properties["state"].string_value == "open"
-    assert found.properties["policy"].string_value == ""
-    _undo(desk, "set-thread")  # the undo is an entry too
-    assert next(iter(stocktaking.rows("Thread"))).properties["policy"].string_value == "all"
-    # Another thread of another site is none of ours.
-    blog = sites.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
-    trees.post(blog, "text")
-    policies.set_thread(
-        records.ThreadName("blog", "page"), ADA, now=now(), state=records.ThreadState.CLOSED
-    )
-    desk.settle("/log", entry=audit.log("blog")[0].id, status=404)
-
-
-def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
-    owner.settle("/settings/policy", policy="first", close_after="9", reports="5")
-    assert "Undo</button>" not in desk.page("/log")
-    _undo(desk, "set-policy", status=403)
-    assert rulebook.read("demo").policy is Policy.FIRST
-    _undo(owner, "set-policy")
-    book = rulebook.read("demo")
-    assert (book.policy, book.close_after, book.reports) == (Policy.OFF, 0, 3)
-    owner.settle("/settings/policy", policy="all", close_after="0", reports="3")
-    first = audit.log("demo")[-1].id
-    owner.settle("/log", entry=first, status=409)
-
-
-def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> None:
-    form = {"action": "hold", "networks": "203.0.113.0/24"}
-    desk.settle("/rules", act="put", id="r", **form)
-    entry = audit.log("demo")[0]
-    assert "203.0.113" not in repr(entry)
-    assert "Undo</button>" not in desk.page("/log")
-    desk.settle("/log", entry=entry.id, status=409)
-
-
-def _settle_events() -> None:
-    events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=now())
-
-
-def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use(
-    owner: Desk, desk: Desk, settings: config.Settings
-) -> None:
-    assert f"{settings.same_texts} now, the service" in owner.page("/limits")
-    owner.settle("/limits", posts_per_network="7", proof_of_work="2000000", reason="a flood")
-    site = sites.get("demo")
-    assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
-    assert site.guard.same_texts is None
-    assert "7 now, this site" in owner.page("/limits")
-    owner.settle("/limits")  # all of them are the service's again
-    assert sites.get("demo").guard == records.OwnGuard()
-    owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
-    assert sites.get("demo").budget == records.Budget(
-        posts=5, reads=1_000_000_000, then="read-only"
-    )
-    usage.note("demo", usage.Numbers(posts=5), now=now())
-    assert "5 used today: <strong>nothing is left</strong>" in owner.page("/limits")
-    entries = audit.log("demo")
-    assert [(each.verb, each.after) for each in entries] == [
-        ("set-site", "budget"), ("set-site", "guard"), ("set-site", "guard"),
-    ]  # fmt: skip
-    assert entries[-1].reason == "a flood"
-    desk.settle("/limits", posts_per_network="1", status=403)
-    assert "Limits" not in desk.page("/queue")
-
-
-@pytest.mark.parametrize(
-    ("path", "form"),
-    [
-        ("/limits", {"posts_per_network": "-1"}),
-        ("/limits", {"posts_per_network": "10001"}),
-        ("/limits", {"form_seconds": "1e3"}),
-        ("/limits", {"proof_of_work": "9" * 11}),
-        ("/limits", {"more": "1"}),
-        ("/limits/budget", {"posts": "1000000001"}),
-        ("/limits/budget", {"then": "never"}),
-    ],
-)
-def test_a_limit_that_is_none_is_refused_by_its_field(
-    owner: Desk, path: str, form: dict[str, str]
-) -> None:
-    said = owner.settle(path, status=400, **form)
-    assert next(iter(form)) in said
-    assert sites.get("demo").guard == records.OwnGuard()
-    assert sites.get("demo").budget == records.Budget()
-
-
-def test_who_looks_for_the_desk_finds_it(desk: Desk, site: records.Site) -> None:
-    for path, found in (
-        ("/admin/", "/admin"), ("/admin/sites", "/admin"), ("/admin/sites/", "/admin"),
-        ("/admin/sites/demo", f"{DESK}/queue"), ("/admin/sites/demo/", f"{DESK}/queue"),
-    ):  # fmt: skip
-        response = desk.client.get(path)
-        assert response.status_code == 303
-        assert urljoin(path, response.headers["Location"]) == found
-    for path in ("/admin/sites/other", "/admin/sites/other/", f"{DESK}/more", "/admin/x/y"):
-        missed = desk.client.get(path)
-        assert missed.status_code == 404
-        assert ">Home</a>" in missed.text
-        assert missed.headers["Cache-Control"] == "no-store"
-
-
-def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.Site) -> None:
-    """Behind the "#" of the answer: nothing that a form sent, and nothing that a reload repeats."""
-    trees.post(site, "text", author=EVE)
-    said = {}
-    for path, form in (
-        ("/bans?id=g%3Aeve", {"act": "ban"}),
-        ("/bans?id=g%3Aeve", {"act": "unban"}),
-        ("/bans?id=g%3Aeve", {"act": "restore"}),
-        ("/rules", {"act": "put", "id": "r", "action": "hold", "words": "x"}),
-        ("/rules/remove", {"id": "r"}),
-        ("/thread/state?thread=page", {"state": "closed"}),
-        ("/log", {}),
-    ):
-        undone = {"entry": audit.log("demo")[0].id} if path == "/log" else {}
-        data = {"form": owner.token, **form, **undone}
-        response = owner.client.post(f"{DESK}{path}", data=data, headers=OWN)
-        assert response.status_code == 303
-        said[form.get("act", path)] = response.headers["Location"].partition("#")[2]
-    assert said == {
-        "ban": "banned", "unban": "lifted", "restore": "restored", "put": "saved",
-        "/rules/remove": "removed", "/thread/state?thread=page": "saved", "/log": "undone",
-    }  # fmt: skip
-    page = owner.page("/queue")
-    assert all(f'id="{name}"' in page for name in said.values())
-
-
-def test_imports_are_shown_with_how_far_they_came(
-    owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "Nothing was imported." in owner.page("/imports")
-    with imports.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
-        journal.advance(100)  # a moment after the beginning: not worth a write
-        assert "goes on" in owner.page("/imports")
-        monkeypatch.setattr(imports, "_PAUSE", 0.0)
-        journal.advance(200)
-        assert "<td>300</td>" in owner.page("/imports")
-    journal.end(299)
-    page = owner.page("/imports")
-    assert "<td>done</td>" in page
-    assert "a&lt;b&gt;.xml" in page
-    assert "<td>299</td>" in page
-    with pytest.raises(KeyError), imports.Journal("demo", "wordpress", "b.xml", 1, now):
-        raise KeyError
-    late = now() + timedelta(minutes=2)
-    assert [each.goes_on(late) for each in imports.of("demo")] == [False, False]
-    monkeypatch.setattr(imports, "_LATE", 0)
-    assert "<strong>interrupted</strong>" in owner.page("/imports")
-    assert imports.of("dem") == imports.of("demo2") == []
-
-
 def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
     desk: Desk, site: records.Site
 ) -> None:
@@ -429,7 +230,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
         drawn = page.split("<svg")[1]
         assert drawn.count(f": {per_day}</title>") == 3
         for line in stats.by_day("demo").lines:
-            assert re.search(rf'"row">{line.day}</th><td>{per_day}</td>', page)
+            assert re.search(rf'"row" class="ft-day">{line.day}</th><td>{per_day}</td>', page)
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
     assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400

@@ -1,0 +1,99 @@
+"""Claims about what a post costs with everything on that a site may ask: every combination."""
+
+import dataclasses
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from comments import app as wiring
+from comments import config, datastore, policies, records, rulebook, sites, sorthash, usage
+from comments.records import Policy
+from comments.rules import Action, Rule
+from comments.web import session
+from emulator import inprocess, testing
+from tests.comments import callers, calls, entrants
+from tests.comments.entrants import post
+
+NUMBERS = itertools.count()
+LIMITS = ("posts_per_network", "posts_per_author", "posts_per_thread", "same_texts")
+TEXT = "A text that no rule has anything to say about, whoever sends it, number {}."
+
+
+TEMPTING = "A casino that a rule asks about, whoever sends it, number {}."
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("policy", [Policy.OFF, Policy.FIRST])
+@pytest.mark.parametrize("rule", [False, True])
+@pytest.mark.parametrize("who", ["newcomer", "guest", "member"])
+@pytest.mark.parametrize("place", ["root", "reply", "deepest"])
+def test_what_a_post_costs_with_everything_on(
+    engine: inprocess.Engine,
+    open_store: datastore.Store,
+    site: records.Site,
+    settings: config.Settings,
+    *,
+    place: str,
+    who: str,
+    rule: bool,
+    policy: Policy,
+    repeated: bool,
+) -> None:
+    """As docs/spam.md says it: proofs, limits, a ban, and a budget are always on.
+
+    The transaction at the door takes two reads and two writes, and a third of each where a known
+    author's text is counted. The one that stores the comment takes what it always does, and a read
+    more where nothing but the number of approved comments decides.
+    """
+    everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
+    shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)
+    client = wiring.create_app(shallow, open_store).test_client()
+    first = calls.answer(post(client, "root", proof=entrants.proof(client)))
+    below = calls.answer(
+        post(client, "below", proof=entrants.proof(client), parent=first["comment"]["id"])
+    )
+    parent = {"root": None, "reply": first, "deepest": below}[place]
+    with open_store.context():
+        account = callers.account("bob", password="", now=datetime.now(UTC) - timedelta(days=9))
+        member = session.Member(site.id, account.id, account.epoch)
+        guest = session.Guest(site.id, "g:known")
+        token = {
+            "newcomer": None,
+            "guest": session.sign(guest, secret=settings.secret),
+            "member": session.sign_member(member, secret=settings.secret),
+        }[who]
+        sites.change(site.id, budget={"posts": 1_000, "reads": 1_000_000})
+        _moderate(policy, rule=rule, repeated=repeated)
+        usage.total(site.id, now=datetime.now(UTC))
+    more = {} if parent is None else {"parent": parent["comment"]["id"]}
+    given = "" if who == "member" else entrants.proof(client)
+    text = TEMPTING if rule else TEXT
+    client.get("/api/v1/sites/demo/comments?thread=t")  # the site is known, and its rules
+    with open_store.context():
+        rulebook.get(site.id)
+        door_cost = 3 if repeated and who != "newcomer" else 2
+        counts = {"root": (3, 5), "reply": (4, 5), "deepest": (5, 5)}[place]
+        asks = who != "newcomer" and (rule or policy is Policy.FIRST)
+        expected = (
+            door_cost + counts[0] + asks + (who == "member"), door_cost + counts[1],
+        )  # fmt: skip
+    with testing.meter(engine) as cost:
+        answer = post(client, text.format(next(NUMBERS)), token=token, proof=given, **more)
+    assert answer.status_code == (202 if policy is Policy.FIRST or rule else 201), answer.text
+    assert (cost.reads, cost.writes) == expected
+
+
+def _moderate(policy: Policy, *, rule: bool, repeated: bool) -> None:
+    """Settle how the site is moderated: rules that ask for all there is, and a ban."""
+    ada, now = records.Actor("cli", "Ada"), datetime.now(UTC)
+    policies.set_policy("demo", ada, now=now, policy=policy)
+    policies.ban("demo", "g:eve", ada, now=now)
+    plain = Rule(
+        id="plain", action=Action.HOLD, words=("viagra",), scripts=("cyrillic",), younger_than=3,
+        networks=("203.0.113.0/24",), repeated=50 if repeated else None,
+    )  # fmt: skip
+    policies.put_rule("demo", plain, ada, now=now)
+    if rule:
+        asks = Rule(id="asks", action=Action.HOLD, words=("casino",), approved_under=3)
+        policies.put_rule("demo", asks, ada, now=now)
