@@ -40,10 +40,12 @@ from comments.web import (
     own,
     pages,
     paths,
+    providers,
     replays,
     subscriptions,
     tasks,
     warrants,
+    windows,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
 _WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
 _WARMED = 32  # threads of it at most: Python runs faster what it has run some dozen times
 _QUIET = 2.0  # seconds of a process before it looks for what others left; readers come first
-_SITE = re.compile(r"/(?:api/v1/sites|embed|feeds|admin/sites)/([a-z0-9-]{1,63})(?:/|$)")
+_SITE = re.compile(
+    r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites)/([a-z0-9-]{1,63})(?:/|$)"
+)
 _log = logging.getLogger("flatthread")
 
 
@@ -76,7 +80,9 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_blueprint(subscriptions.blueprint)
     app.register_blueprint(warrants.blueprint)
     app.register_blueprint(admin.blueprint)
+    app.register_blueprint(providers.blueprint)
     app.register_blueprint(codes.blueprint)
+    app.register_blueprint(windows.blueprint)
     for blueprint in desk.BLUEPRINTS:
         app.register_blueprint(blueprint)
     app.register_blueprint(tasks.blueprint)

@@ -31,6 +31,7 @@ from comments import (
     hookcli,
     keycli,
     modcli,
+    providercli,
     records,
     sites,
     sorthash,
@@ -55,6 +56,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(accountcli.account)
     app.cli.add_command(advisercli.adviser)
     app.cli.add_command(keycli.key)
+    app.cli.add_command(providercli.provider)
     app.cli.add_command(authorcli.author)
     app.cli.add_command(budgetcli.budget)
     app.cli.add_command(guardcli.guard)

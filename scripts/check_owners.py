@@ -28,7 +28,7 @@ OWNERS = {
     "Category": "tallies", "Day": "tallies", "Appearance": "tallies",
     "Event": "outbox", "Message": "messages", "SiteHooks": "hooks",
     "Account": "accounts", "Identity": "accounts", "Session": "accounts", "Ticket": "accounts",
-    "SiteKeys": "accounts",
+    "SiteKeys": "accounts", "Providers": "accounts",
     "AuditEntry": "audit", "ErasureDue": "erasures",
     "Rulebook": "rulebook", "Report": "reports", "Advice": "advice",
 }  # fmt: skip

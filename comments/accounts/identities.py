@@ -5,7 +5,7 @@ Owns the form of an Identity's key, which is stored for ever:
     "{provider}:{subject}"   login, first: as it is; else 128 bits of a keyed digest, base32
 
 Providers are `login`, `mail`, `first` (whoever owned this service first) and those of readers,
-"site/{site id}" and "oidc/{name}". No address and no provider's id is stored as it is. Two
+"site/{site id}" and "oidc/{issuer}". No address and no provider's id is stored as it is. Two
 subjects never lead to one key, and no subject is empty: what a provider leaves out is nobody.
 """
 
@@ -65,6 +65,11 @@ def of_typed(raw: str) -> Identity:
         return of_address(raw) if "@" in raw else of_login(raw)
     except errors.BadInput:
         return Identity(MAIL, f"nobody {raw[:100]}")
+
+
+def at_issuer(issuer: str) -> str:
+    """The provider that an OpenID Connect issuer is: a `sub` means something there only."""
+    return f"oidc/{issuer}"
 
 
 def of_provider(provider: str, subject: str) -> Identity:

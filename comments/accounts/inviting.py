@@ -37,6 +37,13 @@ class Invitation(msgspec.Struct, frozen=True):
     first: bool = False
 
 
+class Introduced(msgspec.Struct, frozen=True):
+    """Somebody new whom a provider names, and what others are to call him."""
+
+    name: str
+    identity: identities.Identity
+
+
 class Form(msgspec.Struct, frozen=True):
     """What somebody new says of himself. `login` may be empty where the address is known."""
 
@@ -68,31 +75,53 @@ def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) 
         errors.BadInput: the form names nobody, or the password cannot be one.
         errors.Conflict: the name, or the address, has an account.
     """
-    attempt = tickets.new_token()
     hashed = people.checked_password(form.password)
     login = identities.of_login(form.login) if form.login else None
-    account = people.new_id()
-    session = sessions.new_token(account)
+    newcomer = people.Newcomer(
+        id=people.new_id(),
+        name=people.checked_name(form.name),
+        identities=(login,) if login else (),
+        login=login.subject if login else "",
+        password=hashed,
+    )
+    return _joined(token, newcomer, browser=browser, secret=secret, now=now)
+
+
+def accept_introduced(
+    token: str, somebody: Introduced, *, browser: str, secret: str, now: datetime
+) -> sessions.Session:
+    """Make an account of an invitation that is led to by somebody at a provider; sign it in.
+
+    Raises:
+        errors.BadLink: the invitation is none, was used, or is too old.
+        errors.Conflict: he, or the address, has an account.
+    """
+    newcomer = people.Newcomer(people.new_id(), somebody.name, (somebody.identity,))
+    return _joined(token, newcomer, browser=browser, secret=secret, now=now)
+
+
+def _joined(
+    token: str, newcomer: people.Newcomer, *, browser: str, secret: str, now: datetime
+) -> sessions.Session:
+    """Make an account of an invitation, with what that gives, and sign it in."""
+    attempt, session = tickets.new_token(), sessions.new_token(newcomer.id)
 
     def body() -> sessions.Session:
         invitation, used = _use(token, attempt, secret, now)
-        known = [login] if login else []
+        known = list(newcomer.identities)
         if invitation.address:
             known.append(identities.of_address(invitation.address))
         if not known:
             raise errors.BadInput("login", "is empty")
-        if _makes_first_owner(invitation, account):
+        if _makes_first_owner(invitation, newcomer.id):
             known.append(identities.FIRST_OWNER)
-        newcomer = people.Newcomer(
-            id=account,
-            name=people.checked_name(form.name),
+        whole = msgspec.structs.replace(
+            newcomer,
             identities=tuple(known),
-            login=login.subject if login else "",
             address=invitation.address,
-            password=hashed,
             grants=invitation.grants,
         )
-        row, joined = people.joining(newcomer, secret=secret, now=now)
+        row, joined = people.joining(whole, secret=secret, now=now)
         begun = sessions.beginning(session, row, secret, now=now)
         datastore.apply(used, joined, begun)
         return sessions.Session(people.record(row), session)

@@ -110,7 +110,7 @@ def _begin(
         # What was checked must still be so: a new password, or a removal, came in between.
         if row is None or row.password != checked.password:
             raise Wrong
-        _use_code(row, attempt.code, secret, now)
+        use_code(row, attempt.code, secret, now)
         row.password = renewed or row.password
         begun = sessions.beginning(token, row, secret, now=now)
         ended = datastore.Writes(_OWNER, put=(row,), delete=() if old is None else (old,))
@@ -120,7 +120,12 @@ def _begin(
     return datastore.transaction(body)
 
 
-def _use_code(row: models.Account, code: str, secret: str, now: datetime) -> None:
+def use_code(row: models.Account, code: str, secret: str, now: datetime) -> None:
+    """Check the code of an account's authenticator, if it uses one, and note its step in the row.
+
+    Raises:
+        Wrong: it is not the code of now, or was used.
+    """
     if not row.totp:
         return
     try:

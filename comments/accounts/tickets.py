@@ -31,6 +31,9 @@ class Purpose(enum.StrEnum):
     INVITATION = "invitation"
     RESET = "reset"
     SIGN_IN = "sign-in"
+    JOURNEY = "journey"
+    SECOND_STEP = "second-step"
+    VOUCHER = "voucher"
 
 
 class Ticket(NamedTuple):
@@ -86,6 +89,12 @@ def using(
     # What it held may be personal; that it was used is all that is needed from here on.
     row.used = attempt
     return content, datastore.Writes(_OWNER, put=(row,))
+
+
+def held(token: str, secret: str) -> str | None:
+    """What the ticket of a token holds, used or not; None where there is none."""
+    row = datastore.get(_key(token, secret))
+    return None if row is None else str(row.content)
 
 
 def holding(token: str, content: str, secret: str) -> datastore.Writes:

@@ -36,6 +36,7 @@ OWNERS = {
     "Session": "accounts",
     "Ticket": "accounts",
     "SiteKeys": "accounts",
+    "Providers": "accounts",
     "AuditEntry": "audit",
     "ErasureDue": "erasures",
     "Rulebook": "rulebook",

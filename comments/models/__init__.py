@@ -35,6 +35,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     Session   key: digest of its token, below its account's
     Ticket    key: digest of its token
     SiteKeys  key: site id
+    Providers key: "service", the only one
     AuditEntry
               key: 128 bits of randomness, base32, made once for each decision
     ErasureDue
@@ -131,11 +132,13 @@ from comments.models.numbers import (
 from comments.models.people import (
     Account,
     Identity,
+    Providers,
     Session,
     SiteKeys,
     Ticket,
     account_key,
     identity_key,
+    providers_key,
     session_key,
     site_keys_key,
     ticket_key,
@@ -191,6 +194,7 @@ __all__ = [
     "Job",
     "Message",
     "Participation",
+    "Providers",
     "Ranking",
     "RateBucket",
     "Report",
@@ -244,6 +248,7 @@ __all__ = [
     "plain",
     "plain_or_none",
     "projected_time",
+    "providers_key",
     "ranking_key",
     "rate_bucket_key",
     "report_key",

@@ -1,6 +1,7 @@
-"""People who sign in: their accounts, what leads to one, their sessions, and one-time tickets.
+"""People who sign in: their accounts, what leads to one, their sessions, one-time tickets.
 
-Kinds and keys. Written by `accounts` only, and drawn there.
+And who may say that somebody is who he says: keys of sites, and providers. Kinds and keys; written
+by `accounts` only, and drawn there.
 """
 
 from datetime import UTC
@@ -55,6 +56,17 @@ class SiteKeys(ndb.Model):
     """The keys with which a site signs who its readers are, as JSON."""
 
     keys = ndb.TextProperty(default="[]")
+
+
+class Providers(ndb.Model):
+    """The OpenID Connect providers that this service knows, as JSON."""
+
+    providers = ndb.TextProperty(default="[]")
+
+
+def providers_key() -> ndb.Key:
+    """The key of the one row of providers."""
+    return ndb.Key(Providers, "service")
 
 
 def site_keys_key(site: str) -> ndb.Key:

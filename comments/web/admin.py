@@ -14,7 +14,7 @@ import flask
 import msgspec
 
 from comments import errors, records, roles, sites
-from comments.accounts import inviting, people, sessions, signing, totp
+from comments.accounts import inviting, linking, people, providers, sessions, signing, totp
 from comments.web import callers, context, forms, networks, shapes
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates")
@@ -155,7 +155,7 @@ def reset() -> flask.Response:
 @blueprint.get("/account")
 def show_account() -> flask.Response:
     """One's own account."""
-    return _account(callers.require_account())
+    return account_page(callers.require_account())
 
 
 @blueprint.post("/account/password")
@@ -192,6 +192,34 @@ def remove_authenticator() -> flask.Response:
     return _changed(sent.current, change)
 
 
+def offer_providers(blueprint: flask.Blueprint) -> None:
+    """Let a blueprint's pages show the providers by which one may sign in here."""
+    blueprint.context_processor(lambda: {"providers_of_desk": providers.of_desk})
+
+
+def account_page(
+    account: people.Account, error: errors.FlatthreadError | None = None
+) -> flask.Response:
+    """One's own account, and what was wrong."""
+    key = totp.secret()
+    login = account.login or account.name
+    known = providers.every()
+    linked = linking.issuers_of(account.id, tuple(each.issuer for each in known))
+    return callers.page(
+        "admin/account.html",
+        status=200 if error is None else callers.status_of(error),
+        account=account,
+        problem="" if error is None else error.message,
+        key=key,
+        address=totp.address(key, service=_SERVICE, login=login),
+        ways=[each for each in known if each.at_desk or each.issuer in linked],
+        linked=linked,
+    )
+
+
+offer_providers(blueprint)
+
+
 def _held(account: people.Account) -> list[_Held]:
     """The sites somebody has a role on, by id; a role on the service counts on each."""
     found = {}
@@ -209,7 +237,7 @@ def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Re
         signing.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
         change(account.id, now)
     except (errors.BadInput, signing.Wrong) as error:
-        return _account(account, error)
+        return account_page(account, error)
     return _renewed(account.id, now)
 
 
@@ -217,21 +245,6 @@ def _renewed(account: str, now: datetime) -> flask.Response:
     """The way home, with a new session: the account's sessions have ended."""
     session = sessions.begin(account, _secret(), now=now)
     return callers.give(callers.go("admin"), session)
-
-
-def _account(
-    account: people.Account, error: errors.FlatthreadError | None = None
-) -> flask.Response:
-    key = totp.secret()
-    login = account.login or account.name
-    return callers.page(
-        "admin/account.html",
-        status=200 if error is None else callers.status_of(error),
-        account=account,
-        problem="" if error is None else error.message,
-        key=key,
-        address=totp.address(key, service=_SERVICE, login=login),
-    )
 
 
 def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -> flask.Response:

@@ -143,12 +143,21 @@ OPERATIONS = (
         shapes.Session, (*_WRITE, 401), body=shapes.Assertion,
     ),
     Operation(
+        "get", "/sites/{site}/sign-in", "offerEntry", "How readers of a site may sign in",
+        shapes.EntryOffer, (400, 404, 503),
+    ),
+    Operation(
         "post", "/sites/{site}/sign-in", "askToEnter", "Mail an address a link that shows a code",
         shapes.Pending, (*_WRITE, 409, 429), body=shapes.AskedEntry, status=202,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/code", "enterByCode", "Sign in with a mailed link's code",
         shapes.Session, (*_WRITE, 401), body=shapes.Code,
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in/provider", "enterByProvider",
+        "Sign in with the code that a provider's window showed",
+        shapes.Session, (*_WRITE, 401), body=shapes.Voucher,
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",

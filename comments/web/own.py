@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import digests, entering, personal, records, sites, voting
-from comments.accounts import people, readers
+from comments.accounts import people, providers, readers, vouchers
 from comments.web import answers, api, bodies, context, networks, queries, shapes, speakers
 
 blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
@@ -24,6 +24,19 @@ def enter(site_id: str) -> flask.Response:
     reader = readers.of_site(sent.token, site_id, secret=secret, now=now)
     account = readers.enter(reader, secret=secret, now=now)
     return _entered(account, site_id, now)
+
+
+@blueprint.get("/sites/<site:site_id>/sign-in")
+def offer_entry(site_id: str) -> flask.Response:
+    """How readers may sign in here."""
+    site = sites.get(site_id)
+    queries.read(shapes.NoQuery)
+    settings = context.settings()
+    # Without an address of ours nobody could come back from one.
+    found = providers.of_site(site.id) if settings.public_url else ()
+    shown = [providers.OfferedProvider(each.name, each.title) for each in found]
+    url = f"{settings.public_url}/sign-in/sites/{site.id}" if found else ""
+    return answers.fresh(shapes.EntryOffer(settings.sends_mail, shown, url))
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in")
@@ -44,6 +57,16 @@ def enter_by_code(site_id: str) -> flask.Response:
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = bodies.read(shapes.Code)
     account = entering.enter(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
+    return _entered(account, site_id, now)
+
+
+@blueprint.post("/sites/<site:site_id>/sign-in/provider")
+def enter_by_provider(site_id: str) -> flask.Response:
+    """Sign in whoever holds the verifier and the code that the window showed for it."""
+    queries.read(shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = bodies.read(shapes.Voucher)
+    account = vouchers.redeem(sent.verifier, sent.code, sent.name, site_id, secret=secret, now=now)
     return _entered(account, site_id, now)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from comments import authors, categories, opinions, public, reports, voting
+from comments.accounts import providers as known
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -202,6 +203,14 @@ class Code(_Request, frozen=True):
     name: str
 
 
+class Voucher(_Request, frozen=True):
+    """What a page keeps and the code that its window showed; a name to go by, or nothing."""
+
+    verifier: Annotated[str, msgspec.Meta(min_length=43, max_length=128)]
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    name: str = ""
+
+
 class NewVote(_Request, frozen=True):
     """A vote: for a comment, or against it."""
 
@@ -273,6 +282,14 @@ class Pending(msgspec.Struct, frozen=True):
 
     key: str
     expires: datetime
+
+
+class EntryOffer(msgspec.Struct, frozen=True):
+    """How readers of a site may sign in: by mail, or in a window at `url` by these providers."""
+
+    mail: bool
+    providers: list[known.OfferedProvider]
+    url: str
 
 
 class OneComment(msgspec.Struct, frozen=True):

@@ -113,17 +113,24 @@ def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
 
 
 @contextlib.contextmanager
-def served(app: flask.Flask) -> Iterator[str]:
-    """Serve an application on a free port; gives its origin."""
-    server = serving.make_server("127.0.0.1", 0, app, threaded=True)
+def running(server: serving.BaseWSGIServer) -> Iterator[None]:
+    """Let a server answer until the block ends."""
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextlib.contextmanager
+def served(app: flask.Flask) -> Iterator[str]:
+    """Serve an application on a free port; gives its origin."""
+    server = serving.make_server("127.0.0.1", 0, app, threaded=True)
+    with running(server):
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 class Website:

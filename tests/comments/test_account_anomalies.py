@@ -14,9 +14,9 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import datastore, personal
-from comments.accounts import people
+from comments.accounts import identities, openid, people, vouchers
 from emulator import faults, inprocess
-from tests.comments import assertions, callers, calls
+from tests.comments import assertions, callers, calls, travellers
 from tests.comments.callers import PASSWORD, here
 from tests.conftest import ROOT
 
@@ -124,6 +124,34 @@ def test_a_sites_reader_is_one_account_whatever_fails(
         return lambda: client.post("/api/v1/sites/demo/session", json=sent)
 
     assert _seen(engine, make) == {200, 503}
+    with open_store.context():
+        leading = {row.key.path[-1].name for row in datastore.fetch(datastore.Query("Identity"))}
+    assert calls.stored(open_store, "Account") == len(leading)
+
+
+def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        verifier = f"{number:043}"
+        person = openid.Person(identities.of_provider("oidc/x", f"{number}"), "Ann")
+        with open_store.context():
+            code = vouchers.issue(
+                person,
+                "demo",
+                travellers.challenge_of(verifier),
+                secret=callers.SECRET,
+                now=here(),
+            )
+        sent = {"verifier": verifier, "code": code}
+        return lambda: client.post("/api/v1/sites/demo/sign-in/provider", json=sent)
+
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        # Either he is in now, or the code was used, and he begins again.
+        assert act().status_code in {200, 401}
+    assert seen == {200, 503}
     with open_store.context():
         leading = {row.key.path[-1].name for row in datastore.fetch(datastore.Query("Identity"))}
     assert calls.stored(open_store, "Account") == len(leading)

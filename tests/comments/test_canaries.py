@@ -28,6 +28,7 @@ from comments import (
 )
 from comments.accounts import inviting, people, sitekeys
 from tests.comments import callers as accounts
+from tests.comments import travellers
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import ROWS, World, opened, path_of
 
@@ -80,6 +81,7 @@ class Planted(World):
             "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,
             "account": self.named("ann").id, "owner": self.named("owner").id,
             "invitation": invitation, "reset": reset,
+            "provider's secret": travellers.CLIENT_SECRET,
         }  # fmt: skip
 
     @staticmethod

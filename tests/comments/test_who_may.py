@@ -46,7 +46,7 @@ from comments.web import session
 from emulator import inprocess
 from tests import trees
 from tests.comments import callers as accounts
-from tests.comments import postboxes
+from tests.comments import postboxes, travellers
 from tests.comments.callers import PASSWORD, SECRET
 from tests.conftest import ROOT
 
@@ -99,6 +99,7 @@ class World:
         self.tokens["other"] = session.sign_member(member, secret=SECRET)
         for name, grant in STAFF.items():
             accounts.account(name, grant)
+        travellers.know(store)
 
     def client(self, caller: str) -> FlaskClient:
         """A browser of a caller's; a new session each time, so that one may end it."""
@@ -188,6 +189,7 @@ T = {"thread": "t"}
 API = "/api/v1"
 SITE = f"{API}/sites/<site:site_id>"
 ONE = f"{API}/comments/<comment:comment_id>"
+WINDOW = {"origin": "https://demo.example", "challenge": "c" * 43}
 ADDRESS = {"email": "ann@example.org", "thread": True}
 ROWS = [
     # Anybody reads what is public.
@@ -225,6 +227,12 @@ ROWS = [
     Row("POST", f"{SITE}/opinions", {}, 401, json={"question": "q", "verdict": "approve"}),
     Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
     Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
+    Row("GET", f"{SITE}/sign-in", {}, 200),
+    Row("POST", f"{SITE}/sign-in/provider", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
+    # Who sets out for a provider is whoever he is there; who did not set out does not come back.
+    Row("GET", "/sign-in/sites/<site:site_id>", {}, 200, query=WINDOW),
+    Row("POST", "/sign-in/sites/<site:site_id>", {}, 200, form={**WINDOW, "provider": "acme"}),
+    Row("GET", "/sign-in/return", {}, 403, query={"state": "s" * 43, "code": "c"}),
     Row("GET", "/sign-in", {}, 200),
     Row("POST", "/sign-in", {}, 200, form={}, made=_entering),
     # Who holds the link is who may.
@@ -255,6 +263,14 @@ ROWS = [
     Row("POST", "/admin/welcome", {}, 303, form={}, made=_newcomer),
     Row("POST", "/admin/welcome/accept", ACTS, 403, form={}, made=_invitation),
     Row("POST", "/admin/reset", {}, 303, form={}, made=_reset),
+    Row("POST", "/admin/sign-in/provider", {}, 200, form={"provider": "acme"}),
+    Row("POST", "/admin/welcome/provider", {}, 200, form={"token": "t", "provider": "acme"}),
+    Row("POST", "/admin/sign-in/code", {}, 400, form={"token": "t" * 43, "code": "0"}),
+    Row("POST", "/admin/account/provider", SIGNED_IN, 403,
+        form={"current": PASSWORD, "provider": "acme"}),
+    # Nobody has it linked: who may not is refused before anybody looks.
+    Row("POST", "/admin/account/provider/remove", dict.fromkeys(STAFF, 404), 403,
+        form={"current": PASSWORD, "provider": "acme"}),
     Row("POST", "/admin/sign-out", ACTS, 403, form={}),
     Row("POST", "/admin/sign-out/everywhere", ACTS, 403, form={}),
     Row("POST", "/admin/account/password", ACTS, 403,

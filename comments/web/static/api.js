@@ -63,6 +63,11 @@ export function challenge(site) {
   return call("GET", `sites/${part(site)}/challenge`, { __proto__: null });
 }
 
+/** How readers may sign in: {mail, providers, url}. */
+export function entry(site) {
+  return call("GET", `sites/${part(site)}/sign-in`, { __proto__: null });
+}
+
 /** Have an address mailed a link to a code: {key, expires}. */
 export function askToEnter(site, email) {
   return call("POST", `sites/${part(site)}/sign-in`, {
@@ -76,6 +81,14 @@ export function enterByCode(site, { key, code, name }) {
   return call("POST", `sites/${part(site)}/sign-in/code`, {
     __proto__: null,
     body: { __proto__: null, key, code, name },
+  });
+}
+
+/** Sign in with {verifier, code, name}: {token, expires, name, account}. */
+export function enterByProvider(site, { verifier, code, name }) {
+  return call("POST", `sites/${part(site)}/sign-in/provider`, {
+    __proto__: null,
+    body: { __proto__: null, verifier, code, name },
   });
 }
 

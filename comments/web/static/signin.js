@@ -1,8 +1,9 @@
 /**
- * Signing in by mail: an address, a link, and the code that the link's page shows.
+ * Signing in: what is offered above a form, and by mail: an address, a link, and the code that the
+ * link's page shows.
  *
- * Loaded when a guest begins to write, and offered where the server sends mail. No window is opened
- * and no cookie is needed: the code is read in whichever browser the mail is, and typed here.
+ * Loaded when a guest begins to write. For mail no window is opened and no cookie is needed: the
+ * code is read in whichever browser the mail is, and typed here. Providers are another file's.
  */
 
 import * as api from "./api.js";
@@ -21,11 +22,16 @@ const words = {
 };
 let count = 0; // ids need to be unique in their shadow root
 
-/** Put the offer above a form. `entered` is told {token, expires, name, account}. */
-export function offer(form, site, entered) {
-  const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": words.offer });
-  box.append(button("ft-sign-in-open", words.offer, () => ask(box, form, site, entered)));
-  form.before(box);
+/** Put what the server offers above a form. `entered` is told {token, expires, name, account}. */
+export async function offer(form, site, entered) {
+  const { mail, providers, url } = await api.entry(site).catch(() => ({ providers: [] }));
+  const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": words.enter });
+  if (providers.length > 0) {
+    const provider = await import("./provider.js").catch(() => null);
+    await provider?.offer(box, { form, site, url, providers }, { show, field }, entered);
+  }
+  if (mail) box.append(button("ft-sign-in-open", words.offer, () => ask(box, form, site, entered)));
+  if (box.hasChildNodes() && form.isConnected) form.before(box);
 }
 
 function ask(box, form, site, entered) {
@@ -49,7 +55,7 @@ function type(box, form, { site, key, address }, entered) {
   });
 }
 
-/** Fields and a button that does something with them. What went wrong stands below. */
+/** Fields and a button that does something with them, as `run` does. What went wrong stands below. */
 function show(box, label, parts, act) {
   const error = el("p", { class: "ft-error", role: "alert" });
   const inputs = parts.flatMap((part) => part.input ?? []);
@@ -80,6 +86,7 @@ function show(box, label, parts, act) {
   const nodes = parts.map((part) => part.element ?? part);
   box.replaceChildren(...nodes, error, el("div", { class: "ft-buttons" }, submit));
   inputs[0].focus();
+  return run;
 }
 
 function field(label, attributes) {

@@ -280,7 +280,7 @@ export class Thread {
     const used = async () => {
       const { offer } = await import("./notify.js").catch(() => ({}));
       notify = await offer?.(form, this.#place);
-      if (!notify || parent !== null || this.#guest.name !== null) return;
+      if (parent !== null || this.#guest.name !== null) return;
       const signin = await import("./signin.js").catch(() => null);
       signin?.offer(form, this.#place.site, (member) => this.#entered(member));
     };

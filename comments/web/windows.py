@@ -1,0 +1,111 @@
+"""The window in which a reader signs in through a provider; and where everybody comes back to.
+
+The widget opens it on our own origin, where our cookies are first-party ones, and names its page's
+origin and a challenge (`accounts.vouchers`). The window says which site it is for and goes on by a
+button only: no page finds out by itself who its reader is. Back from the provider it tells a code
+to the page that opened it: to that exact origin, which is one of the site's, and to nobody else. It
+listens to nothing.
+
+These are the only pages of ours that keep the window that opened them (no
+Cross-Origin-Opener-Policy). Where that is lost on the way, as providers may have it, the reader
+types the code.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors, records, sites
+from comments.accounts import journeys, openid, providers, vouchers
+from comments.web import callers, context, forms, queries, shapes, travel
+from comments.web import providers as desk
+
+blueprint = flask.Blueprint("windows", __name__, url_prefix="/sign-in", template_folder="templates")
+
+
+class _Asked(shapes.NoQuery, frozen=True):
+    """Which page opened the window, and the challenge of its verifier."""
+
+    origin: shapes.Typed
+    challenge: shapes.Typed
+
+
+class _Chosen(_Asked, frozen=True):
+    """The same, and a provider by name."""
+
+    provider: shapes.Typed
+
+
+@blueprint.after_request
+def _keep_opener(response: flask.Response) -> flask.Response:
+    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+    return response
+
+
+# What is registered last runs first: the headers above are the last word.
+callers.guard(blueprint)
+
+
+@blueprint.get("/sites/<site:site_id>")
+def show(site_id: str) -> flask.Response:
+    """The providers of a site, a button for each."""
+    asked = queries.read(_Asked)
+    site = _site(site_id, asked)
+    found = providers.of_site(site.id)
+    return callers.page("admin/window.html", site=site, asked=asked, providers=found)
+
+
+@blueprint.post("/sites/<site:site_id>")
+@callers.open_to_all
+def choose(site_id: str) -> flask.Response:
+    """Set out for one of them."""
+    sent = forms.read(_Chosen)
+    site = _site(site_id, sent)
+    provider = providers.chosen(sent.provider, providers.of_site(site.id))
+    goal = journeys.Goal(
+        journeys.Aim.READER,
+        provider.name,
+        site=site.id,
+        origin=sent.origin,
+        challenge=sent.challenge,
+    )
+    return travel.depart(goal, provider)
+
+
+@blueprint.get("/return")
+def come_back() -> flask.Response:
+    """What a provider sends browsers to, with its answer."""
+    answer = queries.pairs(flask.request.query_string)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    state = answer.get("state", "")
+    journey, asked = journeys.end(state, travel.cookie(), secret=secret, now=now)
+    goal = journey.goal
+    is_reader = goal.aim is journeys.Aim.READER
+    offered = providers.of_site(goal.site) if is_reader else providers.of_desk()
+    provider = providers.chosen(goal.provider, offered)
+    person = travel.peer(provider).identify(answer, asked, secret=secret, now=now)
+    return _hand_over(goal, person, now) if is_reader else desk.arrive(goal, person)
+
+
+def _hand_over(goal: journeys.Goal, person: openid.Person, now: datetime) -> flask.Response:
+    """The page that tells the code to the page that the reader came from."""
+    # An origin that was withdrawn meanwhile is told nothing.
+    _check_origin(sites.get(goal.site), goal.origin)
+    code = vouchers.issue(
+        person, goal.site, goal.challenge, secret=context.settings().secret, now=now
+    )
+    return callers.page("admin/handed.html", code=code, origin=goal.origin)
+
+
+def _site(site_id: str, asked: _Asked) -> records.Site:
+    site = sites.get(site_id)
+    _check_origin(site, asked.origin)
+    vouchers.checked_challenge(asked.challenge)
+    return site
+
+
+def _check_origin(site: records.Site, origin: str) -> None:
+    if origin == "null" or origin not in site.origins:
+        raise errors.Forbidden(
+            f"pages of this origin are not of site {site.id}", code="origin-not-allowed"
+        )

@@ -1,0 +1,281 @@
+"""Claims about readers whom a provider names: one code, for one page, of one site."""
+
+import concurrent.futures
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import config, datastore, errors, records, sites
+from comments.accounts import identities, openid, people, providers, readers, vouchers
+from tests import trees
+from tests.comments import callers, calls, travellers
+from tests.comments.callers import SECRET, here
+from tests.comments.travellers import ORIGIN, VERIFIER, Impostor, Traveller
+
+CHALLENGE = travellers.challenge_of()
+PERSON = openid.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return travellers.SETTINGS
+
+
+@pytest.fixture
+def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
+    with travellers.impostor(store) as found:
+        travellers.register(found)
+        yield found
+
+
+@pytest.fixture
+def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
+    return Traveller(app, provider)
+
+
+def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -> TestResponse:
+    sent = {"verifier": VERIFIER, "code": code, "name": "Ann"} | more
+    return client.post(f"/api/v1/sites/{site}/sign-in/provider", json=sent)
+
+
+def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more) -> people.Account:
+    at = more.pop("now", here())
+    return vouchers.redeem(verifier, code, name, more.pop("site", "demo"), secret=SECRET, now=at)
+
+
+def issue(verifier: str = VERIFIER, person: openid.Person = PERSON) -> str:
+    challenge = travellers.challenge_of(verifier)
+    return vouchers.issue(person, "demo", challenge, secret=SECRET, now=here())
+
+
+def test_a_reader_signs_in_writes_and_comes_back_as_himself(
+    traveller: Traveller, provider: Impostor, app: flask.Flask, store: datastore.Store
+) -> None:
+    code = travellers.code_of(traveller.window(CHALLENGE))
+    # The page is another site's: it sends no cookie and has the verifier only.
+    page = app.test_client()
+    entered = redeem(page, code.upper().replace(" ", "-"), name="Ann")
+    assert entered.status_code == 200, entered.text
+    ann = calls.answer(entered)
+    assert ann["name"] == "Ann"
+    assert "Set-Cookie" not in entered.headers
+    posted = calls.answer(page.post(calls.THREAD, json={"name": "x", "body": "Hi"},
+                                    headers=calls.bearer(ann)))  # fmt: skip
+    assert posted["comment"]["author"]["name"] == "Ann"
+    # On another device, without a name: the one he has.
+    other = travellers.code_of(Traveller(app, provider).window(travellers.challenge_of("w" * 43)))
+    again = calls.answer(redeem(app.test_client(), other, verifier="w" * 43, name=""))
+    assert (again["name"], again["account"]) == ("Ann", ann["account"])
+    one = calls.ONE + posted["comment"]["id"]
+    assert page.delete(one, headers=calls.bearer(again)).status_code == 200
+
+
+def test_no_token_is_in_an_address_a_page_or_a_log(
+    traveller: Traveller, provider: Impostor, app: flask.Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B11: pages hold a code, which is worth nothing without the verifier; that is sent once."""
+    way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
+    back = traveller.back(way)
+    code = travellers.code_of(back)
+    entered = calls.answer(redeem(app.test_client(), code))
+    for text in (way, back.text, str(back.headers), caplog.text):
+        assert entered["token"] not in text
+        assert VERIFIER not in text
+    assert back.headers.get("Location") is None
+    assert code not in way + caplog.text
+    stored = "".join(
+        str(each)
+        for kind in ("Ticket", "Account", "Identity")
+        for each in datastore.fetch(datastore.Query(kind))
+    )
+    for secret in (code, code.replace(" ", ""), VERIFIER, CHALLENGE, entered["token"], "'ann'"):
+        assert secret not in stored
+
+
+def test_a_window_is_opened_for_exact_registered_origins_only(
+    traveller: Traveller, provider: Impostor, store: datastore.Store
+) -> None:
+    """B12: whatever looks like the site's origin is not it."""
+    for origin in (
+        "https://evil.example", "//evil.example", "/\\evil.example", "https:evil.example", "null",
+        "http://localhost:8080@evil.example", "http://localhost:8080.evil.example", "*", "",
+        "http://localhost", "http://localhost:8081", "https://localhost:8080", f"{ORIGIN}/",
+        "HTTP://LOCALHOST:8080", f"{ORIGIN} ", "javascript:alert(1)", f"{ORIGIN},https://e.example",
+    ):  # fmt: skip
+        query = {"origin": origin, "challenge": CHALLENGE}
+        shown = traveller.client.get("/sign-in/sites/demo", query_string=query)
+        sent = traveller.send("/sign-in/sites/demo", provider="acme", **query)
+        for refused in (shown, sent):
+            assert refused.status_code == 403, origin
+            assert "origin-not-allowed" in refused.text
+            assert "http-equiv" not in refused.text
+    # One that is withdrawn while he is away is told nothing either.
+    way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
+    sites.change("demo", origins=["https://new.example"])
+    back = traveller.back(way)
+    assert back.status_code == 403
+    assert 'id="code"' not in back.text
+
+
+@pytest.mark.parametrize("challenge", ["", "c" * 42, "c" * 44, "c" * 42 + "=", "c" * 42 + "é"])
+def test_a_challenge_that_is_no_digest_is_refused_by_its_field(
+    traveller: Traveller, challenge: str
+) -> None:
+    query = {"origin": ORIGIN, "challenge": challenge}
+    assert traveller.client.get("/sign-in/sites/demo", query_string=query).status_code == 400
+    sent = traveller.send("/sign-in/sites/demo", provider="acme", **query)
+    assert sent.status_code == 400
+    assert "challenge" in sent.text
+
+
+def test_the_code_is_told_to_the_page_that_asked_and_nowhere_else(traveller: Traveller) -> None:
+    back = traveller.window(CHALLENGE)
+    assert f'data-origin="{ORIGIN}"' in back.text
+    # The window that opened it is kept here, and on no page that it does not need to be.
+    assert back.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+    assert traveller.client.get("/sign-in").headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    desk = traveller.client.get("/admin/sign-in")
+    assert desk.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_code_and_verifier_are_good_together_once_and_on_their_site(
+    client: FlaskClient, store: datastore.Store
+) -> None:
+    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    code = issue()
+    for wrong in (
+        {"verifier": "w" * 43}, {"verifier": CHALLENGE}, {"site": "blog"}, {"verifier": "é" * 43},
+    ):  # fmt: skip
+        calls.refused(redeem(client, code, **wrong), 401)
+    assert redeem(client, code).status_code == 200
+    calls.refused(redeem(client, code), 401)
+    # A challenge that had its voucher has no other one.
+    with pytest.raises(errors.Conflict):
+        issue()
+
+
+def test_a_voucher_ends(store: datastore.Store, site: records.Site) -> None:
+    code = issue()
+    with pytest.raises(readers.Refused):
+        enter(code, now=here() + vouchers.TERM + timedelta(seconds=1))
+    assert enter(code).name == "Ann"
+
+
+def test_guesses_are_counted_one_by_one_however_many_come_at_once(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        code = issue()
+
+    def guess(number: int) -> str:
+        with open_store.context():
+            try:
+                enter(f"aaaa aa{number:02}".replace("0", "a").replace("1", "b"))
+            except readers.Refused as refused:
+                return refused.code
+        return "in"
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(guess, range(3 * vouchers.TRIES)))
+    assert said.count("wrong-code") == vouchers.TRIES
+    assert set(said) == {"wrong-code", readers.Refused.code}
+    with open_store.context(), pytest.raises(readers.Refused):
+        enter(code)
+
+
+def test_of_many_who_use_one_code_at_once_one_is_let_in(
+    open_store: datastore.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        code = issue()
+
+    def use(_: int) -> bool:
+        with open_store.context():
+            try:
+                return bool(enter(code))
+            except readers.Refused:
+                return False
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(use, range(16))) == 1
+
+
+def test_a_name_is_asked_for_before_the_code_is_used(
+    client: FlaskClient, store: datastore.Store
+) -> None:
+    nameless = openid.Person(PERSON.identity, "")
+    code = issue(person=nameless)
+    for name in ("", "   ", "a" * 81, "admin"):
+        refused = redeem(client, code, name=name)
+        assert refused.status_code == 400
+        assert refused.json is not None
+        assert refused.json["field"] == "name"
+    assert calls.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
+    # Without one of his own it is the provider's.
+    code = issue("w" * 43, openid.Person(identities.of_provider("oidc/x", "c"), "Cat"))
+    assert calls.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
+
+
+def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
+    client: FlaskClient, store: datastore.Store
+) -> None:
+    newcomer = people.Newcomer(
+        people.new_id(), "The owner", (PERSON.identity,), grants=(callers.OWNER,)
+    )
+    people.add(newcomer, secret=SECRET, now=here())
+    entered = calls.answer(redeem(client, issue(), name="Somebody"))
+    assert entered["name"] == "The owner"
+    answer = client.get("/admin", headers=calls.bearer(entered))
+    assert answer.status_code == 303
+
+
+def test_two_subs_and_two_issuers_are_two_accounts(
+    store: datastore.Store, site: records.Site
+) -> None:
+    """B9: what one provider says of a sub means nothing at another one."""
+    made = set()
+    for number, (issuer, sub) in enumerate(
+        [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),
+         ("https://a.example", "1 "), ("https://a.example:1", "1")]
+    ):  # fmt: skip
+        person = openid.Person(identities.of_provider(identities.at_issuer(issuer), sub), "Ann")
+        verifier = f"{number}" * 43
+        made.add(enter(issue(verifier, person), verifier).id)
+    assert len(made) == 5
+
+
+def test_a_site_offers_its_own_providers_and_those_of_others_are_not_there(
+    client: FlaskClient, traveller: Traveller, store: datastore.Store
+) -> None:
+    offered = calls.answer(client.get("/api/v1/sites/demo/sign-in"))
+    assert offered == {
+        "mail": False,
+        "providers": [{"name": "acme", "title": "Acme"}],
+        "url": f"{travellers.PUBLIC}/sign-in/sites/demo",
+    }
+    sites.add("blog", [ORIGIN], scheme=trees.SETTINGS.scheme, now=here())
+    blog = calls.answer(client.get("/api/v1/sites/blog/sign-in"))
+    assert (blog["providers"], blog["url"]) == ([], "")
+    query = {"origin": ORIGIN, "challenge": CHALLENGE}
+    page = traveller.client.get("/sign-in/sites/blog", query_string=query)
+    assert "nothing to sign in with" in page.text
+    assert traveller.send("/sign-in/sites/blog", provider="acme", **query).status_code == 404
+    way = traveller.way("/sign-in/sites/demo", provider="acme", **query)
+    providers.withdraw("acme", ("demo",), at_desk=False)
+    assert traveller.back(way).status_code == 404
+    assert calls.refused(client.get("/api/v1/sites/nothing/sign-in"), 404)
+
+
+def test_what_is_wrong_of_a_window_is_a_page(traveller: Traveller) -> None:
+    for query in ({}, {"origin": ORIGIN}, {"origin": ORIGIN, "challenge": CHALLENGE, "next": "x"}):
+        refused = traveller.client.get("/sign-in/sites/demo", query_string=query)
+        assert refused.status_code == 400
+        assert re.match(r"text/html", refused.headers["Content-Type"])
+    query = {"origin": ORIGIN, "challenge": CHALLENGE}
+    missing = traveller.client.get("/sign-in/sites/nothing", query_string=query)
+    assert missing.status_code == 404

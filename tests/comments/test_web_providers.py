@@ -1,0 +1,438 @@
+"""Claims about owners and moderators who sign in through a provider: who is let in, and as whom."""
+
+import re
+from collections.abc import Iterator
+
+import flask
+import pytest
+from werkzeug.test import TestResponse
+
+from comments import config, datastore, records, roles
+from comments.accounts import identities, journeys, people, providers, signing, totp
+from comments.web import callers as web_callers
+from comments.web import travel
+from tests import html5
+from tests.comments import callers, travellers
+from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
+from tests.comments.callers import here as now
+from tests.comments.travellers import OWN, Impostor, Traveller
+
+pytestmark = pytest.mark.usefixtures("quick_passwords")
+
+DESK = "/admin/sign-in/provider"
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return travellers.SETTINGS
+
+
+@pytest.fixture
+def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
+    with travellers.impostor(store) as found:
+        travellers.register(found)
+        yield found
+
+
+@pytest.fixture
+def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
+    return Traveller(app, provider)
+
+
+def form_of(traveller: Traveller) -> str:
+    found = re.search(r'name="form" value="([a-z2-7]{26})"', traveller.client.get("/admin").text)
+    assert found
+    return found[1]
+
+
+def sign_in(traveller: Traveller, login: str = "ann") -> None:
+    sent = traveller.send("/admin/sign-in", login=login, password=PASSWORD)
+    assert sent.status_code == 303, sent.text
+
+
+def link(traveller: Traveller) -> TestResponse:
+    return traveller.travel(
+        "/admin/account/provider", form=form_of(traveller), current=PASSWORD, provider="acme"
+    )
+
+
+def whose(provider: Impostor) -> people.Account | None:
+    issuer = identities.at_issuer(provider.issuer)
+    return people.find(identities.of_provider(issuer, provider.sub), SECRET)
+
+
+def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    ann = callers.account("ann", OWNER)
+    sign_in(traveller)
+    back = link(traveller)
+    assert (back.status_code, back.headers["Location"]) == (303, "../admin/account")
+    assert "No more with Acme" in traveller.client.get("/admin/account").text
+
+    other = Traveller(app, provider)
+    back = other.travel(DESK, provider="acme")
+    assert back.status_code == 303
+    _, *rest = next(
+        each for each in back.headers.getlist("Set-Cookie") if each.startswith("__Host-flatthread=")
+    ).split("; ")
+    assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} <= set(rest)
+    assert "You own this service" in other.client.get("/admin").text
+    assert whose(provider) == ann
+
+    provider.sub = "bob"
+    refused = Traveller(app, provider).travel(DESK, provider="acme")
+    assert refused.status_code == 403
+    assert "not-linked" in refused.text
+    assert web_callers.COOKIE not in refused.headers.get("Set-Cookie", "").split("=")
+    assert whose(provider) is None
+
+
+def test_nobody_comes_to_a_role_by_signing_in_first(
+    app: flask.Flask, traveller: Traveller, provider: Impostor, store: datastore.Store
+) -> None:
+    """Also not on a service that nobody owns, nor as a reader who has an account already."""
+    assert traveller.travel(DESK, provider="acme").status_code == 403
+    assert people.staff() == []
+    assert not people.is_owned()
+    code = travellers.code_of(traveller.window(travellers.challenge_of()))
+    sent = {"verifier": travellers.VERIFIER, "code": code, "name": "Ann"}
+    entered = traveller.client.post("/api/v1/sites/demo/sign-in/provider", json=sent)
+    assert entered.status_code == 200
+    reader = whose(provider)
+    assert reader is not None
+    refused = traveller.travel(DESK, provider="acme")
+    assert refused.status_code == 403
+    assert "not-linked" in refused.text
+    assert traveller.client.get("/admin").status_code == 303
+    # What makes him a moderator is an invitation; then he is one by the same way.
+    token = callers.invite(moderator(), now=now())
+    accepted = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
+    assert accepted.status_code == 303
+    assert "moderator" in traveller.client.get("/admin").text
+    assert whose(provider).id == reader.id  # type: ignore[union-attr]
+    assert Traveller(app, provider).travel(DESK, provider="acme").status_code == 303
+
+
+def test_an_invitation_is_accepted_once_and_makes_an_account_without_a_password(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    token = callers.invite(moderator(), now=now())
+    back = traveller.travel("/admin/welcome/provider", token=token, name="Ann B", provider="acme")
+    assert back.status_code == 303, back.text
+    made = whose(provider)
+    assert made is not None
+    assert (made.name, made.login, made.has_password, made.address) == ("Ann B", "", False, "")
+    assert made.grants == (moderator(),)
+    page = traveller.client.get("/admin/account").text
+    assert "You have none." in page
+
+    provider.sub = "eve"
+    again = Traveller(app, provider).travel(
+        "/admin/welcome/provider", token=token, name="Eve", provider="acme"
+    )
+    assert again.status_code == 400
+    assert whose(provider) is None
+
+
+def test_an_invitation_for_an_address_is_for_a_new_account_or_for_its_own(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    """B17: whom the provider says to have that address is not asked."""
+    provider.claims = {"email": "bob@example.org", "email_verified": True}
+    callers.account("ann", moderator("blog"))
+    sign_in(traveller)
+    link(traveller)
+    token = callers.invite(OWNER, address="bob@example.org", now=now())
+    refused = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
+    assert refused.status_code == 403
+    assert people.named("ann", SECRET).grants == (moderator("blog"),)
+    provider.sub = "bob"
+    accepted = Traveller(app, provider).travel(
+        "/admin/welcome/provider", token=token, name="Bob", provider="acme"
+    )
+    assert accepted.status_code == 303
+    assert people.named("bob@example.org", SECRET) == whose(provider)
+
+
+def test_a_name_that_cannot_be_one_is_refused_before_anybody_leaves(
+    traveller: Traveller, provider: Impostor
+) -> None:
+    token = callers.invite(moderator(), now=now())
+    wrong = traveller.send("/admin/welcome/provider", token=token, name="a" * 81, provider="acme")
+    assert wrong.status_code == 400
+    assert f'value="{token}"' in wrong.text
+    # And where nobody tells one, there is none.
+    nameless = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
+    assert nameless.status_code == 400
+    assert whose(provider) is None
+    provider.claims = {"name": "Ann"}
+    assert (
+        traveller.travel("/admin/welcome/provider", token=token, provider="acme").status_code == 303
+    )
+
+
+def test_to_link_takes_the_password_and_what_is_anothers_stays_his(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    callers.account("ann", OWNER)
+    bob = callers.account("bob", moderator())
+    sign_in(traveller)
+    wrong = traveller.send(
+        "/admin/account/provider", form=form_of(traveller), current="wrong", provider="acme"
+    )
+    assert wrong.status_code == 403
+    assert "http-equiv" not in wrong.text
+    other = Traveller(app, provider)
+    sign_in(other, "bob")
+    assert link(other).status_code == 303
+    taken = link(traveller)
+    assert taken.status_code == 409
+    assert whose(provider) == bob
+    # One account is led to by one identity of a provider.
+    provider.sub = "second"
+    assert link(other).status_code == 409
+    assert whose(provider) is None
+    # Who has signed out everywhere meanwhile links nothing.
+    way = traveller.way(
+        "/admin/account/provider", form=form_of(traveller), current=PASSWORD, provider="acme"
+    )
+    people.end_sessions(people.named("ann", SECRET).id)
+    assert traveller.back(way).status_code == 403
+    assert whose(provider) is None
+
+
+def test_to_take_it_away_ends_it_and_every_session(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    callers.account("ann", OWNER)
+    sign_in(traveller)
+    link(traveller)
+    other = Traveller(app, provider)
+    assert other.travel(DESK, provider="acme").status_code == 303
+    sent = {"form": form_of(traveller), "provider": "acme"}
+    path = "/admin/account/provider/remove"
+    assert traveller.send(path, current="wrong", **sent).status_code == 403
+    assert traveller.send(path, current=PASSWORD, **sent).status_code == 303
+    assert other.client.get("/admin").status_code == 303
+    assert traveller.client.get("/admin").status_code == 200
+    assert Traveller(app, provider).travel(DESK, provider="acme").status_code == 403
+    sent["form"] = form_of(traveller)
+    assert traveller.send(path, current=PASSWORD, **sent).status_code == 404
+
+
+def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    ann = callers.account("ann", OWNER)
+    sign_in(traveller)
+    link(traveller)
+    key = totp.secret()
+    people.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    other = Traveller(app, provider)
+    asked = other.travel(DESK, provider="acme")
+    assert asked.status_code == 200
+    assert "__Host-flatthread=" not in str(asked.headers)
+    token = re.search(r'name="token" value="(\S{43})"', asked.text)[1]  # type: ignore[index]
+    assert other.client.get("/admin").status_code == 303
+    wrong = other.send("/admin/sign-in/code", token=token, code="000000")
+    assert wrong.status_code == 403
+    assert "not the code" in wrong.text
+    code = totp.code(key, int(now().timestamp()) // totp.STEP)
+    assert other.send("/admin/sign-in/code", token="t" * 43, code=code).status_code == 400
+    assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 303
+    assert other.client.get("/admin").status_code == 200
+    assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 400
+    # Tries are counted as those of passwords, whatever provider names whom.
+    again = re.search(
+        r'name="token" value="(\S{43})"',
+        Traveller(app, provider).travel(DESK, provider="acme").text,
+    )
+    statuses = [
+        other.send("/admin/sign-in/code", token=again[1], code="000000").status_code  # type: ignore[index]
+        for _ in range(signing.PER_NAME.most)
+    ]
+    assert statuses[-1] == 429
+
+
+class TestState:
+    """B13: an answer counts once, in the browser that set out."""
+
+    def test_it_is_good_once(self, traveller: Traveller) -> None:
+        callers.account("ann", OWNER)
+        sign_in(traveller)
+        link(traveller)
+        way = traveller.way(DESK, provider="acme")
+        assert traveller.back(way).status_code == 303
+        again = traveller.back(way)
+        assert again.status_code == 403
+        assert "bad-state" in again.text
+
+    @pytest.mark.parametrize("state", ["", "s" * 43, "short", "\u00e9" * 43, "a.b"])
+    def test_a_missing_or_made_up_one_is_refused(self, traveller: Traveller, state: str) -> None:
+        way = traveller.way(DESK, provider="acme")
+        refused = traveller.back(way, state=state)
+        assert refused.status_code == 403
+        assert "bad-state" in refused.text
+        assert traveller.client.get("/sign-in/return").status_code == 403
+
+    def test_another_browsers_is_refused_and_not_used_up(
+        self, app: flask.Flask, traveller: Traveller, provider: Impostor
+    ) -> None:
+        callers.account("ann", OWNER)
+        sign_in(traveller)
+        link(traveller)
+        mine = Traveller(app, provider)
+        way = mine.way(DESK, provider="acme")
+        without, other = Traveller(app, provider), Traveller(app, provider)
+        other.way(DESK, provider="acme")
+        forged = Traveller(app, provider)
+        forged.client.set_cookie(travel.COOKIE, "")
+        for each in (without, other, forged):
+            refused = each.back(way)
+            assert refused.status_code == 403
+            assert "bad-state" in refused.text
+            assert each.client.get("/admin").status_code == 303
+        assert mine.back(way).status_code == 303
+
+    def test_it_ends(self, traveller: Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(journeys, "TERM", -journeys.TERM)
+        way = traveller.way(DESK, provider="acme")
+        refused = traveller.back(way)
+        assert (refused.status_code, "bad-state" in refused.text) == (403, True)
+
+    def test_another_purposes_ticket_is_none(self, traveller: Traveller) -> None:
+        token = callers.invite(OWNER, now=now())
+        refused = traveller.back(traveller.way(DESK, provider="acme"), state=token)
+        assert (refused.status_code, "bad-state" in refused.text) == (403, True)
+
+    def test_its_cookie_is_first_party_short_and_no_session(
+        self, traveller: Traveller, app: flask.Flask
+    ) -> None:
+        response = traveller.send(DESK, provider="acme")
+        (cookie,) = response.headers.getlist("Set-Cookie")
+        name, *rest = cookie.split("; ")
+        assert name.startswith(f"{travel.COOKIE}=")
+        assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=600"} <= set(rest)
+        assert not any(each.startswith("Domain") for each in rest)
+        browser = app.test_client()
+        browser.set_cookie(web_callers.COOKIE, name.partition("=")[2])
+        assert browser.get("/admin").status_code == 303
+
+    def test_what_it_was_begun_with_is_stored_sealed(self, traveller: Traveller) -> None:
+        token = callers.invite(moderator(), now=now())
+        traveller.way("/admin/welcome/provider", token=token, name="Ann", provider="acme")
+        stored = "".join(
+            str(entity)
+            for kind in ("Ticket", "Providers", "RateBucket")
+            for entity in datastore.fetch(datastore.Query(kind))
+        )
+        assert token not in stored
+        assert travellers.CLIENT_SECRET not in stored
+        assert travellers.CLIENT in stored
+
+
+def test_too_many_from_one_network_are_told_when_to_come_back(traveller: Traveller) -> None:
+    for _ in range(journeys.PER_NETWORK.most):
+        traveller.way(DESK, provider="acme")
+    refused = traveller.send(DESK, provider="acme")
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= 900
+
+
+def test_a_provider_that_is_not_offered_is_not_there(
+    app: flask.Flask, traveller: Traveller, provider: Impostor
+) -> None:
+    callers.account("ann", OWNER)
+    sign_in(traveller)
+    link(traveller)
+    way = Traveller(app, provider)
+    there = way.way(DESK, provider="acme")
+    providers.withdraw("acme", (), at_desk=True)
+    assert way.back(there).status_code == 404
+    assert traveller.send(DESK, provider="acme").status_code == 404
+    assert traveller.send(DESK, provider="nothing").status_code == 404
+    assert "Acme" not in app.test_client().get("/admin/sign-in").text
+    assert "Acme" in traveller.client.get("/admin/account").text  # where it may be taken away
+    providers.offer("acme", (), at_desk=True)
+    assert "Acme" in app.test_client().get("/admin/sign-in").text
+
+
+def test_without_an_address_of_ours_nobody_sets_out(
+    provider: Impostor, open_store: datastore.Store
+) -> None:
+    from comments import app as wiring  # noqa: PLC0415 - as conftest does
+
+    bare = wiring.create_app(config.Settings(secret=SECRET), open_store)
+    refused = Traveller(bare, provider).send(DESK, provider="acme")
+    assert refused.status_code == 409
+    assert "PUBLIC_URL" in refused.text
+    offered = bare.test_client().get("/api/v1/sites/demo/sign-in")
+    assert offered.json == {"mail": False, "providers": [], "url": ""}
+
+
+def test_a_page_elsewhere_sends_nobody_anywhere(traveller: Traveller) -> None:
+    callers.account("ann", OWNER)
+    sign_in(traveller)
+    form = form_of(traveller)
+    for path in (
+        DESK, "/admin/sign-in/code", "/admin/welcome/provider", "/admin/account/provider",
+        "/admin/account/provider/remove", "/sign-in/sites/demo",
+    ):  # fmt: skip
+        for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {}):
+            refused = traveller.client.post(
+                path, data={"form": form, "provider": "acme", "current": PASSWORD}, headers=headers
+            )
+            assert refused.status_code == 403
+            assert "cross-site" in refused.text
+
+
+def test_where_people_come_back_to_is_no_host_that_a_caller_names(traveller: Traveller) -> None:
+    """C13: it is made of the settings."""
+    sent = traveller.client.post(
+        DESK, data={"provider": "acme"},
+        headers={**OWN, "Host": "evil.example", "X-Forwarded-Host": "evil.example"},
+    )  # fmt: skip
+    assert sent.status_code == 200
+    assert "evil.example" not in sent.text
+
+
+@pytest.fixture
+def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
+    """Every page that there is on the way."""
+    ann = callers.account("ann", OWNER)
+    sign_in(traveller)
+    pages = [traveller.client.get("/admin/account"), traveller.send(DESK, provider="acme")]
+    link(traveller)
+    pages.append(traveller.client.get("/admin/account"))
+    people.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=now())
+    pages.append(traveller.travel(DESK, provider="acme"))
+    query = {"origin": travellers.ORIGIN, "challenge": travellers.challenge_of()}
+    pages.append(traveller.client.get("/sign-in/sites/demo", query_string=query))
+    pages.append(traveller.window(travellers.challenge_of()))
+    pages += [traveller.client.get(f"/admin/{name}") for name in ("sign-in", "welcome")]
+    assert [each.status_code for each in pages] == [200] * len(pages)
+    return pages
+
+
+def test_the_pages_bear_our_headers_and_are_framed_by_nobody(pages: list[TestResponse]) -> None:
+    for each in pages:
+        assert "frame-ancestors 'none'" in each.headers["Content-Security-Policy"]
+        assert each.headers["Cache-Control"] == "no-store"
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", each.text)
+
+
+def test_the_pages_are_html(pages: list[TestResponse]) -> None:
+    assert html5.complaints([each.text for each in pages]) == [[]] * len(pages)
+
+
+def test_roles_are_what_the_invitation_says_and_nothing_the_provider_does(
+    traveller: Traveller, provider: Impostor
+) -> None:
+    """B6: claims of groups and roles are not looked at."""
+    provider.claims = {"roles": ["owner"], "groups": ["admin"], "name": "Ann", "grants": "owner *"}
+    token = callers.invite(roles.Grant(roles.Role.MODERATOR, "demo"), now=now())
+    traveller.travel("/admin/welcome/provider", token=token, provider="acme")
+    made = whose(provider)
+    assert made is not None
+    assert made.grants == (moderator("demo"),)
