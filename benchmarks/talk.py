@@ -44,11 +44,21 @@ def thread(shape: shapes.Shape, seed: int = 1, first: int = 0) -> list[Said]:
     """The comments of a shape, in order of time; those from different `first` have other ids."""
     chance = random.Random(seed)
     vocabulary = _vocabulary(chance)
-    ids = [_id(first + place) for place in range(len(shape))]
+    names = ids(len(shape), first)
     return [
-        said(ids[place], None if parent is None else ids[parent], place, _text(chance, vocabulary))
+        said(
+            names[place],
+            None if parent is None else names[parent],
+            place,
+            _text(chance, vocabulary),
+        )
         for place, parent in enumerate(shape)
     ]
+
+
+def ids(count: int, first: int = 0) -> list[str]:
+    """The ids of the comments of a thread, for those who need nothing else of it."""
+    return [_id(first + place) for place in range(count)]
 
 
 def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:

@@ -1,6 +1,6 @@
 """Fixtures every test may ask for: a store on a fresh engine, a site, an application's client."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 
 from comments import config, datastore, records, sites
 from emulator import inprocess
+from tests import applications, measuring
 
 if TYPE_CHECKING:
     from tests.comments import postboxes
@@ -26,6 +27,16 @@ hypothesis_settings.register_profile(
 hypothesis_settings.register_profile("dev", deadline=None, max_examples=50)
 hypothesis_settings.register_profile("deep", deadline=None, max_examples=5_000)
 hypothesis_settings.load_profile("ci")
+applications.compile_once()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run a test with its fixtures, measured or not."""
+    if not any(item.get_closest_marker(each) for each in measuring.UNMEASURED):
+        return (yield)
+    with measuring.paused():
+        return (yield)
 
 
 @pytest.fixture

@@ -6,11 +6,15 @@ Whoever measures coverage would measure this too, and take four times as long to
 to read it; what loads it is measured by tests of its own.
 """
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from benchmarks import ours, shapes, talk
 from comments import datastore, sites
@@ -22,6 +26,20 @@ from tests.conftest import ROOT
 def thread(count: int) -> list[talk.Said]:
     """The thread of so many comments."""
     return talk.thread(shapes.repeated(shapes.grown(1_000), count))
+
+
+def copied(folders: pytest.TempPathFactory, count: int) -> Path:
+    """A copy of the file, which is made once for all processes of a run."""
+    folder = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    made = folder / f"filled-{count}"
+    with (folder / f"filled-{count}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            make(folder / f"filling-{count}", count)
+            (folder / f"filling-{count}").rename(made)
+    return Path(shutil.copy(made, folders.mktemp("filled") / "data"))
 
 
 def make(path: Path, count: int) -> None:

@@ -52,6 +52,7 @@ def test_a_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
     assert 0 < len(form) <= categories.LONGEST
 
 
+@pytest.mark.slow
 def test_every_character_alone_is_refused_or_has_a_form_of_its_own() -> None:
     for number in range(0x110000):
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import flask.testing
 import pytest
 
-from benchmarks import ours
+from benchmarks import ours, talk
 from comments import app as wiring
 from comments import datastore, floor, folding, materialized, records, sites
 from comments.reading import Order
@@ -72,15 +72,14 @@ class World:
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    path = tmp_path_factory.mktemp("filled") / "data"
-    filled.make(path, request.param)
+    path = filled.copied(tmp_path_factory, request.param)
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
         store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
         with store.context():
             site = sites.get(NAME.site)
         # Its keeper would fold what a test means to leave unfolded.
         client = wiring.create_app(trees.SETTINGS, store).test_client()
-        ids = [said.id for said in filled.thread(request.param)]
+        ids = talk.ids(request.param)
         made = World(engine, store, client, site, ids)
         made.client.get(made.url("json"))  # the site is known from here on
         yield made

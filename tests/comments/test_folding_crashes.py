@@ -30,6 +30,8 @@ from emulator import inprocess
 from tests import ballots, readers, trees
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 SCHEME = trees.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 CANARY = "quetzalcoatlus"

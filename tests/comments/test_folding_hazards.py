@@ -267,6 +267,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
     _check_reader(name)
 
 
+@pytest.mark.slow
 def test_ten_thousand_held_comments_cost_a_reader_nothing(
     site: records.Site,
     name: records.ThreadName,

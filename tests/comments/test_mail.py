@@ -283,7 +283,8 @@ def server(box, tmp_path, security, *, password=None):
     if password:
 
         def check(_server, _session, _envelope, _mechanism, data):
-            return AuthResult(success=(data.login, data.password) == (b"us er", password))
+            right = (data.login, data.password) == (b"us er", password)
+            return AuthResult(success=right, handled=False)
 
         options |= {
             "authenticator": check,
@@ -354,7 +355,8 @@ def test_a_wrong_password_is_not_the_messages_fault(tmp_path):
     box, security = Box(), config.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
         found = mail.send(reach(where, security, "us%20er:wrong@"), made())
-    assert (found.end, box.taken) == (End.RETRY, [])
+    assert (found.end, found.reason) == (End.RETRY, "did not let us in: 535")
+    assert box.taken == []
 
 
 @pytest.mark.parametrize("security", [config.Security.TLS, config.Security.STARTTLS])

@@ -16,6 +16,8 @@ from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 WRITERS = 64
 EACH = 2
 DEADLINE = 120.0  # of one post, on a machine that does other things too

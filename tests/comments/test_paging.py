@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ SECRET = trees.SETTINGS.secret
 SCHEME = trees.SETTINGS.scheme
 WRITERS = 50
 FOLDINGS = 8
+REST = 3  # times a walk's time between two walks of a reader
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
 Read = Callable[[reading.Asked], public.Page]
 
@@ -137,13 +139,16 @@ class Race:
     def read(self, listing: Listing) -> list[list[str]]:
         """Walk until all is written, and once more."""
         walks: list[list[str]] = []
+        took = 0.0
         with self.store.context():
             self.began.wait(60)
             is_last = False
             while not is_last:
                 # Readers that never wait would keep the interpreter to themselves.
-                is_last = self.written.wait(0.02)
+                is_last = self.written.wait(max(0.02, REST * took))
+                began = time.monotonic()
                 walks.append(_walk(listing))
+                took = time.monotonic() - began
         return walks
 
     def run(self) -> Iterator[tuple[Listing, list[str]]]:

@@ -105,6 +105,7 @@ def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
     assert _found([_rule(younger_than=1)]) == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_over_a_real_export_changes_nothing(open_store: datastore.Store) -> None:
     """Its seconds are in benchmarks/rehearsal.py."""
     embedded.imported(open_store, needs.real_export("disqus/benbalter-1145.xml"))

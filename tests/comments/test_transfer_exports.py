@@ -73,6 +73,7 @@ def recursive_walk(found: list[records.Comment], parent: str | None = None) -> I
         yield from recursive_walk(found, row.id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [8, 3])
 @pytest.mark.parametrize(
     ("name", "count"),

@@ -67,6 +67,7 @@ def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., 
         assert source_ids(rows(), plan) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_more_siblings_than_two_digits_hold_keep_their_order(
     garden: records.Site, export: Callable[..., Path]
 ):

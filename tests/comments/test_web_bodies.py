@@ -142,6 +142,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from([*GOOD, "x"]), JSON))
 def test_no_json_is_more_than_refused(value: dict[str, object]) -> None:
     try:

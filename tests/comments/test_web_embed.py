@@ -29,6 +29,7 @@ def test_an_import_shows_every_comment_once_in_the_order_of_the_floor(
         assert found == [row.id for row in rows]
 
 
+@pytest.mark.slow
 def test_a_real_import_shows_every_comment_once_and_is_valid(client, open_store):
     threads = imported(open_store, needs.real_export("disqus/benbalter-1145.xml"))
     assert sum(map(len, threads.values())) > 1_000

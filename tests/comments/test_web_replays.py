@@ -111,6 +111,7 @@ def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_an_answer_given_again_is_the_one_that_flask_gives(
     quick: Process, plain: Process, rows: dict[str, records.Comment]
 ) -> None:

@@ -264,6 +264,7 @@ def test_backup_restore_compact_and_check_are_verbs(tmp_path, make_service, caps
         assert service.get(service.key("T", 1)) == {"a": 1}
 
 
+@pytest.mark.slow
 def test_export_and_import_are_programs_whose_memory_stays_flat(tmp_path, make_service):
     data, lines = tmp_path / "data", tmp_path / "lines"
     padding = json.dumps({"stringValue": "x" * 12_000, "excludeFromIndexes": True}).encode()

@@ -57,6 +57,7 @@ def write_until_killed(path, acknowledged, *, lines, pause=0.0, plan=None):
     return child.returncode
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path):
     chance = random.Random(20261121)
     acknowledged = ledger.Acknowledged()

@@ -73,6 +73,7 @@ def check(path, acknowledged):
         acknowledged[name].commits = count
 
 
+@pytest.mark.slow
 def test_a_crowd_killed_at_random_moments_loses_nothing(tmp_path, acknowledged):
     chance = random.Random(20261121)
     groups = []

@@ -317,6 +317,7 @@ def everything(service, **options):
     return found, named, counts
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(history=st.lists(CHANGES, min_size=2, max_size=8))
 def test_every_moment_is_read_as_it_was(tmp_path_factory, make_service, history):

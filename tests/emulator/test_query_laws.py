@@ -184,6 +184,7 @@ def expected(query, state):
     return [wire.result(query, each) for each in results.run(query, state)]
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 3)
 @given(entities=ENTITIES, asked=QUERIES, data=st.data())
 def test_every_query_finds_what_looking_at_every_entity_finds(make_world, entities, asked, data):
