@@ -116,7 +116,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         text=text,
         fingerprint=_fingerprint(author, draft, text),
         created=now,
-        title=_line("title", draft.title, _MAX_TITLE),
+        title=rendering.clean_title(_line("title", draft.title, _MAX_TITLE)),
         url=_page_url(draft.url),
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,

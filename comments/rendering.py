@@ -77,7 +77,11 @@ _WEB_URL = re.compile(
     r"(?:[/?#][^\x00-\x1f\x7f-\x9f]*)?"
 )
 # What opens an attribute or a tag somewhere else when a page is put together carelessly.
-_UNSAFE_IN_URL = re.compile(r"[\s\\<>\"'`]")
+_UNSAFE_IN_URL = re.compile(
+    # ... and what shows nothing, or reorders the text around it: browsers write it as %E2%80%AE.
+    r"[\s\\<>\"'`]"
+    r"|[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
 _TAG = re.compile("<(/?)([a-z0-9]+)")
 # The cleaner says of every link how it is related; in HTML only one that leads somewhere may.
 _TARGETLESS = re.compile(rf'<a( title="[^"]*")? rel="{LINK_REL}">')
@@ -88,31 +92,41 @@ _LOOKALIKES = str.maketrans(
     {
         character: letter
         for letter, characters in {
-            "a": "\u0430\u03b1\u0251",
-            "b": "\u0432\u03b2",
-            "c": "\u0441",
-            "d": "\u0501",
-            "e": "\u0435\u03b5",
+            "a": "4@\u0430\u03b1\u0251\u1d00\u237a\u13aa\ua4ee",
+            "b": "8\u0432\u03b2\u0299\u13f4\ua4d0",
+            "c": "\u0441\u1d04",
+            "d": "\u0501\u0257\u1d05\u13a0\ua4d3",
+            "e": "3\u0435\u03b5\u1d07\u04bd\u212e\u13ac\ua4f0",
+            "f": "\u03dd\ua730\ua4dd",
             "h": "\u043d",
             "j": "\u0458",
             "k": "\u043a\u03ba",
-            "l": "i1|!\u0456\u03b9\u0131",
-            "m": "\u043c\u03bc",
-            "n": "\u03b7",
-            "o": "0\u043e\u03bf",
-            "p": "\u0440\u03c1",
-            "r": "\u0433",
-            "s": "5\u0455",
-            "t": "\u0442\u03c4",
-            "u": "\u03c5",
-            "v": "\u03bd",
-            "w": "\u051d",
+            "l": "i1|!\u0456\u03b9\u0131\u026a\u029f\u04cf\u01c0\u0627\u05d5\u2223\u2d4f\ua4e1"
+            "\ua4f2",
+            "m": "\u043c\u03bc\u1d0d\u13b7\ua4df",
+            "n": "\u03b7\u0274\u0578\u043f\ua4e0",
+            "o": "0\u043e\u03bf\u03c3\u1d0f\u0585\u0665\u0966\u0e50\u3007\u2d54\ua4f3\xf8",
+            "p": "\u0440\u03c1\u1d18\u13e2\ua4d1",
+            "r": "\u0433\u0280\u1d26\u13a1\ua4e3",
+            "s": "5$\u0455\ua731\u057f\u13da\ua4e2",
+            "t": "7\u0442\u03c4\u1d1b\u13a2\ua4d4",
+            "u": "\u03c5\u028b\u1d1c\u057d\ua4f4",
+            "v": "\u03bd\u1d20\u0475\u13d9\ua4e6",
+            "w": "\u051d\u1d21\u0461\u0561\u13b3\ua4ea",
             "x": "\u0445\u03c7",
-            "y": "\u0443",
+            "y": "\u0443\u028f",
         }.items()
         for character in characters
     }
+    # Letters in black boxes and discs, and those that flags are made of.
+    | {
+        chr(first + place): "l" if letter == "i" else letter
+        for first in (0x1F150, 0x1F170, 0x1F1E6)
+        for place, letter in enumerate("abcdefghijklmnopqrstuvwxyz")
+    }
 )
+# Letters that two others look like, when all of the above is one.
+_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
 def clean_body(raw: str) -> str:
@@ -164,6 +178,14 @@ def tidy_name(raw: str) -> str:
         raise errors.BadInput("name", f"is longer than {MAX_NAME} characters", code="too-long")
     _refuse_piled_marks("name", name)
     return name
+
+
+def clean_title(raw: str) -> str:
+    """The title of somebody's page, without what shows nothing or reorders what stands around it.
+
+    It may be empty. Whether it is one line of a bearable length is the caller's to see to.
+    """
+    return _DROPPED.sub("", raw)
 
 
 def clean_website(raw: str) -> str:
@@ -252,7 +274,10 @@ def _refuse_piled_marks(field: str, text: str) -> None:
 def _skeleton(name: str) -> str:
     """What is left of a name once case, marks, look-alikes and everything between are gone."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
-    return "".join(c for c in folded.translate(_LOOKALIKES) if c.isalnum())
+    shown = "".join(c for c in folded.translate(_LOOKALIKES) if c.isalnum())
+    for pair, letter in _PAIRS:
+        shown = shown.replace(pair, letter)
+    return shown
 
 
 def _is_web_url(text: str) -> bool:

@@ -16,6 +16,10 @@ from tests.comments import entrants
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 CHALLENGE = "/api/v1/sites/demo/challenge"
+REFUSED = (
+    "without a proof", "forged", "guessed", "too fast", "in the honeypot", "the same proof again",
+    "with a token", "by a key", "with both", "the other field",
+)  # fmt: skip
 
 
 class Server:
@@ -43,6 +47,11 @@ class Server:
 
     def challenge(self) -> dict[str, Any]:
         return dict(self.ask("GET", CHALLENGE)[1])
+
+    def page(self, path: str) -> str:
+        status, body = programs.fetch(f"http://{self._address}{path}")
+        assert status == 200
+        return body.decode()
 
     @property
     def shown(self) -> list[str]:
@@ -78,3 +87,20 @@ def test_a_bot_is_never_shown_and_who_does_as_the_widget_does_is(server: Server)
     assert server.post("as the widget does", proof=proof) == "shown"
     assert server.post("the same proof again", proof=proof) == "proof-spent"
     assert server.shown == ["<p>as the widget does</p>\n"]
+
+    # Neither a token that voting gave, nor a key for repeats, nor another field is a way in.
+    (comment,) = server.ask("GET", THREAD)[1]["comments"]
+    status, voted = server.ask("PUT", f"/api/v1/comments/{comment['id']}/vote", {"value": 1})
+    assert status == 200
+    token = {"Authorization": f"Bearer {voted['token']}"}
+    assert server.post("with a token", token) == "proof-required"
+    assert server.post("by a key", {"Idempotency-Key": "of-a-bot-0123456"}) == "proof-required"
+    assert server.post(
+        "with both", {**token, "Idempotency-Key": "of-a-bot-0123456"}, proof=proof
+    ) == ("proof-spent")
+    assert server.post("the other field", altcha=entrants.solved(server.challenge())) == "bad-input"
+    assert server.shown == ["<p>as the widget does</p>\n"]
+    for page in ("/feeds/demo", "/embed/demo?thread=t"):
+        text = server.page(page)
+        assert "as the widget does" in text
+        assert not [word for word in REFUSED if word in text]

@@ -172,7 +172,8 @@ def form_token() -> markupsafe.Markup:
 
 
 def _here() -> str:
-    return f"./{flask.request.full_path.rpartition('/')[2]}"
+    path, _, query = flask.request.full_path.partition("?")
+    return f"./{path.rpartition('/')[2]}?{query}"
 
 
 def _session() -> sessions.Session | None:

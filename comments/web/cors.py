@@ -69,5 +69,6 @@ def _is_own(origin: str) -> bool:
     Behind a proxy that ends TLS we may not know our own scheme; the browser's own word, which no
     page can forge, then says so.
     """
-    own = flask.request.host_url.rstrip("/")
+    # As it was sent: the framework reads a host's name, and fails where that cannot be read.
+    own = f"{flask.request.scheme}://{flask.request.host}"
     return origin == own or flask.request.headers.get("Sec-Fetch-Site") == "same-origin"

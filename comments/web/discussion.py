@@ -135,9 +135,13 @@ def author_of(comment: public.Comment) -> str:
 
 
 def website_of(comment: public.Comment) -> str:
-    """The author's website, if it is a web address: the other half of the check on writing."""
-    website = comment.author.website if comment.author else ""
-    return website if website.lower().startswith(("http://", "https://")) else ""
+    """The author's website, if it is a web address."""
+    return web_address(comment.author.website if comment.author else "")
+
+
+def web_address(text: str) -> str:
+    """A text that is a web address, else nothing: the other half of the check on writing."""
+    return text if text.lower().startswith(("http://", "https://")) else ""
 
 
 def machine_time(moment: datetime) -> str:

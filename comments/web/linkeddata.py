@@ -20,7 +20,6 @@ Json: TypeAlias = dict[str, Any]
 # Tags as our sanitiser writes them: lower case, every value in double quotes.
 _BLOCK_END = re.compile(r"</(?:p|li|h[3-6]|pre|blockquote|tr|ol|ul|table)>|<(?:br|hr)>")
 _TAG = re.compile(r'</?[a-z][a-z0-9]*(?: [a-z-]+="[^"]*")*>')
-_BLANK_LINES = re.compile(r"\s*\n\s*")
 
 
 def posting(*, title: str, address: str, total: int, items: Sequence[discussion.Item]) -> Json:
@@ -81,4 +80,6 @@ def _identity(address: str, comment_id: str) -> str:
 def plain(sanitised: str) -> str:
     """The text of a body's HTML, a line for each block."""
     lined = _TAG.sub("", _BLOCK_END.sub("\n", sanitised))
-    return _BLANK_LINES.sub("\n", html.unescape(lined)).strip()
+    # Line by line: one expression for blanks around a line's end takes the square of their number.
+    lines = (line.strip() for line in html.unescape(lined).split("\n"))
+    return "\n".join(filter(None, lines))

@@ -1,7 +1,9 @@
 """Nothing personal is in any public answer: canaries are planted, and every route is asked.
 
-Planted are a mail address, a network, a browser, tokens and secrets. Asked is every route of the
-application by people who may not know them, with all that may go wrong, and what is cached.
+Planted are a mail address, a network, a browser, tokens, secrets, and what readers must not see:
+texts that wait or were refused, rules, bans and reasons. Asked is every route of the application by
+people who may not know them, with all that may go wrong, and what is cached; the log of all that is
+searched too. Of moderators' pages it is what not even they are told.
 """
 
 import base64
@@ -20,23 +22,33 @@ from comments import (
     config,
     datastore,
     hooks,
+    models,
+    moderation,
+    networks,
     outbound,
     personal,
+    policies,
+    posting,
     records,
     sites,
     webhooks,
 )
 from comments.accounts import inviting, people, sitekeys
+from comments.records import Verb
+from comments.rules import Action, Rule
+from comments.web import pages
 from tests.comments import callers as accounts
 from tests.comments import travellers
 from tests.comments.callers import SECRET
-from tests.comments.test_who_may import ROWS, World, opened, path_of
+from tests.comments.test_who_may import ROWS, SETTINGS, Row, World, opened, path_of
 
 ADDRESS = "canary@mailbox.example"
 NETWORK = "203.0.113.77"
 BROWSER = "Canary/7.7 (of one person)"
 PASSWORD_OF_ANN = "canary-password-of-ann"
 KEY = "canary-idempotency-key-0001"
+AUTHENTICATOR = "CANARYCANARYCANARYCANARYCANARY22"
+CRON = "canary-secret-of-cron"
 STRANGERS = ("nobody", "other")
 
 
@@ -61,6 +73,8 @@ class Planted(World):
         key, shared = sitekeys.shared(SECRET, now=now)
         sitekeys.add("demo", key)
         accounts.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
+        people.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
+        stored = datastore.get(models.account_key(self.named("ann").id))
         invitation = accounts.invite(accounts.moderator(), address=ADDRESS, now=now)
         reset = inviting.reset(self.named("ann"), secret=SECRET, now=now)
         posted = self.app.test_client().post(
@@ -74,15 +88,48 @@ class Planted(World):
         self.posted = posted.json["comment"]["id"]
         self.canaries = {
             "address": ADDRESS, "host of the address": "mailbox.example", "network": NETWORK,
-            "browser": BROWSER, "token": posted.json["token"], "key": KEY, "author's id": author,
+            "browser": BROWSER, "token": posted.json["token"], "key": KEY,
+            "author's id": author.partition(":")[2],
             "secret": SECRET, "site's secret": shared, "hook's secret": hook.secrets[0],
             "adviser's secret": asked, "adviser": "review.canary.example",
             "key for Akismet": "c4n4rykey",
             "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,
             "account": self.named("ann").id, "owner": self.named("owner").id,
-            "invitation": invitation, "reset": reset,
+            "invitation": invitation, "reset": reset, "authenticator": AUTHENTICATOR,
+            "password's hash": stored.password, "sealed": stored.totp, "cron's secret": CRON,
+            "session": accounts.session(self.named("ann").id).token,
             "provider's secret": travellers.CLIENT_SECRET,
         }  # fmt: skip
+        self.canaries |= {f"hash of the network for {what}": networks.digest(SECRET, what, NETWORK)
+            for what in ("posts/demo", f"votes/{self.posted}")}  # fmt: skip
+        self.canaries |= self._kept_back(author, now)
+
+    def _kept_back(self, author: str, now: datetime) -> dict[str, str]:
+        """What moderators see and readers do not; each canary by what it is."""
+        ada = records.Actor("cli", "canary-actor")
+        for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
+            row = self._said("canary-text", author)
+            moderation.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
+        edited = self._said("canary-text", author, name="Ann")
+        posting.edit(
+            edited.id, author_id=author, body="mended", revision=None, settings=SETTINGS, now=now
+        )
+        gone = self._said("canary-text", author)
+        self._said("an answer", "g:somebody", name="Bob", parent=gone.id)
+        posting.retract(gone.id, author_id=author, revision=None, now=now)
+        rule = Rule(id="canary-rule", action=Action.SHADOW, words=("canary-word",))
+        policies.put_rule("demo", rule, ada, now=now)
+        shadowed = self._said("canary-text with a canary-word", author)
+        assert shadowed.status is records.Status.SHADOWED
+        policies.ban("demo", "g:canary-banned", ada, now=now, reason="canary-reason")
+        found = ("text", "name", "reason", "rule", "word", "actor", "banned")
+        return {f"{each} kept back": f"canary-{each}" for each in found}
+
+    def _said(
+        self, body: str, author: str, *, name: str = "canary-name", parent: str | None = None
+    ) -> records.Comment:
+        draft = posting.Draft(self.site, "t", parent, records.Author(name, id=author), body)
+        return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
 
     @staticmethod
     def named(login: str) -> people.Account:
@@ -91,7 +138,7 @@ class Planted(World):
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Planted]:
-    with opened(Planted) as world:
+    with opened(Planted, tasks_secret=CRON) as world:
         yield world
 
 
@@ -111,9 +158,71 @@ def hits(world: Planted, response: TestResponse, *, without: frozenset[str] = fr
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 @pytest.mark.parametrize("caller", STRANGERS)
-def test_no_route_tells_a_stranger_anything_personal(world: Planted, row, caller: str) -> None:
+def test_no_route_tells_a_stranger_anything_personal(
+    world: Planted, row: Row, caller: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
     comment = world.comment()
-    assert hits(world, world.ask(row, caller, comment.id)) == set()
+    for _ in range(2):  # and from what was kept of the first answer
+        assert hits(world, world.ask(row, caller, comment.id)) == set()
+    assert {name for name, canary in world.canaries.items() if canary in caplog.text} == set()
+
+
+WHOLE = {"limit": "all"}
+ORDERS = [{"order": order} for order in ("recent", "best", "oldest", "newest")]
+
+
+@pytest.mark.parametrize("query", [WHOLE, *ORDERS, {"around": ""}, {"below": ""}, {"parent": ""}])
+def test_no_way_to_look_at_a_thread_shows_what_is_kept_back(
+    world: Planted, query: dict[str, str]
+) -> None:
+    """As it comes and as gzip, from the store and from what is kept."""
+    client, seen = world.app.test_client(), 0
+    query = {name: value or world.posted for name, value in query.items()}
+    for path in ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment"):
+        for coding in ("identity", "gzip", "gzip"):
+            asked = {"thread": "t", **query}
+            answer = client.get(path, query_string=asked, headers={"Accept-Encoding": coding})
+            assert hits(world, answer) == set()
+            seen += answer.status_code == 200
+    assert seen >= 3
+    assert hits(world, client.get(f"/api/v1/comments/{world.posted}/replies?limit=all")) == set()
+
+
+def test_no_file_of_the_widget_holds_anything_of_the_service(world: Planted) -> None:
+    client, names = world.app.test_client(), sorted(pages._files())
+    assert "flatthread.js" in names
+    for name in names:
+        assert hits(world, client.get(f"/widget/{name}")) == set()
+        assert client.get(f"/widget/{name}.map").status_code == 404
+
+
+# What moderators are there to see. An owner's own pages say who he is, and whom a site tells.
+SEEN = {
+    f"{each} kept back" for each in ("text", "name", "reason", "rule", "word", "actor", "banned")
+}
+SEEN |= {"author's id"}
+OWNERS = {"settings": {"address", "host of the address"}, "advisers": {"adviser"}}
+AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/admin")]
+
+
+@pytest.mark.parametrize("row", AT_DESK, ids=lambda row: row.rule)
+@pytest.mark.parametrize("caller", ["moderator", "owner"])
+def test_no_page_tells_whoever_looks_after_a_site_what_he_need_not_know(
+    world: Planted, row: Row, caller: str
+) -> None:
+    """Neither secrets nor addresses nor networks: a moderator's browser may be somebody else's."""
+    found = hits(world, world.ask(row, caller, world.posted), without=frozenset(SEEN))
+    told = OWNERS.get(row.rule.rpartition("/")[2], set()) if caller == "owner" else set()
+    assert found == told
+
+
+def test_moderators_do_see_what_is_kept_back(world: Planted) -> None:
+    """That the test above looks at pages that show something."""
+    seen = set()
+    for row in AT_DESK:
+        seen |= hits(world, world.ask(row, "moderator", world.posted))
+    assert seen >= SEEN
 
 
 GETS = sorted({row.rule for row in ROWS if row.method == "GET"})

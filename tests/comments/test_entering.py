@@ -282,6 +282,14 @@ def test_a_name_that_cannot_be_one_uses_no_code_up(mail: Mail) -> None:
     assert mail.enter(key, code)
 
 
+def test_a_host_that_a_caller_names_is_in_no_mail(client: FlaskClient, mail: Mail) -> None:
+    evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    assert client.post(ASK, json={"email": ADDRESS}, headers=evil).status_code == 202
+    assert mail.link()
+    assert "evil" not in mail.box.taken[0][1].as_string()
+    assert "evil" not in mail.box.text()
+
+
 def test_a_page_elsewhere_can_neither_ask_nor_show_a_code(client: FlaskClient, mail: Mail) -> None:
     evil = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
     calls.refused(client.post(ASK, json={"email": ADDRESS}, headers=evil), 403)

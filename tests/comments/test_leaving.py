@@ -22,13 +22,16 @@ from comments import (
     handlers,
     hooks,
     models,
+    policies,
     records,
     sealed,
     sending,
+    sites,
     subscriptions,
     upkeep,
     webhooks,
 )
+from comments.records import Policy
 from tests import programs, recounts, trees
 from tests.comments import postboxes, receivers
 from tests.comments.postboxes import PUBLIC, Box
@@ -188,6 +191,19 @@ def test_a_host_that_a_caller_names_leaves_in_nothing(world: World) -> None:
     assert "evil" not in world.left()
     assert "gopher" not in world.left()
     assert f"{PUBLIC}/embed/demo" in world.box.text()
+
+
+def test_a_host_that_a_caller_names_is_in_no_link_to_decide(world: World) -> None:
+    with world.store.context():
+        sites.change("demo", moderators=["boss@demo.example"])
+        policies.set_policy("demo", records.Actor("cli", "Ada"), now=trees.START, policy=Policy.ALL)
+    evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    answer = world.client.post(URL, json={"name": "Bob", "body": "text"}, headers=evil)
+    assert answer.status_code == 202
+    world.deliver()
+    assert world.box.recipients == ["boss@demo.example"]
+    assert f"{PUBLIC}/decisions?token=" in world.box.text()
+    assert "evil" not in world.left()
 
 
 def test_a_webhook_says_what_readers_see_and_nothing_else(world: World) -> None:

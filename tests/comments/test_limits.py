@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from comments import datastore, limits
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -86,3 +88,18 @@ def test_a_bucket_that_was_used_again_meanwhile_stays(store: datastore.Store) ->
     noted(store, 1, has_proof=True, now=later)
     assert datastore.transaction(lambda: limits._delete([name], later)) == 0
     assert journal(store, later).is_spent(digest(1))
+
+
+def test_however_many_subjects_come_there_are_as_many_rows_as_slots(
+    store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that share a row share its limit: of nobody more is taken than may be."""
+    monkeypatch.setattr(limits, "SLOTS", 16)
+    limit = limits.Limit("a purpose of a test", 3, timedelta(hours=1))
+    taken = [
+        limits.take(limit, f"2001:db8:{number:x}::/64", "secret", now=NOW) for number in range(400)
+    ]
+    rows = list(datastore.fetch(datastore.Query("RateBucket")))
+    assert len(rows) == 16
+    assert sum(taken) == 16 * limit.most
+    assert max(row.ByteSize() for row in rows) < 300

@@ -114,7 +114,10 @@ class World:
         draft = posting.Draft(self.site, "t", None, records.Author("Ann", id="g:author"), "Hello")
         return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
 
-    def ask(self, row: Row, caller: str, comment: str) -> TestResponse:
+    def ask(
+        self, row: Row, caller: str, comment: str, *, before: Callable[[], None] = lambda: None
+    ) -> TestResponse:
+        """The answer to a caller; `before` is called when he has all that he needs to ask."""
         client, headers = self.client(caller), {}
         if caller in self.tokens:
             headers["Authorization"] = f"Bearer {self.tokens[caller]}"
@@ -128,6 +131,7 @@ class World:
             found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
             form["form"] = found[1] if found else ""
         query = {**row.query, **({} if row.form is not None else made)}
+        before()
         return client.open(
             path_of(row.rule, comment), method=row.method, query_string=query, headers=headers,
             json=row.json, data=form,
@@ -339,7 +343,7 @@ W = TypeVar("W", bound=World)
 
 
 @contextlib.contextmanager
-def opened(kind: type[W]) -> Iterator[T]:
+def opened(kind: type[W], **settings: str) -> Iterator[W]:
     """A world that many tests share, with its store's context entered."""
     with (
         postboxes.serving() as box,
@@ -347,7 +351,7 @@ def opened(kind: type[W]) -> Iterator[T]:
     ):
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield kind(store, wiring.create_app(box.settings(), store))
+            yield kind(store, wiring.create_app(box.settings(**settings), store))
 
 
 @pytest.fixture(scope="module")

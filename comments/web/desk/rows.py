@@ -37,6 +37,11 @@ class Row:
         return self.case.comment.author.name or discussion.ANONYMOUS
 
     @property
+    def website(self) -> str:
+        """The author's website, if it is a web address."""
+        return discussion.web_address(self.case.comment.author.website)
+
+    @property
     def reason(self) -> str:
         """Why it stands where it does, as far as that is known."""
         return ": ".join(filter(None, (self.case.rule, self.case.why)))
