@@ -21,6 +21,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from emulator import errors, holders
 _COUNTER = 8  # bytes
 _CHUNK = 1 << 20
 _MAX_BYTES = 1 << 18  # a longer file is written anew, with what still holds
+# ... and so is one that began longer ago: what was locked may be of somebody who is erased since.
+_SECONDS = 60
 
 
 class Peer:
@@ -85,6 +88,7 @@ class Peers:
         self._own = -1
         self._path = folder
         self._size = 0
+        self._began = 0.0
         self._is_torn = False
         self._counter = 0
         self._joined = b""
@@ -112,7 +116,8 @@ class Peers:
         for event in events:
             self.table.apply(event)
         with _says_unavailable():
-            if self._is_torn or self._size > _MAX_BYTES:
+            is_old = time.monotonic() - self._began > _SECONDS
+            if self._is_torn or is_old or self._size > _MAX_BYTES:
                 self._write_anew()
             else:
                 self._write(_lines(events), self._size)
@@ -201,6 +206,7 @@ class Peers:
 
     def _write_anew(self) -> None:
         self._counter += 1
+        self._began = time.monotonic()
         os.ftruncate(self._own, 0)
         counter = self._counter.to_bytes(_COUNTER, "big")
         self._write(counter + _lines(self.table.events()), 0)

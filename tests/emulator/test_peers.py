@@ -95,6 +95,17 @@ def test_a_long_file_is_written_anew_with_what_still_holds(folder, two, monkeypa
     assert max(path.stat().st_size for path in folder.iterdir()) < 1500
 
 
+def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(folder, two, monkeypatch):
+    one, other = two
+    tell(one, ["open", "stays", 1.0, 2.0])
+    tell(one, ["open", "gone", 1.0, 2.0], ["read", "gone", 2.0, ["Ecanary"], []], ["end", "gone"])
+    (path,) = (each for each in folder.glob(f"{os.getpid()}-*") if b"canary" in each.read_bytes())
+    monkeypatch.setattr(peers, "_SECONDS", 0)
+    tell(one, ["open", "next", 1.0, 2.0], ["end", "next"])
+    assert b"canary" not in path.read_bytes()
+    assert seen(other) == seen(one) == {"stays"}
+
+
 def test_what_could_not_be_written_is_written_with_the_next_event(folder, two, monkeypatch):
     one, other = two
     tell(one, ["open", "a", 1.0, 2.0])

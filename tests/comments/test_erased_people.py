@@ -1,0 +1,208 @@
+"""Claims about somebody who is erased: nothing of him is in any byte of the files, or shown.
+
+The store is a file, searched byte by byte with its log, in plain and as it was compressed, while a
+process that has shown everything of his still runs.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from comments import app as wiring
+from comments import (
+    config,
+    consent,
+    datastore,
+    handlers,
+    limits,
+    materialized,
+    moderation,
+    personal,
+    posting,
+    records,
+    reporting,
+    reports,
+    sealed,
+    sites,
+    subscriptions,
+    upkeep,
+    voting,
+)
+from comments.records import Verb
+from emulator import inprocess, peers, storage
+from tests import programs, readers, recounts, trees
+from tests.comments import callers
+from tests.comments.callers import SECRET, here
+from tests.conftest import ROOT
+
+SETTINGS = config.Settings(secret=SECRET)
+NAME = records.ThreadName("demo", "page")
+ADA = records.Actor("cli", "Ada")
+ADDRESS = "zebedee@mail.example"
+WORDS = ("quetzalcoatlus", "Zebedee", ADDRESS, "zebedee-home.example", "zebedees-login")
+SHOWING = (
+    "/api/v1/sites/demo/comments?thread=page", "/embed/demo?thread=page", "/feeds/demo",
+    "/api/v1/sites/demo/comments?thread=page&limit=all", "/feeds/demo/thread?thread=page",
+    "/api/v1/sites/demo/comments?thread=page&order=newest", "/api/v1/sites/demo/authors",
+)  # fmt: skip
+
+
+AGE = 0.3  # seconds that a directory may be used here
+
+
+def _let_age_pass(_grace: float) -> None:
+    """What a process has kept of a thread must not be used any more when it is cleared."""
+    since = materialized.seconds()
+    programs.wait_until(lambda: materialized.seconds() - since > AGE)
+
+
+class Clock:
+    """A clock for the engine's commits, which the test moves."""
+
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+class World:
+    """A file with everything of his that there can be, and a process that shows it."""
+
+    def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
+        self.path, self.engine, self.clock = path, engine, clock
+        self.store = datastore.Store(inprocess.Channel(engine), project="test")
+        self.client = wiring.create_app(SETTINGS, self.store).test_client()
+
+    def fill(self) -> None:
+        site = sites.add("demo", ["https://a.example"], scheme=SETTINGS.scheme, now=trees.START)
+        self.account = callers.account("zebedees-login", password="", mail=ADDRESS)
+        self.author = self.account.author
+        callers.session(self.account.id)
+        other = self.say(site, "somebody else's", author=records.Author("Bob", id="g:bob"))
+        shown = self.say(site, "quetzalcoatlus shown", other.id)
+        self.say(site, "an answer", shown.id, author=records.Author("Bob", id="g:bob"))
+        for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
+            row = self.say(site, f"quetzalcoatlus to {verb}")
+            moderation.decide("demo", row.id, verb, ADA, now=here())
+        edited = self.say(site, "quetzalcoatlus before")
+        posting.edit(
+            edited.id, author_id=self.author, body="quetzalcoatlus after", revision=None,
+            settings=SETTINGS, now=here(),
+        )  # fmt: skip
+        voter = voting.Voter(self.author, "192.0.2.1")
+        voting.vote(other.id, "demo", voter, 1, settings=SETTINGS, now=here())
+        voting.vote(
+            shown.id, "demo", voting.Voter("g:bob", "192.0.2.2"), 1, settings=SETTINGS, now=here()
+        )
+        reporting.report(
+            other.id, "demo", reports.Reason.SPAM, author=self.author, network="192.0.2.1",
+            settings=SETTINGS, now=here(),
+        )  # fmt: skip
+        address = sealed.seal(ADDRESS, "address", SECRET, now=here())
+        wanted = subscriptions.Wanted("demo", "", self.author, replies=True)
+        subscriptions.subscribe(consent.subscriber_of(ADDRESS, SECRET), address, wanted, now=here())
+        self.settle()
+
+    def say(
+        self, site: records.Site, body: str, parent: str | None = None, **more: records.Author
+    ) -> records.Comment:
+        home = "https://zebedee-home.example/"
+        author = more.get("author") or records.Author("Zebedee", home, ADDRESS, self.author)
+        draft = posting.Draft(site, "page", parent, author, body)
+        return posting.post(draft, settings=SETTINGS, now=here()).comment
+
+    def settle(self) -> None:
+        """Deliver, count and fold, until nothing is left to do."""
+        made = upkeep.Upkeep(SETTINGS.scheme, handlers=handlers.of(SETTINGS))
+        for _ in range(2):
+            while events := recounts.events():
+                made.deliver(events)
+            for each in voting.waiting(here() + timedelta(minutes=5)):
+                voting.count(each.id, now=here() + timedelta(minutes=5))
+        upkeep.fold_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
+
+    def shown(self) -> set[str]:
+        """Where which word of his is shown."""
+        texts = {path: self.client.get(path).text for path in SHOWING}
+        return {f"{path}: {word}" for path in texts for word in WORDS if word in texts[path]}
+
+    def stored_forms(self) -> set[bytes]:
+        """The blobs that hold words of his, as they are stored."""
+        return {
+            bytes(blob)
+            for kind in ("Bucket", "BucketDirectory", "Ranking")
+            for message in datastore.fetch(datastore.Query(kind))
+            if any(word.encode() in readers.decompressed(message) for word in WORDS)
+            for blob in readers.blobs(message)
+            if blob
+        }
+
+    def in_files(self, forms: set[bytes]) -> set[str]:
+        """What of his is in which file. His account's id goes with him, too."""
+        wanted = {word.encode() for word in (*WORDS, self.account.id)}
+        wanted |= {form[8:40] for form in forms if len(form) > 40}
+        return {
+            f"{each.name}: {word[:30]!r}"
+            for each in self.path.parent.rglob("*")
+            if each.is_file()
+            for word in wanted
+            if word in each.read_bytes()
+        }
+
+    def pass_by(self) -> None:
+        """Let the engine empty its log and its file of locks, as it does within a minute."""
+        self.clock.now += storage.LOG_SECONDS
+        assert self.client.get("/healthz").status_code == 200
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(peers, "_SECONDS", 0)
+            limit = limits.Limit("tests", 1, timedelta(hours=1))
+            limits.take(limit, "somebody", SECRET, now=here())
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(materialized, "CACHE_MAX_AGE", AGE)
+    (tmp_path / "data").mkdir()
+    path, clock = tmp_path / "data" / "store.db", Clock()
+    with inprocess.open_engine(
+        path, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0, clock=clock
+    ) as engine:
+        made = World(path, engine, clock)
+        with made.store.context():
+            made.fill()
+            yield made
+
+
+def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
+    assert len(world.shown()) > len(SHOWING)
+    forms = world.stored_forms()
+    assert forms
+    assert len({found.partition(": ")[2] for found in world.in_files(forms)}) > len(WORDS)
+    before = json.loads(world.client.get(SHOWING[0]).text)["comments"]
+
+    done = SimpleNamespace(is_done=False)
+    while not done.is_done:
+        done = personal.erase(world.author, now=here())
+    assert world.shown() == set()
+    world.settle()
+    world.pass_by()
+    assert world.stored_forms() == set()
+    assert world.in_files(forms) == set()
+    assert world.shown() == set()
+
+    # What others wrote stands where it stood, below a mark where he is gone.
+    after = json.loads(world.client.get(SHOWING[0]).text)["comments"]
+    places = {each["id"]: each for each in before}
+    assert [each["status"] for each in after] == ["approved", "removed", "approved"]
+    for each in after:
+        was = places[each["id"]]
+        assert (each["slug"], each["parent"], each["created"]) == (
+            was["slug"], was["parent"], was["created"],
+        )  # fmt: skip
+    told = personal.export(world.author)
+    assert (told.account, told.comments, told.votes, told.mailed) == (None, [], {}, 0)
