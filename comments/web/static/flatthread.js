@@ -100,12 +100,14 @@ function placeOf(host, options) {
     page,
     categories = "",
     account = "",
-  } = { ...host.dataset, ...options };
+  } = { __proto__: null, ...host.dataset, ...options };
+  // An element of the page's that is called so stands in the way of its title.
+  const title = typeof document.title === "string" ? document.title : "";
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
     query: thread ? { thread } : { page: url },
-    title: document.title.replace(/\s+/g, " ").slice(0, 300),
+    title: title.replace(/\s+/g, " ").slice(0, 300),
     url,
     categories: categories.split(",").filter((name) => name.trim()),
     account,
@@ -127,5 +129,5 @@ function start() {
   if (host && !threads.has(host)) mount(host);
 }
 
-if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { once: true });
+if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { __proto__: null, once: true });
 else start();

@@ -8,11 +8,17 @@
 const PREFIX = "flatthread:";
 const held = new Map();
 
+// A page may have taught all objects another form of JSON; what is kept again must be what it was.
+function bare(_, value) {
+  const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
+  return isPlain ? Object.setPrototypeOf(value, null) : value;
+}
+
 /** The value kept under `key`, or null. */
 export function load(key) {
   try {
     const text = localStorage.getItem(PREFIX + key);
-    if (text !== null) return JSON.parse(text);
+    if (text !== null) return JSON.parse(text, bare);
   } catch {
     // Forbidden or damaged: what this page holds is all there is.
   }

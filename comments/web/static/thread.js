@@ -292,7 +292,7 @@ export class Thread {
       ));
     };
     const begin = async () => (await proving())?.prepare();
-    form.addEventListener("focusin", used, { once: true });
+    form.addEventListener("focusin", used, { __proto__: null, once: true });
     form.addEventListener("focusin", begin);
     form.addEventListener("input", begin);
     return composer;
