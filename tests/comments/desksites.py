@@ -62,9 +62,10 @@ def _comments(template: messages.Entity, count: int, now: datetime) -> Iterator[
     half = count // 2
     page = talk.thread(shapes.repeated(SHAPE, half))
     yield from _placed(ours.rows(template, page, lambda place: place % 7), PAGE, 1, half, now)
+    small = talk.thread(shapes.repeated(SMALL, half), first=half)
     for number in range(half // len(SMALL)):
         left = half // len(SMALL) - number  # counted from the end
-        short = talk.thread(SMALL, seed=left, first=half + number * len(SMALL))
+        short = small[number * len(SMALL) : (number + 1) * len(SMALL)]
         name = records.ThreadName(SITE, f"small {left}")
         rows = ours.rows(template, short, lambda _place: 1)
         yield from _placed(rows, name, 0, left * len(SMALL), now)
