@@ -282,7 +282,7 @@ def _changed_thread(
 
     def body() -> records.Thread:
         row = datastore.get(models.thread_key_of(thread))
-        if row is None or row.site != site:
+        if row is None:
             raise errors.NotFound("thread", thread.partition("/")[2] or thread)
         if datastore.may_have_run() and audit.is_done(act):
             return models.thread_record(row)

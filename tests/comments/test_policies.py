@@ -422,6 +422,17 @@ def test_without_a_policy_nothing_is_read_for_it(
     assert (cost.reads, cost.writes) == (4, 5)
 
 
+def test_who_is_known_in_the_discussion_is_trusted_without_a_read(
+    engine: inprocess.Engine, site: records.Site
+) -> None:
+    root = _post(site, "root")
+    _policy(Policy.FIRST)
+    _post(site, "warm", parent=root.id)
+    with testing.meter(engine) as cost:
+        assert _post(site, "reply", parent=root.id).status is Status.APPROVED
+    assert (cost.reads, cost.writes) == (4, 5)
+
+
 def test_the_keys_of_decisions_are_for_ever() -> None:
     assert models.rulebook_key("demo").id() == "demo"
     assert models.erasure_key("a" * 26).id() == "a" * 26

@@ -221,17 +221,23 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
         trees.post(
             filing, f"text {number}", now=now() - timedelta(days=number // 2),
             thread=f"t{number % 2}", categories=("cats",) if number % 2 else ("dogs",),
+            author=EVE if number == 1 else trees.author(f"author {number // 2}"),
         )  # fmt: skip
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
     delivery.deliver(events, now=now())
     for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
-        assert "6 approved comments of 6 commenters" in page
-        drawn = page.split("<svg")[1]
-        assert drawn.count(f": {per_day}</title>") == 3
+        assert "6 approved comments of 4 commenters" in page
+        _, comments, people, _, there = page.split("<svg")
+        assert comments.count(f": {per_day}</title>") == 3
+        # On a day Eve wrote, and somebody else; on the others one wrote both.
+        assert people.count(": 1</title>") == (3 if query == "?category=cats" else 2)
+        assert "dogs: 3</title>" in there
+        assert "cats: 3</title>" in there
         for line in stats.by_day("demo").lines:
             assert re.search(rf'"row" class="ft-day">{line.day}</th><td>{per_day}</td>', page)
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
+    assert re.search(r'"row">cats</th><td>3</td><td>3</td>', page)
     assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
 

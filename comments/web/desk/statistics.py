@@ -32,9 +32,13 @@ def show(site_id: str) -> flask.Response:
         days=found.lines[::-1],
         categories=by_category.lines,
         is_cut=by_category.after is not None,
-        plot=plots.bars([(day, 0 if line is None else line.comments) for day, line in every]),
+        plot=plots.bars([(day, line.comments if line else 0) for day, line in every]),
+        plot_of_people=plots.bars([(day, line.commenters if line else 0) for day, line in every]),
         plot_of_categories=plots.bars(
             [(each.category, each.comments) for each in by_category.lines]
+        ),
+        plot_of_people_there=plots.bars(
+            [(each.category, each.commenters) for each in by_category.lines]
         ),
         since=since,
         until=until,
