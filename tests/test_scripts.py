@@ -308,6 +308,8 @@ exit 0
         assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
         tools = [line.split()[0] for line in did]
         assert tools.index("ruff") < tools.index("lint-imports") < tools.index("mypy")
+        read = did.index("python -m pytest --collect-only -qq")
+        assert read < next(n for n, line in enumerate(did) if line.startswith("coverage run"))
         assert did[-1] == "coverage report"
 
     @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "coverage"])
