@@ -44,7 +44,8 @@ class Goal(msgspec.Struct, frozen=True):
     """What a journey is for. Which fields count goes by `aim`.
 
     `account` and `epoch` are those of whoever links; `invitation` is a token, `name` what a
-    newcomer is to be called; `site`, `origin` and `challenge` are of the page that a reader is on.
+    newcomer is to be called; `session` is the token that the browser had, which it does not send
+    with a link from elsewhere; `site`, `origin` and `challenge` are of the page a reader is on.
     """
 
     aim: Aim
@@ -53,6 +54,7 @@ class Goal(msgspec.Struct, frozen=True):
     epoch: str = ""
     invitation: str = ""
     name: str = ""
+    session: str = ""
     site: str = ""
     origin: str = ""
     challenge: str = ""

@@ -48,7 +48,8 @@ class _Step(shapes.Ticket, frozen=True):
 def sign_in() -> flask.Response:
     """Set out to sign in."""
     provider = _chosen(forms.read(_Chosen).provider)
-    return travel.depart(journeys.Goal(journeys.Aim.DESK, provider.name), provider)
+    goal = journeys.Goal(journeys.Aim.DESK, provider.name, session=callers.cookie())
+    return travel.depart(goal, provider)
 
 
 @blueprint.post("/sign-in/code")
@@ -90,7 +91,13 @@ def accept() -> flask.Response:
             problem=error.message,
             sent=form,
         )
-    goal = journeys.Goal(journeys.Aim.INVITATION, provider.name, invitation=sent.token, name=name)
+    goal = journeys.Goal(
+        journeys.Aim.INVITATION,
+        provider.name,
+        invitation=sent.token,
+        name=name,
+        session=callers.cookie(),
+    )
     return travel.depart(goal, provider)
 
 
@@ -124,7 +131,7 @@ def unlink() -> flask.Response:
 
 def arrive(goal: journeys.Goal, person: openid.Person) -> flask.Response:
     """What somebody gets who is back from a provider, and whom it named."""
-    secret, now, browser = context.settings().secret, datetime.now(UTC), callers.cookie()
+    secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
     if goal.aim is journeys.Aim.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)
         return callers.go("admin/account")

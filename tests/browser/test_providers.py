@@ -344,7 +344,7 @@ def test_a_moderator_links_it_signs_in_by_it_and_leaves(
     panel.get_by_role("button").click()
     at_provider(page, "ann", stage.issuer)
     # Back from another site, with the cookie of the session all the same.
-    expect(page.get_by_role("button", name="No more with Acme")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop signing in with Acme")).to_be_visible()
     assert axe.complaints(page) == []
     page.get_by_role("button", name="Sign out", exact=True).click()
 

@@ -38,6 +38,7 @@ WRONG_CLAIMS: dict[str, dict[str, Any]] = {
     "the issuer with a slash": {"iss": f"{ISSUER}/"},
     "for another client": {"aud": "somebody-else"},
     "for nobody": {"aud": None},
+    "for another client, that names us": {"aud": "somebody-else", "azp": travellers.CLIENT},
     "for us among others": {"aud": [travellers.CLIENT, "somebody-else"]},
     "for us, given to another": {"azp": "somebody-else"},
     "no nonce": {"nonce": None},

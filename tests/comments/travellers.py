@@ -26,7 +26,7 @@ from werkzeug.test import TestResponse
 from comments import config, datastore, outbound, sending
 from comments.accounts import openid, providers
 from tests.comments import receivers
-from tests.comments.callers import SECRET, here
+from tests.comments.callers import PASSWORD, SECRET, here
 
 CLIENT, CLIENT_SECRET = "flatthread", "a client's secret: 100% + 32 bytes or more"
 PUBLIC = "http://localhost"
@@ -208,6 +208,23 @@ class Traveller:
 
     def travel(self, path: str, **form: str) -> TestResponse:
         return self.back(self.way(path, **form))
+
+    def form(self) -> str:
+        """The token of the forms of whoever is signed in here."""
+        found = re.search(r'name="form" value="([a-z2-7]{26})"', self.client.get("/admin").text)
+        assert found
+        return found[1]
+
+    def sign_in(self, login: str = "ann") -> None:
+        """Sign in with a password."""
+        sent = self.send("/admin/sign-in", login=login, password=PASSWORD)
+        assert sent.status_code == 303, sent.text
+
+    def link(self) -> TestResponse:
+        """Have the account that is signed in here led to by whom the provider names."""
+        return self.travel(
+            "/admin/account/provider", form=self.form(), current=PASSWORD, provider="acme"
+        )
 
     def window(self, challenge: str, *, site: str = "demo", origin: str = ORIGIN) -> TestResponse:
         """The window in which a reader signs in, from its opening to its code."""
