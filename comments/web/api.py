@@ -55,22 +55,27 @@ SITE = "flatthread.site"
 # What readers cannot do where a budget is spent and the site is to be read only. To post says so
 # itself, as a repeat of what was posted is no new post.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
+_OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 
 
 @blueprint.before_request
 def admit() -> flask.Response | None:
-    """Answer preflights; refuse writes from pages that may not write here."""
+    """Answer preflights; refuse pages elsewhere that write, or read what is personal."""
     path = flask.request.view_args or {}
     if flask.request.method == "OPTIONS":
         return cors.preflight(_site_asked_about(path))
     if flask.request.method not in _READS:
         flask.g.site = (
-            sites.get(path["site_id"]) if "site_id" in path else _site_of(path["comment_id"])
+            sites.get(path["site_id"])
+            if "site_id" in path
+            else speakers.site_of(path["comment_id"], is_own=flask.request.endpoint in _OWN)
         )
         flask.request.environ[SITE] = flask.g.site.id
         cors.check(flask.g.site)
         if flask.request.endpoint in _CLOSED:
             budgets.check(flask.g.site, now=datetime.now(UTC))
+    elif cors.is_personal():
+        cors.check(sites.get(path["site_id"]))
     return None
 
 
@@ -376,19 +381,6 @@ def _cast(
 def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:
     response.headers["ETag"] = preconditions.revision_tag(comment.revision)
     return response
-
-
-def _site_of(comment_id: str) -> records.Site:
-    """The site whose pages may change a comment: where the token is from, else the comment.
-
-    A token changes comments of its own site only (`posting`). Asking it first lets a repeated
-    retraction find its way when the comment is no longer listed.
-    """
-    try:
-        return sites.get(speakers.current().site)
-    except web_errors.Unauthenticated:
-        comment, _ = floor.comment(comment_id)
-        return sites.get(comment.site)
 
 
 def _site_asked_about(path: dict[str, str]) -> records.Site | None:

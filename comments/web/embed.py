@@ -44,11 +44,13 @@ def page(site_id: str) -> flask.Response:
 def fragment(site_id: str) -> flask.Response:
     """A thread as a part of somebody's page, to be put there when the site is built.
 
-    Its links lead to the whole document, without a scheme: that is the one of the page around.
+    Its links lead to the whole document: where people reach the service, or, if no setting says
+    so, where this request did, without a scheme: that is the one of the page around.
     """
-    site = _site(site_id)
+    site, public = _site(site_id), context.settings().public_url
     there = flask.url_for("embed.page", site_id=site.id)
-    return _answer(_asked(site, base=f"//{flask.request.host}{there}"), _FRAGMENT)
+    base = f"{public}/embed/{site.id}" if public else f"//{flask.request.host}{there}"
+    return _answer(_asked(site, base=base), _FRAGMENT)
 
 
 @blueprint.after_request

@@ -10,8 +10,12 @@ from collections.abc import Iterable
 
 import flask
 
+from comments.web import context
+
 _API = "/api/"
 _WIDGET = "/widget/"
+# Also what no view of theirs answered: a path that is none, a method that is not allowed.
+_STAFF = re.compile("/admin(?:/|$)")
 
 _EVERYWHERE = {
     "X-Content-Type-Options": "nosniff",
@@ -25,13 +29,16 @@ _INERT = "default-src 'none'; frame-ancestors 'none'; sandbox"
 # No inline script or style anywhere: the demo page and the widget bring theirs as files.
 _PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types flatthread"
 )
 # A thread as a page runs nothing at all. Its JSON-LD is a data block, which is no script.
 _FRAMED = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors {}"
 )
+# A year, of this host alone: which others its owner has is not ours to know.
+_HTTPS_ONLY = "max-age=31536000"
 # What can stand in a policy: a semicolon or blank in a stored origin must not end the rule.
 _ANCESTOR = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
@@ -49,19 +56,45 @@ def add(response: flask.Response) -> flask.Response:
     found = {
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
-        "Cross-Origin-Resource-Policy": _resource_policy(path),
+        "Cross-Origin-Resource-Policy": _resource_policy(response),
         # What says nothing, errors among it, is kept by nobody.
         "Cache-Control": "no-store",
     }
+    if _is_reached_by_https():
+        found["Strict-Transport-Security"] = _HTTPS_ONLY
     if path.startswith(_API):
         found["X-Robots-Tag"] = "noindex"
         response.vary.add("Origin")
+    if _STAFF.match(path):
+        found["X-Robots-Tag"] = "noindex"
+        found["Cross-Origin-Opener-Policy"] = "same-origin"
     for name, value in found.items():
         response.headers.setdefault(name, value)
     return response
 
 
-def _resource_policy(path: str) -> str:
+def unasked() -> dict[str, str]:
+    """The headers of an answer to what never became a request, for the server that gives it."""
+    return {
+        **_EVERYWHERE,
+        "Content-Security-Policy": _INERT,
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+
+
+def _is_reached_by_https() -> bool:
+    """Whether people reach us by HTTPS, by the settings.
+
+    Never by the request: a proxy may end TLS before us, and an answer that is kept must not depend
+    on what nobody keeps it by.
+    """
+    settings = context.settings()
+    return settings.on_app_engine or settings.public_url.startswith("https://")
+
+
+def _resource_policy(response: flask.Response) -> str:
+    path = flask.request.path
     is_read = flask.request.method in {"GET", "HEAD"}
-    is_public = path.startswith(_WIDGET) or (path.startswith(_API) and is_read)
-    return "cross-origin" if is_public else "same-origin"
+    is_public = path.startswith(_API) and is_read and not response.cache_control.private
+    return "cross-origin" if is_public or path.startswith(_WIDGET) else "same-origin"

@@ -9,7 +9,7 @@ import flask
 
 from comments import digests, entering, personal, records, sites, voting
 from comments.accounts import people, providers, readers, vouchers
-from comments.web import answers, api, bodies, context, networks, queries, shapes, speakers
+from comments.web import answers, api, bodies, context, cors, networks, queries, shapes, speakers
 
 blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
 blueprint.before_request(api.admit)
@@ -71,6 +71,7 @@ def enter_by_provider(site_id: str) -> flask.Response:
 
 
 @blueprint.get("/sites/<site:site_id>/author")
+@cors.personal
 def export_author(site_id: str) -> flask.Response:
     """All that is held of the caller on a site: his alone, and kept by nobody."""
     site = sites.get(site_id)
@@ -88,6 +89,7 @@ def erase_author(site_id: str) -> flask.Response:
 
 
 @blueprint.get("/sites/<site:site_id>/votes")
+@cors.personal
 def list_own_votes(site_id: str) -> flask.Response:
     """How the caller votes on comments of a thread: his alone, and kept by nobody."""
     site = sites.get(site_id)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import flask
 
-from comments import records
+from comments import floor, records, sites
 from comments.accounts import people
+from comments.errors import NotFound
 from comments.web import context, errors, session
 
 
@@ -76,6 +77,30 @@ def of(site: records.Site) -> Speaker:
     if found.site != site.id:
         raise errors.Unauthenticated("the token is of another site")
     return found
+
+
+def site_of(comment_id: str, *, is_own: bool) -> records.Site:
+    """The site whose pages may change a comment: where the token is from, else the comment.
+
+    A token changes comments of its own site only (`posting`). Asking it first lets a repeated
+    retraction find its way when the comment is no longer listed.
+    `is_own` says that it is for its author alone.
+
+    Raises:
+        errors.Unauthenticated: there is no good token, no such comment, and it takes one: who
+            lacks the token is told that, whatever he asks about.
+        errors.NotFound: there is no such comment.
+    """
+    try:
+        return sites.get(current().site)
+    except errors.Unauthenticated as refusal:
+        try:
+            comment, _ = floor.comment(comment_id)
+        except NotFound:
+            if is_own:
+                raise refusal from None
+            raise
+        return sites.get(comment.site)
 
 
 def expiry(now: datetime) -> datetime:

@@ -19,7 +19,7 @@ from comments import (
     reporting,
     sites,
 )
-from comments.web import answers, bodies, context, networks, queries, shapes, speakers
+from comments.web import answers, bodies, context, cors, networks, queries, shapes, speakers
 from comments.web import errors as web_errors
 
 # Inside the API's, whose checks come first.
@@ -33,6 +33,7 @@ _REFUSED = {
 
 
 @blueprint.get("/sites/<site:site_id>/held")
+@cors.personal
 def list_own_held(site_id: str) -> flask.Response:
     """What the caller wrote in a thread that waits for a moderator: for his eyes alone."""
     site = sites.get(site_id)

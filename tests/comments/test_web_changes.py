@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from comments import app as wiring
 from comments import config, datastore, records, sites
 from comments.web import session
-from tests.comments.calls import ONE, THREAD, answer, bearer, listed, post, refused
+from tests.comments.calls import NOBODY, ONE, THREAD, answer, bearer, listed, post, refused
 
 
 def test_a_guest_edits_his_comment(client: FlaskClient) -> None:
@@ -39,6 +39,22 @@ def test_nobody_else_changes_it(client: FlaskClient, method: str) -> None:
     foreign = client.open(path, method=method, json=sent, headers=bearer(other))
     assert refused(foreign, 403) == "forbidden"
     assert client.get(path).data == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("PATCH", ""), ("DELETE", ""), ("DELETE", "/vote")], ids=str
+)
+def test_who_lacks_the_token_is_told_that_whatever_he_asks_about(
+    client: FlaskClient, method: str, path: str
+) -> None:
+    sent, where = {"body": "x"}, f"{ONE}{NOBODY}{path}"
+    assert refused(client.open(where, method=method, json=sent), 401) == "no-token"
+    bad = {"Authorization": "Bearer x.y.z"}
+    assert refused(client.open(where, method=method, json=sent, headers=bad), 401) == "bad-token"
+    known = client.open(where, method=method, json=sent, headers=bearer(post(client)))
+    assert refused(known, 404) == "comment-not-found"
+    # What takes none says that it is not there.
+    assert refused(client.put(f"{ONE}{NOBODY}/vote", json={"value": 1}), 404)
 
 
 def test_a_token_in_the_query_is_no_token(client: FlaskClient) -> None:
