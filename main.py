@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from comments import app as apps
-from comments import config, datastore, errors, sites
+from comments import config, datastore, errors, logs, sites
 
 if TYPE_CHECKING:
     import flask
@@ -120,13 +120,5 @@ def _refuse(message: str) -> NoReturn:
     sys.exit(_MISCONFIGURED)
 
 
-def _log_to_stderr() -> None:
-    """Say what this program says; what libraries say is for those who configure logging."""
-    if not _log.handlers:
-        _log.addHandler(logging.StreamHandler())
-    if _log.level == logging.NOTSET:
-        _log.setLevel(logging.INFO)
-
-
-_log_to_stderr()
+logs.to_stderr()
 app = _start()

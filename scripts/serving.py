@@ -19,13 +19,21 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import gunicorn.http.wsgi  # type: ignore[import-untyped]
+import gunicorn.util  # type: ignore[import-untyped]
+import msgspec
+
 # Whole names: "config" alone would be a setting of gunicorn's.
 import comments.app
 import comments.config
 import comments.errors
+import comments.web.errors
+import comments.web.headers
+import comments.web.shapes
 import comments.workers
 
 if TYPE_CHECKING:
+    import socket
     from types import FrameType
 
     import flask
@@ -57,6 +65,36 @@ _STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
 _workers: "list[comments.workers.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
+
+_headers_of = gunicorn.http.wsgi.Response.default_headers
+
+
+def _unnamed(response: "gunicorn.http.wsgi.Response") -> list[str]:
+    """The headers that gunicorn adds to an answer, but for its name."""
+    return [line for line in _headers_of(response) if not line.startswith("Server:")]
+
+
+def _refuse(connection: "socket.socket", status: int, reason: str, _message: str) -> None:
+    """Answer what is no request as the application answers what is wrong.
+
+    gunicorn would send a page with a part of the request in it, and none of our headers.
+    """
+    problem = comments.web.shapes.Problem(reason, status, f"http-{status}", reason.lower())
+    body = msgspec.json.encode(problem)
+    headers = {
+        "Connection": "close",
+        "Content-Type": comments.web.errors.CONTENT_TYPE,
+        "Content-Length": str(len(body)),
+        **comments.web.headers.unasked(),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {status} {reason}\r\n{lines}\r\n"
+    gunicorn.util.write_nonblock(connection, head.encode("latin-1") + body)
+
+
+# gunicorn has no setting for either.
+gunicorn.http.wsgi.Response.default_headers = _unnamed
+gunicorn.util.write_error = _refuse
 
 
 def pre_fork(_server: "Arbiter", _worker: "ThreadWorker") -> None:

@@ -1,5 +1,6 @@
 """scripts/ and main.py do what people type them for, and say what is wrong in one line."""
 
+import json
 import os
 import re
 import shutil
@@ -62,8 +63,10 @@ class TestServe:
         # A relative DATA_DIR is the caller's, and the log says once which store it is.
         assert (elsewhere / "kept here").is_dir()
         assert not (project / "data").exists()
-        stores = f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here.\n"
-        assert re.fullmatch(re.escape(stores) + r"(Nobody owns it yet\. .*#[\w-]{43}\n)?", log)
+        line, rest = log.split("\n", 1)
+        stores = f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here."
+        assert json.loads(line)["message"] == stores
+        assert re.fullmatch(r"(Nobody owns it yet\. .*#[\w-]{43}\n)?", rest)
 
     def test_what_was_posted_is_there_after_a_restart(self, project):
         comment = b'{"name": "Ada", "body": "still here"}'

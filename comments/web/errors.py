@@ -69,7 +69,9 @@ def answer(error: Exception) -> flask.Response:
         return _of_flask(error)
     status = status_of(error)
     if status >= _SERVER_FAULT:
-        _log.error("%s %r failed", flask.request.method, flask.request.path, exc_info=error)
+        # The route, not the path: that may hold anything.
+        route = str(flask.request.url_rule or "no route")
+        _log.error("%s %s failed: %d", flask.request.method, route, status, exc_info=error)
     response = _problem(_document(error, status))
     if isinstance(error, Unauthenticated | readers.Refused):
         response.headers["WWW-Authenticate"] = 'Bearer realm="flatthread", error="invalid_token"'
