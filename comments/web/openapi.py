@@ -6,7 +6,7 @@ and gives is named by its shapes, and their JSON Schema comes from msgspec.
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -60,6 +60,37 @@ _SIGNED: tuple[Json, ...] = tuple(
         ("webhook-signature", "The signature of id, timestamp and body, by the shared secret."),
     )
 )
+_KNOWN: Json = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "Send the answer only if its ETag is none of these.",
+    "schema": {"type": "string"},
+}
+# What an answer's headers say, by their names. Those in `_ALWAYS` every such answer has.
+_HEADERS: Json = {
+    "ETag": {
+        "description": "Names this content, or the comment's revision for If-Match.",
+        "schema": {"type": "string", "pattern": '^"[!#-~]+"$'},
+    },
+    "Location": {
+        "description": "Where the comment is.",
+        "schema": {"type": "string", "pattern": "^/api/v1/comments/[a-z2-7]{26}$"},
+    },
+    "Idempotent-Replayed": {
+        "description": "That this key had posted before.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+    "Retry-After": {
+        "description": "Seconds until it is worth to ask again.",
+        "schema": {"type": "integer", "minimum": 1},
+    },
+    "WWW-Authenticate": {
+        "description": "The scheme of the token.",
+        "schema": {"type": "string", "pattern": "^Bearer "},
+    },
+}
+_ALWAYS = set(_HEADERS) - {"Idempotent-Replayed"}
+_REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +108,7 @@ class Operation:
     extra: tuple[Json, ...] = ()
     status: int = 200
     also: tuple[int, ...] = ()  # other statuses of the same answer
+    headers: tuple[str, ...] = ()  # of the answer
     # Whether a token, a guest's or an account's, is of no use, welcome or required.
     security: tuple[Mapping[str, list[str]], ...] = ()
 
@@ -84,18 +116,21 @@ class Operation:
 _TOKEN_TAKEN: tuple[Json, ...] = ({}, {"guest": []})
 _TOKEN_NEEDED: tuple[Json, ...] = ({"guest": []},)
 _WRITE = (400, 403, 404, 413, 415, 503)
+_TAG = ("ETag",)
 _COMMENTS = "/sites/{site}/comments"
 _ONE = "/comments/{id}"
 
 OPERATIONS = (
     Operation(
         "get", _COMMENTS, "listComments", "A page of a thread, in order",
-        shapes.CommentPage, (400, 404, 410, 503), query=shapes.ListQuery, extra=_THREAD,
+        shapes.CommentPage, (400, 404, 410, 503), query=shapes.ListQuery,
+        extra=(*_THREAD, _KNOWN), headers=_TAG,
     ),
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment",
         shapes.PostedComment, (*_WRITE, 401, 409, 429), body=shapes.NewComment,
         extra=(*_THREAD, _KEY), status=201, also=(202,), security=_TOKEN_TAKEN,
+        headers=("Location", "ETag", "Idempotent-Replayed"),
     ),
     Operation(
         "get", "/sites/{site}/challenge", "challenge", "What is to be solved before one posts",
@@ -103,21 +138,22 @@ OPERATIONS = (
     ),
     Operation(
         "get", _ONE, "showComment", "One comment, with those it stands below",
-        shapes.OneComment, (400, 404, 503),
+        shapes.OneComment, (400, 404, 503), headers=_TAG,
     ),
     Operation(
         "patch", _ONE, "editComment", "Replace the text of one's own comment",
         shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=shapes.NewBody,
-        extra=(_REVISION,), security=_TOKEN_NEEDED,
+        extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
         "delete", _ONE, "retractComment", "Take one's own comment back",
         shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
-        security=_TOKEN_NEEDED,
+        security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
         "get", f"{_ONE}/replies", "listReplies", "A page of everything below a comment",
-        shapes.CommentPage, (400, 404, 503), query=shapes.RepliesQuery,
+        shapes.CommentPage, (400, 404, 503), query=shapes.RepliesQuery, extra=(_KNOWN,),
+        headers=_TAG,
     ),
     Operation(
         "get", "/sites/{site}/subscription", "offerMail", "Whether mail can be asked for",
@@ -161,7 +197,7 @@ OPERATIONS = (
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",
-        personal.Everything, (400, 401, 404, 503), security=_TOKEN_NEEDED,
+        personal.Everything, (400, 401, 403, 404, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", "/sites/{site}/author", "eraseAuthor", "Erase what is held of the caller",
@@ -179,16 +215,17 @@ OPERATIONS = (
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
-        shapes.OwnVotes, (400, 401, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
+        shapes.OwnVotes, (400, 401, 403, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
         security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread that wait",
-        shapes.OwnHeld, (400, 401, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
+        shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, best first",
-        shapes.AuthorPage, (400, 404, 503), query=shapes.AuthorsQuery,
+        shapes.AuthorPage, (400, 404, 503), query=shapes.AuthorsQuery, extra=(_KNOWN,),
+        headers=_TAG,
     ),
     Operation(
         "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
@@ -198,7 +235,10 @@ OPERATIONS = (
         "post", "/sites/{site}/counts", "countComments", "Listed comments of many threads",
         shapes.Counts, _WRITE, body=shapes.ThreadList,
     ),
-    Operation("get", "/openapi.json", "describe", "This document", None, ()),
+    Operation(
+        "get", "/openapi.json", "describe", "This document", None, (), extra=(_KNOWN,),
+        headers=_TAG,
+    ),
 )  # fmt: skip
 
 
@@ -279,17 +319,29 @@ def _inlined(schema: Json, found: Json) -> Json:
 
 
 def _responses(operation: Operation) -> Json:
-    content = {} if operation.answer is None else {"content": _content(operation.answer)}
+    answer = operation.answer
+    content = {"application/json": {"schema": {}}} if answer is None else _content(answer)
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     refused = {
-        str(status): {"description": "Refused", "content": problem}
+        str(status): _response("Refused", _REFUSED_WITH.get(status, ()), problem)
         for status in sorted(operation.refusals)
     }
     given = {
-        str(status): {"description": operation.summary, **content}
+        str(status): _response(operation.summary, operation.headers, content)
         for status in (operation.status, *operation.also)
     }
+    if _KNOWN in operation.extra:
+        given["304"] = _response("The client has it", _TAG, {})
     return {**given, **refused}
+
+
+def _response(description: str, headers: Sequence[str], content: Json) -> Json:
+    found: Json = {"description": description}
+    if headers:
+        found["headers"] = {
+            name: {**_HEADERS[name], "required": name in _ALWAYS} for name in headers
+        }
+    return {**found, "content": content} if content else found
 
 
 def _content(shape: type[msgspec.Struct]) -> Json:
