@@ -12,12 +12,14 @@ import itertools
 import re
 from collections.abc import Iterator
 
+import argon2
 import flask
 import pytest
 from werkzeug.test import TestResponse
 
 from comments import app as wiring
 from comments import config, datastore, errors
+from comments.accounts import passwords
 from comments.web import callers as web_callers
 from comments.web import context, headers, pages
 from emulator import inprocess
@@ -70,10 +72,13 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with (
+        pytest.MonkeyPatch.context() as patch,
         postboxes.serving() as box,
         inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
     ):
+        patch.setattr(passwords, "_hasher", lambda: weak)
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield World(store, wiring.create_app(box.settings(), store))
@@ -108,8 +113,8 @@ def rules() -> list[str]:
     return sorted({row.rule for row in ROWS})
 
 
-def asked(world: World, row: Row, caller: str) -> Answer:
-    comment = world.comment().id
+def asked(world: World, row: Row, caller: str, comment: str = "") -> Answer:
+    comment = comment or world.comment().id
     response = world.ask(row, caller, comment)
     return Answer(row.method, path_of(row.rule, comment), row.rule, response)
 
@@ -130,23 +135,24 @@ def wrong(world: World) -> Iterator[Answer]:
     for row in ROWS:
         if row.method == "GET":
             yield sent(world, row, method="HEAD", query_string=row.query)
-            for query in ("limit=1&limit=2", "%ff=%ff", "thread=%00&page=x", "unknown=1"):
+            for query in ("limit=1&limit=2", "%ff=%ff"):
                 yield sent(world, row, query_string=query)
             continue
-        for data, kind in itertools.product((b"x", b"{", b"x" * 100_000), _kinds(row)):
+        right = "application/x-www-form-urlencoded" if row.form is not None else "application/json"
+        for data, kind in (
+            (b"{", right),
+            (b"x" * 100_000, right),
+            (b"x", "text/plain"),
+            (b"x", ""),
+        ):
             yield sent(world, row, data=data, content_type=kind, headers=own)
         yield sent(world, row, headers={"Content-Encoding": "gzip"}, data=b"x")
         yield sent(world, row, headers={"Origin": "https://evil.example"})
         yield sent(world, row, headers={"Sec-Fetch-Site": "cross-site"})
     for rule in rules():
         methods = {row.method for row in ROWS if row.rule == rule}
-        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"} - methods:
+        for method in ("OPTIONS", *sorted({"GET", "POST", "DELETE"} - methods)[:1]):
             yield sent(world, Row(method, rule, {}, 0))
-
-
-def _kinds(row: Row) -> tuple[str, ...]:
-    right = "application/x-www-form-urlencoded" if row.form is not None else "application/json"
-    return right, "text/plain", ""
 
 
 def _known(row: Row) -> str:
@@ -155,10 +161,11 @@ def _known(row: Row) -> str:
 
 def at_fault(world: World) -> Iterator[Answer]:
     """Every route, when its view or the store fails."""
-    for error in (RuntimeError(CANARY), errors.Overloaded("later")):
+    comment = world.comment().id
+    for error, rows in ((RuntimeError(CANARY), ROWS), (errors.Overloaded("later"), ROWS[::4])):
         with failing(world.app, error):
-            for row in ROWS:
-                yield asked(world, row, _known(row))
+            for row in rows:
+                yield asked(world, row, _known(row), comment)
 
 
 def nowhere(world: World) -> Iterator[Answer]:
@@ -230,7 +237,7 @@ def _referrers(answer: Answer) -> set[str]:
         return {"strict-origin-when-cross-origin"}
     if answer.rule.startswith(LINKED):
         return {"no-referrer"}
-    if answer.rule.startswith(STAFF):
+    if answer.path.startswith(STAFF):
         return {"same-origin", "no-referrer"}
     return {"strict-origin-when-cross-origin"}
 
@@ -333,8 +340,9 @@ def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(worl
     client = world.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
+    comment = world.comment().id  # one for all: nothing becomes of it
     for row, origin in itertools.product(shut, FOREIGN):
-        path = path_of(row.rule, world.comment().id)
+        path = path_of(row.rule, comment)
         headers = {"Origin": origin, "Authorization": f"Bearer {world.tokens['author']}"}
         for response in (
             client.open(path, method=row.method, query_string=row.query, json=row.json,
