@@ -8,7 +8,10 @@ refusal stores nothing. Nothing here knows what a text says: that is for rules.
    once. It goes on the account of the network that asked for it, wherever it is sent from:
    telephones change networks while people write, and a bot has no more networks than it has. Who
    has signed in needs none: his posts are counted, and his account can be banned.
-3. How often its network posts on the site; how often its author, where we know him; the same text
+3. A token of Turnstile, where the site asks for one: Cloudflare is asked whether it is good, within
+   a short time. Who cannot be asked has not refused: the post is held, or refused for now, as the
+   site says.
+4. How often its network posts on the site; how often its author, where we know him; the same text
    again, from one network, or as a newcomer's from several.
 
 The transaction reads and writes two rows (`limits.Journal`): the network's, which remembers the
@@ -27,10 +30,14 @@ What must stay true:
 """
 
 import hashlib
+import logging
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
 
 from comments import (
     budgets,
@@ -43,19 +50,28 @@ from comments import (
     limits,
     models,
     networks,
+    outbound,
     pressure,
     records,
     rulebook,
     rules,
+    sealed,
     tree,
+    turnstile,
 )
+
+_log = logging.getLogger("flatthread")
 
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
+TURNSTILE = "turnstile"  # the purpose under which its secret is sealed
 PATIENCE = 5.0
 # Characters. Shorter texts are said again and again by people: "Thank you very much!"
 SHORTEST_TEXT = 24
+_AGAIN = 60  # seconds
+_REFUSED = "turnstile-refused"
+_UNASKED = "Turnstile could not be asked"
 _BLANK = re.compile(r"\s+")
 
 
@@ -70,8 +86,20 @@ class Entrant(NamedTuple):
     author: str = ""
     is_member: bool = False
     proof: str = ""
+    turnstile: str = ""
     trap: str = ""
     repeats: bool = False
+
+
+class Admitted(NamedTuple):
+    """What the door found out about a post.
+
+    `repeats` is how often its text came to the site within a day, this time included, where a rule
+    of the site asks; else 0, and for a repeat. With a `doubt` it is held, and this is why.
+    """
+
+    repeats: int = 0
+    doubt: str = ""
 
 
 def account(site: str, network: str, secret: str) -> str:
@@ -85,7 +113,7 @@ def challenge(
     """What a browser has to solve before somebody posts from it; harder while many ask."""
     guard = budgets.guarded(site, guards.of(site, settings), now=now)
     demand = datastore.kept(pressure.HOLDINGS, pressure.Demand)
-    return challenges.make(
+    made = challenges.make(
         site.id,
         account(site.id, network, settings.secret),
         tries=min(guards.HARDEST, guard.proof_of_work * demand.factor(site.id)),
@@ -93,6 +121,8 @@ def challenge(
         secret=settings.secret,
         now=now,
     )
+    key = "" if site.turnstile is None else site.turnstile.key
+    return msgspec.structs.replace(made, turnstile=key)
 
 
 def admit(
@@ -102,17 +132,15 @@ def admit(
     *,
     settings: config.Settings,
     now: datetime,
-) -> int:
-    """Count a post that is about to be stored on a website.
-
-    Returns how often its text came to the site within a day, this time included, where a rule of
-    the site asks; else 0, and for a repeat.
+) -> Admitted:
+    """Count a post that is about to be stored on a website; what is to be known when it is stored.
 
     Raises:
         errors.Forbidden: it is a bot's, or its proof of work is missing, wrong, too old or used.
         errors.Conflict: the same text was posted a while ago.
         errors.TooMany: there were too many, the form was sent too fast, or the site's budget of
             the day is spent and it is to be read only.
+        errors.Unchecked: Turnstile could not be asked, and the site takes nothing then.
         errors.Overloaded: the store did not answer in time.
     """
     if entrant.trap:
@@ -120,11 +148,11 @@ def admit(
     try:
         budgets.check(site, now=now)
         guard = budgets.guarded(site, guards.of(site, settings), now=now)
-        return _Check(entrant, post, guard, settings, now).admit()
-    except (errors.Forbidden, errors.Conflict, errors.TooMany):
+        return _Check(entrant, post, guard, settings, now).admit(site)
+    except (errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked):
         if not (entrant.repeats and datastore.get(models.comment_key(post.id))):
             raise
-        return 0
+        return Admitted()
 
 
 class _Check:
@@ -152,14 +180,16 @@ class _Check:
             self._proof = _proof(entrant, post.name.site, guard, settings, now)
         except (errors.Forbidden, errors.TooMany) as error:
             self._problem = error
+        self._entrant, self._post, self._doubt = entrant, post, ""
+        # What is good for one post: its digest.
+        self._once = self._proof.digest if self._proof else limits.NOTHING
         self._network: limits.Journal | None = None
         self._author: limits.Journal | None = None
         self._texts: limits.Journal | None = None
-        self._choose(entrant, post.name.site, post.text.body)
 
     def _choose(self, entrant: Entrant, site: str, body: str) -> None:
         has_text = self._text != limits.NOTHING
-        if self._guard.posts_per_network or self._proof or has_text:
+        if self._guard.posts_per_network or self._once != limits.NOTHING or has_text:
             proof = self._proof
             whose = proof.network if proof else account(site, entrant.network, self._secret)
             self._network = self._journal("posts", self._guard.posts_per_network, whose)
@@ -178,8 +208,35 @@ class _Check:
         limit = limits.Limit(purpose, most or limits.UNLIMITED, window, KEEPS)
         return limits.Journal(limit, subject, self._secret)
 
-    def admit(self) -> int:
-        """Count it, or raise; how often its text came today, where somebody asks."""
+    def admit(self, site: records.Site) -> Admitted:
+        """Count it, or raise. Turnstile is asked last, and before the transaction."""
+        self._ask_turnstile(site)
+        self._choose(self._entrant, site.id, self._post.text.body)
+        return Admitted(self._counted(), self._doubt)
+
+    def _ask_turnstile(self, site: records.Site) -> None:
+        if site.turnstile is None or self._entrant.is_member or self._problem is not None:
+            return
+        token = self._entrant.turnstile
+        try:
+            answer = _turnstile(site.turnstile, site, self._post.id, token, self._secret, self._now)
+        except errors.Forbidden as error:
+            self._problem = error
+            return
+        if self._proof is None:
+            self._once = turnstile.digest(token)
+        if answer is turnstile.Answer.UNKNOWN:
+            _log.warning("Turnstile could not be asked for %s", site.id)
+            self._doubt = _UNASKED
+            if site.turnstile.refuses:
+                self._problem = errors.Unchecked(
+                    f"{_UNASKED} about your browser; try again in a minute",
+                    retry_after=_AGAIN,
+                    code="turnstile-unavailable",
+                )
+
+    def _counted(self) -> int:
+        """How often its text came today, where somebody asks."""
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:
@@ -198,8 +255,7 @@ class _Check:
             return 0
         self._raise_problem()
         self._refuse()
-        proof = self._proof.digest if self._proof else limits.NOTHING
-        mark = limits.Mark(int(self._now.timestamp()), self._what, self._text, proof)
+        mark = limits.Mark(int(self._now.timestamp()), self._what, self._text, self._once)
         # Of a text that is only counted nothing has to be remembered for long.
         counted = limits.Mark(mark.at, mark.what)
         is_counted = self._is_known or self._text == limits.NOTHING
@@ -217,8 +273,9 @@ class _Check:
 
     def _refuse(self) -> None:
         """Raise if there were too many, or the like of it."""
-        proof = self._proof.digest if self._proof else limits.NOTHING
-        if self._network is not None and self._network.is_spent(proof):
+        if self._network is not None and self._network.is_spent(self._once):
+            if self._proof is None:
+                raise errors.Forbidden("the token was used before", code=_REFUSED)
             raise errors.Forbidden("the proof of work was used before", code="proof-spent")
         for journal, whose in ((self._network, "your network"), (self._author, "you")):
             if journal is not None:
@@ -266,6 +323,30 @@ def _proof(
             "this form was sent too fast", retry_after=max(1, round(left)), code="too-fast"
         )
     return proof
+
+
+def _turnstile(
+    asked: records.Turnstile, site: records.Site, post: str, token: str, secret: str, now: datetime
+) -> turnstile.Answer:
+    """What Turnstile says of a browser that it does not refuse.
+
+    Raises:
+        errors.Forbidden: there is no token, or it is not good for this site.
+    """
+    if not token:
+        raise errors.Forbidden("posting takes a token of Turnstile", code="turnstile-required")
+    try:
+        shared = sealed.unseal(asked.secret, TURNSTILE, secret, now=now)
+    except errors.BadLink:
+        _log.error("the secret for Turnstile of %s cannot be read: set it again", site.id)
+        return turnstile.Answer.UNKNOWN
+    hosts = {urlsplit(origin).hostname or "" for origin in site.origins}
+    where = turnstile.Account(asked.url or turnstile.ADDRESS, shared, hosts)
+    client = datastore.kept(turnstile.OUTBOUND, lambda: outbound.Client(turnstile.LIMITS))
+    answer = turnstile.verify(client, where, token, post)
+    if answer is turnstile.Answer.NO:
+        raise errors.Forbidden("Turnstile does not vouch for this browser", code=_REFUSED)
+    return answer
 
 
 def _text_digest(site: str, body: str, secret: str) -> bytes:

@@ -31,7 +31,8 @@ _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 class Challenge(msgspec.Struct, frozen=True):
     """What a browser gets: to find the `number`, up to `maxnumber`, that gives `challenge`.
 
-    A comment that is sent within `wait` seconds is refused.
+    A comment that is sent within `wait` seconds is refused. `turnstile` is the site's key there,
+    where a token of it is to be sent too.
     """
 
     algorithm: str
@@ -40,6 +41,7 @@ class Challenge(msgspec.Struct, frozen=True):
     salt: str
     signature: str
     wait: int
+    turnstile: str = ""
 
 
 class _Solution(msgspec.Struct, frozen=True):

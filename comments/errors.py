@@ -15,6 +15,7 @@
     |- TooLarge               a body above the limit
     |- TooMany                a limit that more time than a retry's has to pass for
     |- Overloaded             the store did not answer in time; worth a retry
+    |- Unchecked              whoever is to check this did not answer; worth a retry
     |- Unreachable            a peer of ours did not answer; worth a retry
     |- UnownedWrite           a write around a kind's owner: a bug here, never a caller's
     `- Misconfigured          settings or stored data that the process must not start with
@@ -162,6 +163,16 @@ class Overloaded(FlatthreadError):
 
     def __init__(self, message: str, *, retry_after: int = 2) -> None:
         super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unchecked(FlatthreadError):
+    """A service that has to check this did not answer. `retry_after` is seconds."""
+
+    code = "unchecked"
+
+    def __init__(self, message: str, *, retry_after: int, code: str | None = None) -> None:
+        super().__init__(message, code=code)
         self.retry_after = retry_after
 
 

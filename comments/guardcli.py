@@ -1,5 +1,7 @@
 """The commands about what is asked of those who post on a website, see `guards`."""
 
+from datetime import UTC, datetime
+
 import click
 from flask.cli import AppGroup
 
@@ -19,6 +21,9 @@ def _show(site_id: str) -> None:
     for name in _NAMES:
         whose = "the service's" if getattr(site.guard, name) is None else "its own"
         click.echo(f"{name}\t{getattr(holds, name)}\t{whose}")
+    if site.turnstile is not None:
+        then = "refuse" if site.turnstile.refuses else "hold"
+        click.echo(f"turnstile\t{site.turnstile.key}\tif it cannot be asked: {then}")
 
 
 @guard.command("set")
@@ -31,6 +36,46 @@ def _set(site_id: str, name: str, value: str) -> None:
     number = None if value == "service" else _number(value)
     sites.change(site_id, guard={name: number})
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")
+
+
+@guard.command("turnstile")
+@click.argument("site_id", metavar="SITE")
+@click.argument("key", metavar="KEY", required=False)
+@click.option(
+    "--secret",
+    default="",
+    show_default=False,
+    hide_input=True,
+    prompt="The secret key (empty: the one there is)",
+    help="Better typed where it is asked for.",
+)
+@click.option(
+    "--then",
+    type=click.Choice(("hold", "refuse")),
+    default="hold",
+    show_default=True,
+    help="What becomes of a post about which Turnstile cannot be asked.",
+)
+@click.option("--url", default="", help="A service that speaks as Turnstile does.")
+@console.reported
+def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: str) -> None:
+    """Take posts only with a token of Turnstile; KEY is the site key. Without one: as it was."""
+    from comments import turnstiles
+
+    given = turnstiles.Given(key or "", secret, refuses=then == "refuse", url=url)
+    turnstiles.set_up(site_id, given, settings=console.settings(), now=datetime.now(UTC))
+    click.echo(f"{site_id} asks Turnstile. Running processes notice within a minute.")
+
+
+@guard.command("no-turnstile")
+@click.argument("site_id", metavar="SITE")
+@console.reported
+def _no_turnstile(site_id: str) -> None:
+    """Take posts without a token of Turnstile."""
+    from comments import turnstiles
+
+    turnstiles.remove(site_id)
+    click.echo(f"{site_id} asks Turnstile no more. Running processes notice within a minute.")
 
 
 def _number(value: str) -> int:

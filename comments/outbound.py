@@ -25,6 +25,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import TypeVar
@@ -69,7 +70,11 @@ Resolve = Callable[[str], Sequence[str]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may take: seconds, and bytes of an answer's body."""
+    """What a request may take: seconds, and bytes of an answer's body.
+
+    `total` is from the question for the name's addresses to the end of the answer; `connect` is
+    what each step before the answer may take of it.
+    """
 
     connect: float = 5.0
     total: float = 10.0
@@ -195,10 +200,11 @@ class Client:
             errors.UnsafeAddress: see `check`; or the name leads elsewhere than to the Internet.
             errors.Unreachable: no answer came in time, or none that is HTTP.
         """
+        end = time.monotonic() + self._limits.total
         target = self.check(url)
         addresses = self._addresses(target)
         plain = {"Host": target.authority, "Connection": "close", **(headers or {})}
-        with self._connected(target, addresses) as connection:
+        with self._connected(target, addresses, end) as connection:
             connection.request(method, target.path, body=body or None, headers=plain)
             response = connection.getresponse()
             return _answer(response, self._limits.answer)
@@ -206,7 +212,8 @@ class Client:
     def _addresses(self, target: Target) -> list[str]:
         """Where a name leads, if all of that may be reached."""
         try:
-            found = _within(self._limits.connect, lambda: self._resolver(target.host))
+            patience = min(self._limits.connect, self._limits.total)
+            found = _within(patience, lambda: self._resolver(target.host))
             addresses = [ipaddress.ip_address(each) for each in found]
         except (OSError, ValueError) as error:
             raise errors.Unreachable(f"{target.host} has no address") from error
@@ -224,12 +231,12 @@ class Client:
 
     @contextlib.contextmanager
     def _connected(
-        self, target: Target, addresses: Sequence[str]
+        self, target: Target, addresses: Sequence[str], end: float
     ) -> Iterator[http.client.HTTPConnection]:
         """A connection to the first address that takes one; shut when the time is over."""
-        watched = _Watched(self._limits.total)
+        watched = _Watched(max(0.0, end - time.monotonic()))
         try:
-            watched.watch(_opened(addresses, target.port, self._limits.connect))
+            watched.watch(_opened(addresses, target.port, self._limits.connect, end))
             if target.is_secure:
                 watched.secure(self._context, target.host)
             connection = http.client.HTTPConnection(target.host, target.port)
@@ -302,13 +309,16 @@ def _host(host: str) -> str:
     return plain.lower()
 
 
-def _opened(addresses: Sequence[str], port: int, seconds: float) -> socket.socket:
-    """A socket to the first of these addresses that takes it."""
+def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> socket.socket:
+    """A socket to the first of these addresses that takes it, before the end."""
     failed: OSError | None = None
     for address in addresses[:_MOST_ADDRESSES]:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
         try:
             # A literal: nothing is resolved here.
-            return socket.create_connection((address, port), timeout=seconds)
+            return socket.create_connection((address, port), timeout=min(seconds, left))
         except OSError as error:
             failed = error
     raise failed or OSError("no address")

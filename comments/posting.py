@@ -42,6 +42,7 @@ from comments import (
 from comments.models import comment_id
 
 _MAX_TITLE = 500
+_NOBODY = opinions.Sender()
 _MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
 
 
@@ -50,9 +51,9 @@ class Draft:
     """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id.
 
     `title`, `url` and `categories` are of the thread, and heard with its first comment only.
-    `network` is where it comes from, for rules, and `browser` what it was written with. Neither is
-    stored, but sealed in the question to an adviser who needs them, until he has answered. `since`
-    is when the author's account was made, where he has one.
+    `sender` is where it comes from: known to rules, and stored only sealed, in the question to an
+    adviser who needs it, until he has answered. `since` is when the author's account was made,
+    where he has one.
     """
 
     site: records.Site
@@ -64,8 +65,7 @@ class Draft:
     url: str = ""
     key: str | None = None
     categories: tuple[str, ...] = ()
-    network: str = ""
-    browser: str = ""
+    sender: opinions.Sender = _NOBODY
     since: datetime | None = None
 
 
@@ -75,6 +75,7 @@ class Prepared:
 
     draft: tree.Draft
     said: rulings.Text
+    sender: opinions.Sender
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,7 +108,9 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
     text = _text(draft.body)
     name = records.ThreadName(draft.site.id, draft.thread)
     digest = _digest(settings, name, author, draft.key)
-    said = rulings.Text(draft.site.id, author, text.body, text.html, draft.network, draft.since)
+    said = rulings.Text(
+        draft.site.id, author, text.body, text.html, draft.sender.network, draft.since
+    )
     made = tree.Draft(
         id=comment_id(digest),
         name=name,
@@ -120,31 +123,32 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         url=_page_url(draft.url),
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,
-        detail=_questions(
-            draft.site.id,
-            author.id,
-            opinions.Sender(draft.network, draft.browser),
-            secret=settings.secret,
-            now=now,
-        ),
     )
-    return Prepared(made, said)
+    return Prepared(made, said, draft.sender)
 
 
 def place(
-    prepared: Prepared, *, settings: config.Settings, now: datetime, repeats: int = 0
+    prepared: Prepared,
+    *,
+    settings: config.Settings,
+    now: datetime,
+    repeats: int = 0,
+    doubt: str = "",
 ) -> Posted:
     """Store a comment that is prepared, once, however often it is sent.
 
-    `repeats` is how often its text came today, as `admission.admit` says.
+    `repeats` is how often its text came today, and `doubt` why it is held, as `admission` says.
 
     Raises:
         errors.NotFound, errors.Conflict, errors.KeyReused, errors.TooMany: see `tree.append`.
         errors.Forbidden: the author is banned, or a rule of the site refuses the text.
         errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
     """
-    decide = rulings.of_post(prepared.said, repeats=repeats, now=now)
-    draft = dataclasses.replace(prepared.draft, decide=decide)
+    said = prepared.said
+    decide = rulings.of_post(said, repeats=repeats, doubt=doubt, now=now)
+    secret, author = settings.secret, said.author.id
+    detail = _questions(said.site, author, prepared.sender, secret=secret, now=now)
+    draft = dataclasses.replace(prepared.draft, decide=decide, detail=detail)
     name, scheme = draft.name, settings.scheme
 
     def body(turn: shards.Turn) -> tree.Change:
@@ -174,7 +178,7 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
     revision: int | None,
     settings: config.Settings,
     now: datetime,
-    sender: opinions.Sender = opinions.Sender(),  # noqa: B008 - a frozen value
+    sender: opinions.Sender = _NOBODY,
     since: datetime | None = None,
     site: str | None = None,
 ) -> records.Comment:

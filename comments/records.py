@@ -85,6 +85,19 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     then: Literal["slow", "read-only"] = "slow"
 
 
+class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a website asks Turnstile about those who post (`turnstile`).
+
+    `key` is for browsers, `secret` is sealed. Where nobody answers a comment is held, or refused
+    with `refuses`. `url` is where it is asked, "" for Cloudflare.
+    """
+
+    key: str
+    secret: str
+    refuses: bool = False
+    url: str = ""
+
+
 class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
 
@@ -104,6 +117,7 @@ class Site(msgspec.Struct, frozen=True):
     moderators: tuple[str, ...] = ()
     guard: OwnGuard = OwnGuard()
     budget: Budget = Budget()
+    turnstile: Turnstile | None = None
 
 
 class ThreadName(msgspec.Struct, frozen=True):

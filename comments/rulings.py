@@ -30,6 +30,7 @@ from comments.counters import APPROVED
 from comments.records import Policy, Ruling, Status
 
 _BAN = "ban"
+_DOUBT = "turnstile"
 _POLICY = "policy:{}"
 
 
@@ -48,12 +49,15 @@ class Text:
     since: datetime | None = None
 
 
-def of_post(text: Text, *, repeats: int, now: datetime) -> Callable[[records.Thread, bool], Ruling]:
+def of_post(
+    text: Text, *, repeats: int, now: datetime, doubt: str = ""
+) -> Callable[[records.Thread, bool], Ruling]:
     """What decides about a new comment: by its thread, and whether its author is known there.
 
     `repeats` is how often the text came to the site within a day, this time included; 0 where no
-    rule asks. What it makes raises errors.Conflict where the thread takes no comments, and
-    errors.Forbidden where the author is banned or a rule refuses the text.
+    rule asks. With a `doubt` of the door what nothing else holds is held, and this is why. What it
+    makes raises errors.Conflict where the thread takes no comments, and errors.Forbidden where the
+    author is banned or a rule refuses the text.
     """
     # Known from here on, so that the transaction does not read it.
     book = rulebook.get(text.site)
@@ -70,6 +74,8 @@ def of_post(text: Text, *, repeats: int, now: datetime) -> Callable[[records.Thr
             return ruling
         policy, has_links = thread.policy or book.policy, _has_links(text, now)
         ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
+        if doubt and ruling.status is Status.APPROVED:
+            return Ruling(Status.PENDING, _DOUBT, doubt)
         return _by_advisers(book, text, ruling)
 
     return decide

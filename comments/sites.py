@@ -10,7 +10,7 @@ import ipaddress
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -36,6 +36,10 @@ _ID = re.compile(r"[a-z0-9-]{1,63}")
 _LABEL = "(?!-)[a-z0-9_-]{1,63}(?<!-)"
 _HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _LONGEST_HOST = 253
+
+
+# What becomes of how a site asks Turnstile; None for not at all.
+Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,13 +139,14 @@ def change(  # noqa: PLR0913 - each may be changed alone
     moderators: Sequence[str] | None = None,
     guard: dict[str, int | None] | None = None,
     budget: dict[str, int | str] | None = None,
+    turnstile: Turned | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
     """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
 
     `guard` are some of its rules for posts, see `guards.changed`, `budget` some of what it may use
-    on a day, see `budgets.changed`. With `noted` the audit log says who changed what; not to which
-    value, which may be an address.
+    on a day, see `budgets.changed`, `turnstile` what becomes of how Turnstile is asked. With
+    `noted` the audit log says who changed what; not to which value, which may be an address.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -170,6 +175,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.moderators = row.moderators if addresses is None else addresses
         row.guard = row.guard if guard is None else _guard(row, guard)
         row.budget = row.budget if budget is None else _budget(row, budget)
+        row.turnstile = row.turnstile if turnstile is None else _turned(row, turnstile)
         after = models.site_record(row)
         datastore.apply(datastore.Writes("sites", put=(row,)), *_notes(noted, before, after))
         return after
@@ -182,6 +188,11 @@ def change(  # noqa: PLR0913 - each may be changed alone
 def is_known(site_id: str) -> bool:
     """Whether this process has a copy of a site: nothing is read for it."""
     return datastore.kept("sites", _Copies).get(site_id) is not None
+
+
+def _turned(row: models.Site, change: Turned) -> str:
+    changed = change(models.site_record(row).turnstile)
+    return "" if changed is None else msgspec.json.encode(changed).decode()
 
 
 def _guard(row: models.Site, given: dict[str, int | None]) -> str:

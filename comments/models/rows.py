@@ -66,6 +66,7 @@ def site_record(row: Site) -> records.Site:
         moderators=tuple(row.moderators),
         guard=msgspec.json.decode(row.guard or "{}", type=records.OwnGuard),
         budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
+        turnstile=msgspec.json.decode(row.turnstile or "null", type=records.Turnstile | None),
     )
 
 

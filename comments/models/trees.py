@@ -25,6 +25,7 @@ class Site(ndb.Model):
     moderators = ndb.TextProperty(repeated=True)
     guard = ndb.TextProperty(default="")
     budget = ndb.TextProperty(default="")
+    turnstile = ndb.TextProperty(default="")
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

@@ -19,7 +19,6 @@ from comments import (
     counts,
     errors,
     floor,
-    opinions,
     posting,
     public,
     reading,
@@ -121,22 +120,22 @@ def post_comment(site_id: str) -> flask.Response:
         url=sent.url,
         key=key,
         categories=tuple(sent.categories),
-        network=networks.of_request(context.settings(), flask.request),
-        browser=networks.browser_of(flask.request),
+        sender=networks.sender(context.settings(), flask.request),
         since=speaker.since if speaker else None,
     )
     now = datetime.now(UTC)
     prepared = posting.prepare(draft, settings=settings, now=now)
     entrant = admission.Entrant(
-        network=draft.network,
+        network=draft.sender.network,
         author=speaker.id if speaker else "",
         is_member=speaker is not None and speaker.is_member,
         proof=sent.proof,
+        turnstile=sent.turnstile,
         trap=sent.subject,
         repeats=key is not None,
     )
-    repeats = admission.admit(entrant, prepared.draft, site, settings=settings, now=now)
-    posted = posting.place(prepared, settings=settings, now=now, repeats=repeats)
+    admitted = admission.admit(entrant, prepared.draft, site, settings=settings, now=now)
+    posted = posting.place(prepared, settings=settings, now=now, **admitted._asdict())
     if posted.created:
         usage.note(site.id, usage.Numbers(posts=1), now=now)
     if settings.on_app_engine:
@@ -178,10 +177,7 @@ def edit_comment(comment_id: str) -> flask.Response:
         revision=revision,
         settings=context.settings(),
         now=datetime.now(UTC),
-        sender=opinions.Sender(
-            networks.of_request(context.settings(), flask.request),
-            networks.browser_of(flask.request),
-        ),
+        sender=networks.sender(context.settings(), flask.request),
         since=speaker.since,
         site=speaker.site,
     )

@@ -49,6 +49,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.TooMany: 429,
     errors.Unreachable: 502,
     errors.Overloaded: 503,
+    errors.Unchecked: 503,
     api.GoogleAPIError: 503,
 }
 # Codes are ours to keep stable; the phrases of statuses change with Python's version.

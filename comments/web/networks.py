@@ -10,7 +10,7 @@ import logging
 
 import flask
 
-from comments import config, networks
+from comments import config, networks, opinions
 
 _log = logging.getLogger("flatthread")
 _LONGEST_BROWSER = 300  # characters
@@ -28,11 +28,12 @@ def of_request(settings: config.Settings, request: flask.Request) -> str:
     return networks.of(chain[max(0, len(chain) - 1 - settings.proxies)])
 
 
-def browser_of(request: flask.Request) -> str:
-    """What a request says of the browser that sent it, for those few who ask; cut where it is long.
+def sender(settings: config.Settings, request: flask.Request) -> opinions.Sender:
+    """Where a text comes from: the network, and the browser as it calls itself."""
+    return opinions.Sender(of_request(settings, request), _browser(request))
 
-    It is anybody's word.
-    """
+
+def _browser(request: flask.Request) -> str:
     said = request.headers.get("User-Agent", "")[:_LONGEST_BROWSER]
     return said if said.isprintable() else ""
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments import authors, categories, opinions, public, reports, voting
+from comments import authors, categories, opinions, public, reports, turnstile, voting
 from comments.accounts import providers as known
 
 DEFAULT_LIMIT = 50
@@ -25,6 +25,7 @@ Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a line of one of our own forms
 Categories = Annotated[list[str], msgspec.Meta(max_length=categories.MOST)]
+TurnstileToken = Annotated[str, msgspec.Meta(max_length=turnstile.LONGEST_TOKEN)]
 ALL = "all"
 LimitOrAll = Limit | Literal["all"]
 
@@ -145,7 +146,8 @@ class NewComment(_Request, frozen=True):
     """A comment to be posted. `parent` is the comment it answers; absent for a root.
 
     `title`, `url` and `categories` say what its page is, and count with the first comment only.
-    `proof` is a solved challenge. `subject` stays empty: only a bot fills in what no reader sees.
+    `proof` is a solved challenge, `turnstile` a token of Turnstile. `subject` stays empty: only a
+    bot fills in what no reader sees.
     """
 
     name: str
@@ -157,6 +159,7 @@ class NewComment(_Request, frozen=True):
     url: str = ""
     categories: Categories = []
     proof: str = ""
+    turnstile: TurnstileToken = ""
     subject: str = ""
 
 

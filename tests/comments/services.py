@@ -18,6 +18,7 @@ from comments import (
     handlers,
     messages,
     moderation,
+    opinions,
     outbound,
     records,
     sending,
@@ -111,7 +112,7 @@ def say(
     **more: object,
 ) -> records.Comment:
     """Have a guest post."""
-    given = {"author": GUEST, "network": "203.0.113.9", "browser": "Canary/1.0"} | more
+    given = {"author": GUEST, "sender": opinions.Sender("203.0.113.9", "Canary/1.0")} | more
     return trees.post(site, text, parent, now=now, **given)
 
 

@@ -110,7 +110,7 @@ def test_it_is_asked_with_what_it_judges_by_and_with_nothing_else(
 def test_of_an_address_it_is_told_what_is_known_here(
     service: Akismet, site: records.Site, network: str, sent: str
 ) -> None:
-    say(site, network=network, browser="")
+    say(site, sender=opinions.Sender(network))
     service.ask()
     fields = service.asked[0][1]
     assert (fields["user_ip"], "user_agent" in fields) == (sent, False)

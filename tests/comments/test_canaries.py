@@ -30,6 +30,7 @@ from comments import (
     policies,
     posting,
     records,
+    sealed,
     sites,
     webhooks,
 )
@@ -84,6 +85,8 @@ class Planted(World):
             environ_base={"REMOTE_ADDR": NETWORK},
         )
         assert posted.status_code == 201
+        secret = sealed.seal("c4n4rysecret", "turnstile", SECRET, now=now)
+        sites.change("demo", turnstile=lambda _: records.Turnstile("sitekey", secret))
         author = personal.author_of(posted.json["comment"]["id"])
         self.posted = posted.json["comment"]["id"]
         self.canaries = {
@@ -92,7 +95,7 @@ class Planted(World):
             "author's id": author.partition(":")[2],
             "secret": SECRET, "site's secret": shared, "hook's secret": hook.secrets[0],
             "adviser's secret": asked, "adviser": "review.canary.example",
-            "key for Akismet": "c4n4rykey",
+            "key for Akismet": "c4n4rykey", "secret for Turnstile": "c4n4rysecret",
             "hook": "hooks.canary.example", "password": PASSWORD_OF_ANN,
             "account": self.named("ann").id, "owner": self.named("owner").id,
             "invitation": invitation, "reset": reset, "authenticator": AUTHENTICATOR,

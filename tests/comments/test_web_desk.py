@@ -6,7 +6,7 @@ from datetime import timedelta
 import flask
 import pytest
 
-from comments import audit, datastore, delivery, moderation, records, sites
+from comments import audit, datastore, delivery, moderation, opinions, records, sites
 from comments.records import Status, Verb
 from tests import html5, htmlpages, trees
 from tests.comments import callers, stocktaking
@@ -326,7 +326,7 @@ def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
     desk: Desk, site: records.Site
 ) -> None:
     eve = records.Author("Eve", "https://eve.example", "canary@mail.example", "g:eve")
-    row = _held(site, "some text", 1, author=eve, network="198.51.100.77")
+    row = _held(site, "some text", 1, author=eve, sender=opinions.Sender("198.51.100.77"))
     trees.post(site, "more", author=eve, network="198.51.100.77")
     sites.change("demo", moderators=["boss@mail.example"])
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]

@@ -334,6 +334,7 @@ ROWS += [
         form={"posts_per_network": "20"}),
     Row("POST", f"{DESK}/limits/budget", {**SETTLE, "moderator": 403}, 403, form={"posts": "0"}),
     Row("GET", f"{DESK}/imports", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),
 ]  # fmt: skip

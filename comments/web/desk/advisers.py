@@ -8,7 +8,18 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import advisers, consulting, datastore, errors, opinions, outbound, roles
+from comments import (
+    advisers,
+    audit,
+    consulting,
+    datastore,
+    errors,
+    opinions,
+    outbound,
+    roles,
+    sites,
+    turnstiles,
+)
 from comments.web import forms, queries
 from comments.web.desk import asked, visits
 
@@ -45,6 +56,20 @@ def change(site_id: str) -> flask.Response:
     return _page(visit, said="It is set.", made=made)
 
 
+@blueprint.post("/turnstile")
+def change_turnstile(site_id: str) -> flask.Response:
+    """Ask Turnstile about those who post, otherwise, or no more."""
+    visit = visits.enter(site_id, roles.Role.OWNER)
+    sent, site, now = forms.read(asked.Turnstile), visit.site.id, datetime.now(UTC)
+    noted = sites.Noted(audit.Act(visit.account.actor, "set-site", sent.reason), now)
+    if sent.act == "remove":
+        turnstiles.remove(site, noted=noted)
+        return _page(visit, said="Turnstile is asked no more.")
+    given = turnstiles.Given(sent.key.strip(), sent.secret.strip(), refuses=bool(sent.refuses))
+    turnstiles.set_up(site, given, settings=visits.settings(), now=now, noted=noted)
+    return _page(visit, said="It is set.")
+
+
 def _client() -> outbound.Client:
     return datastore.kept(consulting.OUTBOUND, lambda: outbound.Client(consulting.LIMITS))
 
@@ -55,6 +80,7 @@ def _page(visit: visits.Visit, said: str = "", made: str = "") -> flask.Response
         "advisers.html",
         visit,
         advisers=found,
+        turnstile=sites.get(visit.site.id).turnstile,
         terms={name: opinions.terms_in_words(each) for name, each in found.items()},
         said=said,
         made=made,

@@ -149,6 +149,16 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
+class Turnstile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether Turnstile is asked; a secret that is empty stays what it was."""
+
+    act: Literal["set", "remove"]
+    key: Typed = ""
+    secret: Typed = ""
+    refuses: Box = ""
+    reason: Typed = ""
+
+
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule as a form sends it; `last` is how many comments it is tried on."""
 

@@ -12,35 +12,59 @@ import { words } from "./words.js";
 
 const SLICE = 8; // milliseconds
 const FRESH = 45 * 60_000; // milliseconds; the server takes a challenge for an hour
-const STALE = ["proof-required", "proof-invalid", "proof-expired", "proof-spent", "too-fast"];
+const STALE = [
+  "proof-required",
+  "proof-invalid",
+  "proof-expired",
+  "proof-spent",
+  "too-fast",
+  "turnstile-required",
+  "turnstile-refused",
+];
 
 /** Proofs for the posts of one form. */
 export class Proofs {
   #site;
+  #form;
+  #tokens = null;
   #next = null;
   #since = 0;
 
-  constructor(site) {
+  constructor(site, form) {
     this.#site = site;
+    this.#form = form;
   }
 
   /** Begin with a proof, so that it is there when it is needed. */
   prepare() {
     if (this.#next !== null) return;
     this.#since = Date.now();
-    this.#next = find(this.#site);
+    this.#next = this.#find();
     this.#next.catch(() => {}); // whoever takes it is told
   }
 
-  /** A proof that nobody has used; "" where none is asked for. Waits until the form may be sent. */
+  /** What nobody has used, {proof, turnstile}, as far as asked for. Waits until it may be sent. */
   async take() {
     if (Date.now() - this.#since > FRESH) this.#next = null;
     this.prepare();
     const next = this.#next;
     this.#next = null;
-    const { proof, ready } = await next;
+    const { proof, ready, tokens } = await next;
     await pause(ready - Date.now());
-    return proof;
+    const turnstile = await tokens?.take();
+    return { __proto__: null, ...(proof && { proof }), ...(turnstile && { turnstile }) };
+  }
+
+  async #find() {
+    const asked = await api.challenge(this.#site);
+    const [found, tokens] = await Promise.all([find(asked), this.#tokensOf(asked.turnstile)]);
+    return { ...found, tokens };
+  }
+
+  async #tokensOf(key) {
+    if (!key) return null;
+    const { Tokens } = await import("./turnstile.js");
+    return (this.#tokens ??= new Tokens(key, this.#form));
   }
 
   /** Send with a proof, and once more with another one where the server wants that. */
@@ -54,8 +78,7 @@ export class Proofs {
   }
 }
 
-async function find(site) {
-  const asked = await api.challenge(site);
+async function find(asked) {
   const ready = Date.now() + asked.wait * 1000;
   if (!asked.maxnumber) return { proof: "", ready };
   const { algorithm, challenge, salt, signature } = asked;

@@ -287,7 +287,7 @@ export class Thread {
     const proving = () => {
       if (this.#guest.name !== null) return null; // who has signed in proves nothing
       return (proofs ??= import("./proof.js").then(
-        ({ Proofs }) => new Proofs(this.#place.site),
+        ({ Proofs }) => new Proofs(this.#place.site, form),
         () => (proofs = null), // tried again; the server says what it misses
       ));
     };
@@ -324,7 +324,7 @@ export class Thread {
     const said = name === null ? values : { ...values, name };
     const body = { ...said, ...(parent && { parent }), ...(subject && { subject }) };
     const send = (attempt) => {
-      const post = (proof) => api.post(this.#place, { ...body, ...(proof && { proof }) }, attempt);
+      const post = (proved) => api.post(this.#place, { ...body, ...proved }, attempt);
       return proofs ? proofs.send(post) : post();
     };
     const answer = await this.#send(send, draft, values);

@@ -1,0 +1,71 @@
+"""Turnstiles: whether a site asks Turnstile about those who post, and with which keys.
+
+Owns how its owner's words become what is stored with the site: the secret key is sealed, and stays
+what it was where none is given. What Turnstile is asked, and when, is the admission's.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from comments import admission, config, datastore, errors, outbound, records, sealed, sites
+from comments import turnstile as siteverify
+
+_LONGEST = 200
+
+
+class Given(NamedTuple):
+    """What an owner gives. An empty key, secret or address is the one there is."""
+
+    key: str
+    secret: str
+    refuses: bool = False
+    url: str = ""
+
+
+def set_up(
+    site: str,
+    given: Given,
+    *,
+    settings: config.Settings,
+    now: datetime,
+    noted: sites.Noted | None = None,
+) -> records.Site:
+    """Take posts of a site with a token of Turnstile only.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: a key is missing or malformed, or the address is not good.
+    """
+    for name, text in (("key", given.key), ("secret", given.secret)):
+        if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
+            raise errors.BadInput(name, "is plain text without blanks")
+    if given.url:
+        client = datastore.kept(siteverify.OUTBOUND, lambda: outbound.Client(siteverify.LIMITS))
+        try:
+            client.vet(given.url)
+        except errors.Unreachable as error:
+            raise errors.BadInput("url", "leads nowhere") from error
+    secret = given.secret and sealed.seal(
+        given.secret, admission.TURNSTILE, settings.secret, now=now
+    )
+
+    def turned(found: records.Turnstile | None) -> records.Turnstile:
+        key = given.key or (found.key if found else "")
+        kept = secret or (found.secret if found else "")
+        for name, text in (("key", key), ("secret", kept)):
+            if not text:
+                raise errors.BadInput(name, "is needed")
+        return records.Turnstile(
+            key, kept, given.refuses, given.url or (found.url if found else "")
+        )
+
+    return sites.change(site, turnstile=turned, noted=noted)
+
+
+def remove(site: str, *, noted: sites.Noted | None = None) -> records.Site:
+    """Take posts of a site without a token.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    return sites.change(site, turnstile=lambda _: None, noted=noted)

@@ -1,0 +1,140 @@
+"""Turnstile in a real browser: its script is loaded where a site asks for it, and nowhere else.
+
+Cloudflare is a route of the browser's and a peer on loopback: the script gives tokens, each of
+which the peer takes once.
+"""
+
+import json
+from urllib.parse import parse_qs
+
+import pytest
+from playwright.sync_api import expect
+
+from comments import sites, turnstile, turnstiles
+from tests import trees
+from tests.browser.test_embedding import STRICT, post, script
+from tests.comments import receivers
+
+pytestmark = pytest.mark.browser
+
+CLOUDFLARE = "https://challenges.cloudflare.com"
+# As theirs, as far as the widget uses it: a box where it is rendered, and a token a while later.
+THEIRS = """
+    let made = 0, asked = [];
+    window.turnstile = {
+        render(box, options) {
+            asked.push({ options, box });
+            box.textContent = `Turnstile for ${options.action}`;
+            window.rendered = [options.sitekey, options.action, box.isConnected];
+            setTimeout(() => options.callback(`token ${++made}`), 20);
+            return asked.length - 1;
+        },
+        reset(id) {
+            setTimeout(() => asked[id].options.callback(`token ${++made}`), 20);
+        },
+    };
+"""
+
+
+@pytest.fixture
+def cloudflare(open_store, site, settings, website):
+    used = []
+
+    def answer(heard):
+        token = parse_qs(heard.body.decode())["response"][0]
+        said = {"success": False, "error-codes": ["timeout-or-duplicate"]}
+        if token not in used:
+            used.append(token)
+            said = {"success": True, "hostname": "127.0.0.1", "action": "comment"}
+        receiver.answer = json.dumps(said).encode()
+
+    with receivers.receiver() as receiver:
+        receiver.then = answer
+        client = receivers.client(receiver.port)
+        open_store.kept(turnstile.OUTBOUND, lambda: client)
+        with open_store.context():
+            url = f"http://{receivers.NAME}:{receiver.port}/siteverify"
+            given = turnstiles.Given("site-key", "secret-key", url=url)
+            turnstiles.set_up("demo", given, settings=settings, now=trees.START)
+        yield used
+
+
+def route(page, body=THEIRS):
+    page.route(
+        f"{CLOUDFLARE}/**",
+        lambda route: (
+            route.fulfill(body=body, content_type="text/javascript")
+            if body is not None
+            else route.abort()
+        ),
+    )
+
+
+def opened(open_tab, server, website, body=THEIRS):
+    """A tab with a page under a strict policy that allows what the documentation says."""
+    policy = STRICT.format(server=server).replace(
+        f"script-src {server}", f"script-src {server} {CLOUDFLARE}; frame-src {CLOUDFLARE}"
+    )
+    html = f'{script(server)}<div id="flatthread">loading</div>'
+    url = website.put(
+        "strict", html,
+        Content_Security_Policy=f"{policy}; trusted-types flatthread flatthread-turnstile",
+    )  # fmt: skip
+    tab = open_tab("about:blank")
+    route(tab.page, body)
+    tab.page.goto(url)
+    return tab
+
+
+def test_posts_bring_a_token_each_under_a_strict_policy(cloudflare, server, website, open_tab):
+    tab = opened(open_tab, server, website)
+    asked = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    form = tab.page.get_by_role("form", name="Write a comment")
+    expect(form).to_be_visible()
+    assert not [url for url in asked if "turnstile" in url]
+    form.get_by_role("textbox", name="Comment").focus()
+    expect(tab.page.get_by_text("Turnstile for comment")).to_be_visible()
+    assert tab.page.evaluate("rendered") == ["site-key", "comment", True]
+    post(tab.page, "with a token")
+    post(tab.page, "with another one")
+    assert cloudflare == ["token 1", "token 2"]
+
+
+def test_a_token_that_is_refused_is_replaced_and_nothing_is_asked(
+    cloudflare, server, website, open_tab
+):
+    cloudflare.append("token 1")
+    tab = opened(open_tab, server, website)
+    tab.expect_status(403)
+    post(tab.page, "in the end")
+    assert cloudflare == ["token 1", "token 2"]
+
+
+def test_who_cannot_reach_it_is_told_and_keeps_his_text(cloudflare, server, website, open_tab):
+    tab = opened(open_tab, server, website, body=None)
+    tab.expected.append("net::ERR_FAILED")
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("kept")
+    form.get_by_role("textbox", name="Name").fill("Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").last).to_contain_text("Turnstile")
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("kept")
+    tab.page.unroute(f"{CLOUDFLARE}/**")
+    route(tab.page)
+    form.get_by_role("button", name="Post comment").click()
+    expect(tab.page.locator(".ft-body", has_text="kept")).to_be_visible()
+
+
+def test_nothing_of_it_is_loaded_where_the_site_does_not_ask(
+    cloudflare, server, open_store, open_tab
+):
+    with open_store.context():
+        turnstiles.remove("demo")
+        assert sites.get("demo").turnstile is None
+    tab = open_tab("about:blank")
+    asked = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    tab.page.goto(server)
+    post(tab.page, "without")
+    assert not [url for url in asked if "turnstile" in url or CLOUDFLARE in url]
