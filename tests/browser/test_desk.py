@@ -258,7 +258,7 @@ def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_
         *(f"/sites/demo/{path}" for path in (
             "queue", "queue?status=any&q=text", f"comments/{reply}", "reported", "threads",
             "thread?thread=demo", "authors", f"author?id={author}", "rules?rule=bets",
-            "statistics", "log", "settings", "limits", "imports",
+            "statistics", "log", "settings", "limits", "imports", "advisers",
         )),
     ]  # fmt: skip
     for path in paths:
