@@ -101,6 +101,12 @@ def of(comment_ids: Sequence[str]) -> dict[str, Said]:
     return {row.key.id(): read(row) for row in rows if row is not None}
 
 
+def waits(comment_id: str) -> bool:
+    """Whether a comment is held for opinions, and for nothing else."""
+    row = datastore.get(models.comment_key(comment_id))
+    return bool(row and opinions.awaited(row.rule or ""))
+
+
 def applies(said: Said, comment: records.Comment, revision: int) -> bool:
     """Whether an opinion about the text of a revision still has a say: nobody else changed it."""
     return comment.has_text_of(revision) or (

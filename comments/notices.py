@@ -28,6 +28,7 @@ from email.message import EmailMessage
 from urllib.parse import urlencode
 
 from comments import (
+    advice,
     config,
     consent,
     datastore,
@@ -38,7 +39,6 @@ from comments import (
     limits,
     mail,
     models,
-    opinions,
     outbox,
     records,
     sites,
@@ -114,10 +114,9 @@ class Notices:
         if status == was or status not in {Status.APPROVED, Status.PENDING}:
             return []
         comment = _comment(event.id, status)
-        if comment is None:
+        # Whoever gives the last opinion says whether it is left to moderators (`consulting`).
+        if comment is None or (status == Status.PENDING and advice.waits(comment.id)):
             return []
-        if status == Status.PENDING and _waits_for_opinions(comment.id):
-            return []  # whoever gives the last one says whether it is theirs (`consulting`)
         if status == Status.PENDING:
             has_any = sites.get(comment.site).moderators
             return [self._follow(errands.Held(event.id))] if has_any else []
@@ -385,11 +384,6 @@ def _comment(event: str, status: str) -> records.Comment | None:
     row = datastore.get(models.comment_key(event.partition(".")[0]))
     found = None if row is None else models.comment_record(row)
     return found if found is not None and found.status == status else None
-
-
-def _waits_for_opinions(comment_id: str) -> bool:
-    row = datastore.get(models.comment_key(comment_id))
-    return row is not None and bool(opinions.awaited(row.rule or ""))
 
 
 def _answered(comment: records.Comment) -> str:

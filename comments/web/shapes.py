@@ -182,10 +182,7 @@ class NewReport(_Request, frozen=True):
 
 
 class GivenOpinion(_Request, frozen=True):
-    """What a site's own service says of a comment that it was asked about.
-
-    `question` is the name that the question had; `reason` is one line, for moderators.
-    """
+    """What a site's own service says of what it was asked; `reason` is one line, for moderators."""
 
     question: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     verdict: opinions.Verdict

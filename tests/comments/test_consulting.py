@@ -3,11 +3,8 @@
 The service is a real HTTP peer; questions go the whole way from the event of a post.
 """
 
-import dataclasses
 import json
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import grpc
@@ -15,17 +12,14 @@ import pytest
 
 from comments import (
     advice,
-    advisers,
     audit,
     consulting,
     datastore,
     delivery,
     moderation,
     notices,
-    outbox,
     policies,
     posting,
-    postroom,
     records,
     rulebook,
     sites,
@@ -301,140 +295,6 @@ def test_an_edit_that_the_policy_holds_is_not_released_by_what_is_said_of_it(
     edit(comment, "see https://elsewhere.example/", service)
     service.ask()
     assert (service.status(comment), service.case(comment).rule) == (HELD, "policy:links")
-
-
-# --- Bad answers and bad peers --------------------
-
-HUGE = b'{"verdict":"approve","x":"' + b"x" * consulting.LIMITS.answer + b'"}'
-
-
-@pytest.mark.parametrize(
-    ("status", "answer"),
-    [
-        (200, b""), (200, b"ok"), (200, b'{"verdict":"delete"}'), (200, b'{"verdict":1}'),
-        (200, b'{"verdict":"approve","reason":["x"]}'), (200, HUGE), (204, b""),
-        (302, b'{"verdict":"approve"}'), (404, b'{"verdict":"approve"}'),
-        (500, b'{"verdict":"approve"}'),
-    ],
-)  # fmt: skip
-def test_a_bad_answer_changes_nothing_and_the_question_comes_again(
-    service: Service, site: records.Site, status: int, answer: bytes
-) -> None:
-    service.is_asked()
-    service.receiver.status, service.receiver.answer = status, answer
-    comment = say(site)
-    assert service.ask().failed == 1
-    assert (service.status(comment), advice.of([comment.id])) == (HELD, {})
-    service.receiver.status = 200
-    service.says("approve")
-    service.ask()
-    assert service.status(comment) is HELD  # not before its pause is over
-    assert service.ask(2).told == 1
-    assert service.status(comment) is SHOWN
-
-
-def _closes(connection: socket.socket, _over: threading.Event) -> None:
-    connection.recv(1)
-
-
-def _garbles(connection: socket.socket, _over: threading.Event) -> None:
-    connection.recv(65536)
-    connection.sendall(b"\x00" * 1000 + b"\r\n\r\n")
-
-
-def _hangs(_connection: socket.socket, over: threading.Event) -> None:
-    over.wait()
-
-
-def _trickles(connection: socket.socket, over: threading.Event) -> None:
-    connection.recv(65536)
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
-    while not over.wait(0.05):
-        connection.sendall(b" ")
-
-
-def _cuts(connection: socket.socket, _over: threading.Event) -> None:
-    connection.recv(65536)
-    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"verdict":"approve"}')
-
-
-@pytest.mark.parametrize("talk", [_closes, _garbles, _hangs, _trickles, _cuts])
-def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
-    open_store: datastore.Store,
-    store: datastore.Store,
-    site: records.Site,
-    talk: Callable[[socket.socket, threading.Event], None],
-) -> None:
-    with receivers.peer(talk) as port:
-        client = receivers.client(port, limits=services.LIMITS)
-        open_store.kept(consulting.OUTBOUND, lambda: client)
-        service = Service(receivers.Receiver(port), client, trees.SETTINGS)
-        service.is_asked()
-        comment = say(site)
-        assert service.ask().failed == 1
-    assert service.status(comment) is HELD
-    (left,) = services.waiting()
-    assert left.attempts == 1
-
-
-@pytest.mark.parametrize(("then", "becomes"), [("hold", HELD), ("show", SHOWN)])
-def test_what_it_cannot_be_asked_about_in_the_end_is_what_the_site_says(
-    service: Service, site: records.Site, then: str, becomes: Status
-) -> None:
-    service.is_asked(shows=then == "show")
-    service.receiver.status = 500
-    comment = say(site)
-    service.ask(outbox.MOST_ATTEMPTS - 1)
-    assert (service.status(comment), advice.of([comment.id])) == (HELD, {})
-    service.ask(2)
-    assert len(service.receiver.heard) == outbox.MOST_ATTEMPTS
-    assert service.status(comment) is becomes
-    said = advice.of([comment.id])[comment.id].of["webhook"]
-    assert (said.state, said.reason) == (advice.State.FAILED, "answered 500")
-    (dead,) = postroom.dead().letters
-    assert (dead.reason, dead.is_dead) == ("answered 500", True)
-    service.check()
-    # Whoever has mended it may have it asked after all, where nobody decided meanwhile.
-    service.receiver.status = 200
-    service.says("spam")
-    postroom.revive(dead.id, now=service.now)
-    service.ask()
-    assert service.status(comment) is Status.SPAM
-
-
-def test_one_that_asks_never_to_be_asked_is_not_asked_again(
-    service: Service, site: records.Site
-) -> None:
-    service.is_asked()
-    service.receiver.status = 410
-    comment = say(site)
-    service.ask(3)
-    assert len(service.receiver.heard) == 1
-    assert service.status(comment) is HELD
-
-
-def test_who_is_asked_no_more_leaves_what_waits_to_moderators(
-    service: Service, site: records.Site
-) -> None:
-    service.is_asked()
-    comment = say(site)
-    advisers.remove("demo", "webhook", service.by())
-    service.ask()
-    assert (service.status(comment), services.waiting()) == (HELD, [])
-    assert say(site, "another").status is SHOWN
-
-
-def test_a_secret_that_cannot_be_read_gives_the_question_up(
-    service: Service, site: records.Site
-) -> None:
-    service.is_asked()
-    comment = say(site)
-    service.settings = dataclasses.replace(service.settings, secret="another secret of theirs")
-    service.ask()
-    assert service.receiver.heard == []
-    said = advice.of([comment.id])[comment.id].of["webhook"]
-    assert said.state is advice.State.FAILED
-    assert "SECRET" in said.reason
 
 
 # --- Twice, by many, and by a store that fails --------------------
