@@ -249,7 +249,6 @@ FRAME = """
         frame.src = src;
         document.body.append(frame);
         await new Promise((done) => frame.addEventListener("load", done));
-        frame.remove();
     }
 """
 RIGHT = '{flatthread: "code", code: "aaaa aaaa"}'
@@ -266,18 +265,18 @@ def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
     before = page.evaluate("[location.href, document.body.innerHTML, history.length]")
     # The right window and origin, and nothing that is a code.
     window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
-    # The right words, of the page itself and of a frame of the right origin: other windows.
+    # The right words, of the page itself, and of a frame of the right origin: other windows.
     page.evaluate(f"postMessage({RIGHT}, '*')")
-    frame = f"<script>parent.postMessage({RIGHT}, '*')</script>"
-    page.evaluate(FRAME, stage.website.put("frame", frame))
+    page.evaluate(FRAME, f"{stage.server}/embed/demo?thread=demo")
+    page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
+    page.evaluate("document.querySelector('iframe').remove()")
     # The right window and words, gone on to another origin: the provider's, and somebody else's.
     window.get_by_role("button", name="Go on with Acme").click()
     window.wait_for_url(f"{stage.issuer}/interaction/**")
     window.evaluate(f"opener.postMessage({RIGHT}, '*')")
     evil = stage.website.put("evil", "<p>evil").replace("127.0.0.1", "evil.localhost")
     go_on(window, evil)
-    window.evaluate(f"opener.postMessage({RIGHT}, '*')")
-    window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
+    window.evaluate(f"for (const each of [{RIGHT}, ...{FUZZ}]) opener.postMessage(each, '*')")
     page.evaluate(LAST)
     assert [each for each in sent if "sign-in/provider" in each] == []
     assert page.evaluate("[location.href, document.body.innerHTML, history.length]") == before
