@@ -31,7 +31,7 @@ from tests.comments import test_who_may
 from tests.comments.callers import SECRET
 from tests.conftest import ROOT
 
-LONG = 30_000
+LONG = 90_000
 # What is repeated, and what ends it: so that everything before matches, and the whole does not.
 PUMPS = [
     ("a", "!"), ("a", "\x00"), (" ", "x"), ("\t", "x"), ("\n", "x"), ("a ", "\n"), ("0", "x"),
@@ -69,7 +69,6 @@ def match(pattern: re.Pattern[str] | re.Pattern[bytes], text: str) -> None:
     """Look for a pattern in every way that is used."""
     given = text.encode() if isinstance(pattern.pattern, bytes) else text
     pattern.search(given)  # type: ignore[arg-type]
-    pattern.match(given)  # type: ignore[arg-type]
     pattern.fullmatch(given)  # type: ignore[arg-type]
     for _ in pattern.finditer(given):  # type: ignore[arg-type]
         pass
@@ -91,7 +90,10 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
         "a website": (rendering.clean_website, rendering.MAX_WEBSITE),
         "HTML of an import": (rendering.sanitise_html, rendering.MAX_HTML),
         "plain text": (rendering.plain_text, rendering.MAX_HTML),
-        "linked data": (lambda text: linkeddata.plain(rendering.sanitise_html(text)), body),
+        "linked data": (
+            lambda text: linkeddata.plain(rendering.sanitise_html(text)),
+            rendering.MAX_HTML // 2,
+        ),
         "an address": (mail.check_address, mail.MAX_ADDRESS),
         "words of a mail": (mail.words, body),
         "a link of a mail": (mail.is_link, body),
@@ -151,14 +153,14 @@ def _asked(rows: list[test_who_may.Row]) -> Iterator[tuple[test_who_may.Row, str
     for row in rows:
         caller = "owner" if row.rule.startswith("/admin") else "author"
         for name in row.json or ():
-            for text in texts(12_000):
+            for text in itertools.islice(texts(12_000), 0, None, 2):
                 yield dataclasses.replace(row, json={**(row.json or {}), name: text}), caller
         # Forms and queries are read by one reader each, and what they hold by the functions above.
         for name in row.form or ():
-            for text in itertools.islice(texts(1_500), 0, None, 10):
+            for text in itertools.islice(texts(1_500), 0, None, 20):
                 yield dataclasses.replace(row, form={**(row.form or {}), name: text}), caller
         for name in row.query:
-            for text in itertools.islice(texts(2_500), 0, None, 3):
+            for text in itertools.islice(texts(2_500), 0, None, 6):
                 yield dataclasses.replace(row, query={**row.query, name: text}), caller
 
 

@@ -112,6 +112,8 @@ class Planted(World):
         ada = records.Actor("cli", "canary-actor")
         for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
             row = self._said("canary-text", author)
+            # Below one that is kept back its place shows, and nothing else of it.
+            self._said("an answer", "g:somebody", name="Bob", parent=row.id)
             moderation.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
         edited = self._said("canary-text", author, name="Ann")
         posting.edit(

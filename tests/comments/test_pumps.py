@@ -15,7 +15,7 @@ from tests import programs
 from tests.comments import pumps
 from tests.conftest import ROOT
 
-SECONDS = 90  # of processor time; it takes about a tenth
+SECONDS = 60  # of processor time; it takes about a fifth
 
 
 def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
@@ -36,7 +36,7 @@ def test_nothing_that_reads_a_text_takes_more_than_a_moment() -> None:
     tried, read, asked = map(int, done.stdout.split())
     assert tried > 50
     assert read > 10
-    assert asked > 1_000
+    assert asked > 800
 
 
 def test_a_pattern_that_never_ends_is_ended() -> None:
