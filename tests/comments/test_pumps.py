@@ -46,7 +46,6 @@ def test_a_pattern_that_never_ends_is_ended() -> None:
 
 def test_every_pattern_of_the_package_is_found() -> None:
     """Those that stand where no module's variable leads to them would not be tried."""
-    found = {each.pattern for each in pumps.patterns().values()}
     written = [
         line
         for path in (ROOT / "comments").rglob("*.py")
@@ -59,5 +58,5 @@ def test_every_pattern_of_the_package_is_found() -> None:
     elsewhere = [line.strip() for line in written if line not in in_modules]
     # The one of `web/bodies` that is written where it is used: a set of four characters.
     assert elsewhere == ['for match in re.finditer(rb"[\\[\\]{}]", _STRING.sub(b"", data)):']
-    # Some are written twice, and one module that is imported into another shows its own.
-    assert len(found) > len(set(in_modules)) - 5
+    # A module that another one imports a pattern from shows it there too.
+    assert len(pumps.patterns()) >= len(in_modules) > 50
