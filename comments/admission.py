@@ -16,9 +16,10 @@ refusal stores nothing. Nothing here knows what a text says: that is for rules.
 
 The transaction reads and writes two rows (`limits.Journal`): the network's, which remembers the
 proofs and texts too, and the author's, or for a newcomer that of the text. Where a rule asks how
-often a text came today (`repeated`), the text's row counts that too, and a known author's post
-takes it as a third one. How often a thread is posted to is counted where the thread's numbers are,
-by the post itself (`tallies`).
+often a text came today (`repeated`), the text's row counts that too and is one of the two for
+everybody: a guest is then counted as a newcomer, as his id is anybody's for the asking, and of who
+has signed in the network is not asked, as his account can be banned. How often a thread is posted
+to is counted where the thread's numbers are, by the post itself (`tallies`).
 
 What must stay true:
 
@@ -167,9 +168,9 @@ class _Check:
         now: datetime,
     ) -> None:
         self._guard, self._now, self._secret = guard, now, settings.secret
-        self._is_known = bool(entrant.author)
         self._what = hashlib.sha256(post.id.encode()).digest()[:8]
         self._counts = rulebook.get(post.name.site).asks("repeated")
+        self._is_known = bool(entrant.author) and (entrant.is_member or not self._counts)
         self._text = limits.NOTHING
         if guard.same_texts:
             self._text = _text_digest(post.name.site, post.text.body, settings.secret)
@@ -193,13 +194,15 @@ class _Check:
             proof = self._proof
             whose = proof.network if proof else account(site, entrant.network, self._secret)
             self._network = self._journal("posts", self._guard.posts_per_network, whose)
-        if entrant.author and (self._guard.posts_per_author or has_text):
+        if self._is_known and (self._guard.posts_per_author or has_text):
             whose = f"{site}/{entrant.author}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
-        if self._counts or (has_text and not entrant.author):
+        if self._counts or (has_text and not self._is_known):
             # All that rules take for one text are one row, and the marks there tell the rest apart.
             window = DAY if self._counts else WINDOW
             self._texts = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
+        if self._author is not None and self._texts is not None:
+            self._network = None
 
     def _journal(
         self, purpose: str, most: int, subject: str, window: timedelta = WINDOW

@@ -324,6 +324,36 @@ def test_a_text_that_is_only_counted_leaves_little_behind(
     assert len(counted[0].properties["recent"].blob_value) <= 28 * 65
 
 
+def test_where_texts_are_counted_a_guest_is_a_newcomer_and_a_member_is_his_account(
+    door: Any, open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> None:
+    client = door(posts_per_network=2, posts_per_author=2, same_texts=2)
+    with open_store.context():
+        rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
+        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
+        account = callers.account("bob", password="")
+    member = session.sign_member(
+        session.Member(site.id, account.id, account.epoch), secret=settings.secret
+    )
+    guest = session.sign(session.Guest(site.id, "g:known"), secret=settings.secret)
+    peers = [f"198.51.100.{n}" for n in range(3)]
+    # A guest from several networks: each is counted, and his text as anybody's.
+    assert codes(*(post(client, LONG, token=guest, peer=peer) for peer in peers)) == [
+        201,
+        201,
+        "duplicate",
+    ]
+    assert codes(*(post(client, token=guest, peer="203.0.113.1") for _ in range(3))) == [
+        201,
+        201,
+        "too-many-posts",
+    ]
+    # A member is counted wherever he is, and his network's neighbours do not keep him out.
+    sent = [post(client, "Hello!", token=member, peer="203.0.113.1") for _ in range(2)]
+    sent.append(post(client, "Hello!", token=member, peer="203.0.113.2"))
+    assert codes(*sent) == [201, 201, "too-many-posts"]
+
+
 def test_who_has_signed_in_proves_nothing_and_is_counted_all_the_same(
     door: Any, open_store: datastore.Store, settings: config.Settings, site: records.Site
 ) -> None:
