@@ -120,7 +120,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         fingerprint=_fingerprint(author, draft, text),
         created=now,
         title=rendering.clean_title(_line("title", draft.title, _MAX_TITLE)),
-        url=_page_url(draft.url),
+        url=threadids.page_url(draft.url, draft.thread, draft.site) if draft.url else "",
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,
     )
@@ -340,15 +340,6 @@ def _email(raw: str) -> str:
     if text and not (plain and at and local and "." in domain and "@" not in domain):
         raise errors.BadInput("email", "is not one plain address")
     return text
-
-
-def _page_url(raw: str) -> str:
-    if raw:
-        try:
-            threadids.canonical_page(raw)
-        except errors.BadInput as error:
-            raise errors.BadInput("url", error.reason) from error
-    return raw
 
 
 def _known(names: Sequence[str], site: records.Site) -> tuple[str, ...]:

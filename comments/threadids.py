@@ -106,6 +106,25 @@ def canonical_page(
     return result
 
 
+def page_url(url: str, thread: str, rules: SiteRules) -> str:
+    """The URL of a page as it may be shown with its thread: without fragment.
+
+    Where the page is what names the thread, the query has only what tells the site's pages apart:
+    the rest is of whoever came by it, and may be secret.
+
+    Raises:
+        errors.BadInput: as `canonical_page` says, of `url`.
+    """
+    keys, keeps = rules.query_keys, rules.keep_trailing_slash
+    try:
+        page = canonical_page(url, query_keys=keys, keep_trailing_slash=keeps)
+        if page != thread:
+            return url.partition("#")[0]
+        return url.partition("#")[0].partition("?")[0] + page[len(page.partition("?")[0]) :]
+    except errors.BadInput as error:
+        raise errors.BadInput("url", error.reason) from error
+
+
 def thread_from_query(query_string: bytes, site: SiteRules) -> str:
     """The canonical thread id that a raw query string names by `thread` or `page`.
 

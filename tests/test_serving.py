@@ -6,6 +6,7 @@ What ended by a signal instead of by itself, gunicorn says in its log.
 
 import http.client
 import signal
+import socket
 
 import pytest
 
@@ -80,7 +81,12 @@ def test_a_request_under_way_is_answered(tmp_path, number):
         connection.putheader("Content-Type", "application/json")
         connection.putheader("Content-Length", str(len(body)))
         connection.putheader("Idempotency-Key", "slow-request-0001")
-        connection.endheaders(body[:10])
+        connection.putheader("Expect", "100-continue")
+        connection.endheaders()
+        # Only then is it under way: what nobody has taken yet is lost with the socket.
+        taken = b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert connection.sock.recv(len(taken), socket.MSG_WAITALL) == taken
+        connection.send(body[:10])
         program.process.send_signal(number)
         program.wait_for("Handling signal")
         connection.send(body[10:])

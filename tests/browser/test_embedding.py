@@ -123,6 +123,25 @@ def test_a_thread_id_of_the_sites_own_goes_before_the_address(server, website, o
     expect(tab.page.locator(".ft-body")).to_have_text("by id")
 
 
+def test_what_an_address_asks_beside_stays_with_its_reader(server, website, open_tab, open_store):
+    html = f'{script(server)}<div id="flatthread"{{}}></div>'
+    page = open_tab("about:blank").page
+    for place, (named, body) in enumerate(
+        [("", "by its address"), (' data-thread="post 2"', "by an id of the site's")]
+    ):
+        url = website.put(f"asked{place}", html.format(named))
+        page.goto(f"{url}?reset=secret&x=1#there")
+        with page.expect_request(
+            lambda each: each.method == "POST" and "/comments" in each.url
+        ) as sent:
+            post(page, body)
+        shown = sent.value.post_data_json["url"]
+        assert shown == url if named else shown.startswith(url)
+        with open_store.context():
+            threads = list(datastore.fetch(datastore.Query("Thread")))
+        assert url in {row.properties["url"].string_value for row in threads}
+
+
 def test_the_placeholder_stays_until_there_is_a_thread(server, website, open_tab, say):
     say("loaded")
     html = f'{script(server)}<div id="flatthread" data-thread="demo"><p>a placeholder</p></div>'

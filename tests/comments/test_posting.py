@@ -161,6 +161,13 @@ def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Sit
     assert (thread.title, thread.url) == ("A page", "https://example.com/page")
 
 
+def test_what_a_visitors_address_asks_beside_is_not_kept(site: records.Site) -> None:
+    trees.post(site, "one", thread="example.com/page", url="https://example.com/page?reset=s3#x")
+    name = records.ThreadName(site.id, "example.com/page")
+    thread = models.thread_record(datastore.get(models.thread_key(name)))
+    assert thread.url == "https://example.com/page"
+
+
 def _edit(row: records.Comment, body: str, **changed: object) -> records.Comment:
     values = {
         "author_id": row.author.id,

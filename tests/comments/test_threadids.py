@@ -314,3 +314,37 @@ def test_any_query_gives_a_thread_or_bad_input(query: bytes):
     except errors.BadInput:
         return
     assert threadids.canonical_id(thread) == thread
+
+
+@pytest.mark.parametrize(
+    ("url", "thread", "shown"),
+    [
+        ("https://blog.example/a", "blog.example/a", "https://blog.example/a"),
+        ("https://blog.example/a?s=me#c", "blog.example/a", "https://blog.example/a"),
+        ("HTTP://Blog.example/a/?s=me", "blog.example/a", "HTTP://Blog.example/a/"),
+        ("https://blog.example/a?s=me&p=1", "blog.example/a?p=1", "https://blog.example/a?p=1"),
+        # Named otherwise: what leads to the page is not known here.
+        ("https://blog.example/a?s=1#c", "post 1", "https://blog.example/a?s=1"),
+        ("https://blog.example/a?p=2", "blog.example/a?p=1", "https://blog.example/a?p=2"),
+    ],
+)
+def test_what_a_page_is_shown_by_is_what_tells_it_apart(url: str, thread: str, shown: str) -> None:
+    assert threadids.page_url(url, thread, SITE) == shown
+
+
+@given(st.text(alphabet="ap=&%4/.", max_size=12), st.text(alphabet="p=&s1;", max_size=12))
+def test_a_shown_page_is_the_page(path: str, query: str) -> None:
+    url = f"https://blog.example/{path}?{query}#there"
+    try:
+        thread = threadids.canonical_page(url, query_keys=("p",))
+    except errors.BadInput:
+        return
+    shown = threadids.page_url(url, thread, SITE)
+    assert threadids.canonical_page(shown, query_keys=("p",)) == thread
+    assert threadids.page_url(shown, thread, SITE) == shown
+    assert "s" not in shown.partition("?")[2].partition("=")[0]
+
+
+def test_a_page_that_is_none_is_refused_by_the_name_of_its_field() -> None:
+    with pytest.raises(errors.BadInput, match="url: is not an absolute"):
+        threadids.page_url("javascript:alert(1)", "a", SITE)

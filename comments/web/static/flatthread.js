@@ -106,9 +106,11 @@ function placeOf(host, options) {
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
-    query: thread ? { thread } : { page: url },
+    query: thread ? { thread } : { page: url ?? address().href },
     title: title.replace(/\s+/g, " ").slice(0, 300),
-    url,
+    // What the address of this visit asks beside may be its reader's own. The server knows which
+    // of it tells the site's pages apart, where the page is what names the thread.
+    url: url ?? (thread ? address().origin + address().pathname : address().href),
     categories: categories.split(",").filter((name) => name.trim()),
     account,
   };
@@ -116,7 +118,13 @@ function placeOf(host, options) {
 
 function canonicalUrl() {
   const link = document.querySelector('link[rel~="canonical"][href]');
-  return (link?.href ?? location.href).split("#")[0];
+  return link?.href.split("#")[0];
+}
+
+function address() {
+  const url = new URL(location.href);
+  url.hash = "";
+  return url;
 }
 
 function script() {
