@@ -19,7 +19,7 @@ from tests import trees
 PAGE = "/api/v1/sites/demo/comments?thread=t"
 HELD = "only its author and moderators may see this"
 # What a rule's variables may stand for. A new converter needs an example.
-EXAMPLES = {"site_id": "demo", "name": "flatthread.js"}
+EXAMPLES = {"site_id": "demo", "name": "flatthread.js", "rest": "nowhere"}
 
 
 @pytest.fixture
