@@ -1,17 +1,21 @@
-"""Fixtures of the backend's tests: a clock that a test moves, a folded thread, an export."""
+"""Fixtures of the backend's tests: a clock that a test moves, a folded thread, people at a desk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import argon2
+import flask
 import pytest
 
 from comments import datastore, folding, records, sites
 from comments.accounts import passwords
 from emulator import transactions
 from tests import trees
-from tests.comments import exports
+from tests.comments import callers, exports, travellers
+from tests.comments.callers import OWNER, moderator
+from tests.comments.desks import Desk
 from tests.comments.interceptors import Calls, Faults
+from tests.comments.travellers import Impostor, Traveller
 
 
 @pytest.fixture
@@ -80,3 +84,31 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks of a transaction whose first answer was lost stand for a moment, not for seconds."""
     monkeypatch.setattr(transactions, "UNCLAIMED", 0.1)
+
+
+@pytest.fixture
+def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
+    """A provider that lies as its test wants, offered to everybody."""
+    with travellers.impostor(store) as found:
+        travellers.register(found)
+        yield found
+
+
+@pytest.fixture
+def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
+    """A browser that sets out to it."""
+    return Traveller(app, provider)
+
+
+@pytest.fixture
+def desk(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
+    """The desk of a moderator."""
+    callers.account("bob", moderator())
+    return Desk(app, "bob")
+
+
+@pytest.fixture
+def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
+    """The desk of an owner of the service."""
+    callers.account("ann", OWNER)
+    return Desk(app, "ann")

@@ -1,11 +1,9 @@
 """Claims about journeys to providers: an answer counts once, soon, in the browser that set out."""
 
-from collections.abc import Iterator
-
 import flask
 import pytest
 
-from comments import config, datastore, records
+from comments import config, datastore
 from comments.accounts import journeys
 from comments.web import callers as web_callers
 from comments.web import travel
@@ -22,18 +20,6 @@ DESK = "/admin/sign-in/provider"
 @pytest.fixture
 def settings() -> config.Settings:
     return travellers.SETTINGS
-
-
-@pytest.fixture
-def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
-    with travellers.impostor(store) as found:
-        travellers.register(found)
-        yield found
-
-
-@pytest.fixture
-def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
-    return Traveller(app, provider)
 
 
 class TestState:

@@ -1,9 +1,7 @@
 """Claims about providers' answers: only its own word, for us, for this sign-in, names anybody."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import flask
 import jwt
 import msgspec
 import pytest
@@ -20,18 +18,6 @@ CHALLENGE = travellers.challenge_of()
 @pytest.fixture
 def settings() -> config.Settings:
     return travellers.SETTINGS
-
-
-@pytest.fixture
-def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
-    with travellers.impostor(store) as found:
-        travellers.register(found)
-        yield found
-
-
-@pytest.fixture
-def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
-    return Traveller(app, provider)
 
 
 def _is_refused(traveller: Traveller) -> bool:

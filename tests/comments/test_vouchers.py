@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 
 import flask
@@ -24,18 +23,6 @@ PERSON = openid.Person(identities.of_provider("oidc/https://acme.example", "ann"
 @pytest.fixture
 def settings() -> config.Settings:
     return travellers.SETTINGS
-
-
-@pytest.fixture
-def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
-    with travellers.impostor(store) as found:
-        travellers.register(found)
-        yield found
-
-
-@pytest.fixture
-def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
-    return Traveller(app, provider)
 
 
 def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -> TestResponse:

@@ -3,28 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urljoin
 
-import flask
 import pytest
 
-from comments import audit, config, datastore, imports, records, sites, usage
+from comments import audit, config, imports, records, sites, usage
 from tests import trees
-from tests.comments import callers
-from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import DESK, OWN, Desk
 
 EVE = records.Author("Eve", id="g:eve")
-
-
-@pytest.fixture
-def desk(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
-    callers.account("bob", moderator())
-    return Desk(app, "bob")
-
-
-@pytest.fixture
-def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
-    callers.account("ann", OWNER)
-    return Desk(app, "ann")
 
 
 def now() -> datetime:

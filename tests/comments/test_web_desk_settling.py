@@ -26,23 +26,10 @@ from comments.records import Policy, Status, Verb
 from comments.web.desk import plots
 from tests import html5, trees
 from tests.comments import callers, stocktaking
-from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import DESK, Desk
 
 ADA = records.Actor("cli", "Ada")
 EVE = records.Author("Eve", id="g:eve")
-
-
-@pytest.fixture
-def desk(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
-    callers.account("bob", moderator())
-    return Desk(app, "bob")
-
-
-@pytest.fixture
-def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
-    callers.account("ann", OWNER)
-    return Desk(app, "ann")
 
 
 def now() -> datetime:

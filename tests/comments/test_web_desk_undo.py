@@ -2,30 +2,14 @@
 
 from datetime import UTC, datetime
 
-import flask
-import pytest
-
-from comments import audit, datastore, delivery, moderation, policies, records, rulebook, sites
+from comments import audit, delivery, moderation, policies, records, rulebook, sites
 from comments.records import Policy, Status
 from tests import trees
-from tests.comments import callers, stocktaking
-from tests.comments.callers import OWNER, moderator
+from tests.comments import stocktaking
 from tests.comments.desks import Desk
 
 ADA = records.Actor("cli", "Ada")
 EVE = records.Author("Eve", id="g:eve")
-
-
-@pytest.fixture
-def desk(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
-    callers.account("bob", moderator())
-    return Desk(app, "bob")
-
-
-@pytest.fixture
-def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
-    callers.account("ann", OWNER)
-    return Desk(app, "ann")
 
 
 def now() -> datetime:

@@ -1,13 +1,12 @@
 """Claims about owners and moderators who sign in through a provider: who is let in, and as whom."""
 
 import re
-from collections.abc import Iterator
 
 import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, records, roles
+from comments import config, datastore, roles
 from comments.accounts import identities, people, providers, signing, totp
 from comments.web import callers as web_callers
 from tests import html5
@@ -24,18 +23,6 @@ DESK = "/admin/sign-in/provider"
 @pytest.fixture
 def settings() -> config.Settings:
     return travellers.SETTINGS
-
-
-@pytest.fixture
-def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
-    with travellers.impostor(store) as found:
-        travellers.register(found)
-        yield found
-
-
-@pytest.fixture
-def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
-    return Traveller(app, provider)
 
 
 def whose(provider: Impostor) -> people.Account | None:
