@@ -22,7 +22,7 @@ from comments import datastore, errors, guards, records, usage
 
 MOST = 1_000_000_000
 SOFT = 0.8
-SLOW_POSTS = 1  # of a network within ten minutes
+SLOW_POSTS = 1  # of a network, and of an author, within ten minutes
 SLOWER = 16  # times the work of a proof
 _HOLDINGS = "budgets"
 _log = logging.getLogger("flatthread")
@@ -93,6 +93,8 @@ def guarded(site: records.Site, guard: guards.Guard, *, now: datetime) -> guards
         guard,
         proof_of_work=min(guards.HARDEST, guard.proof_of_work * SLOWER),
         posts_per_network=min(guard.posts_per_network or SLOW_POSTS, SLOW_POSTS),
+        # Not everybody is counted by his network: see `admission`.
+        posts_per_author=min(guard.posts_per_author or SLOW_POSTS, SLOW_POSTS),
     )
 
 

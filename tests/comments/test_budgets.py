@@ -13,10 +13,23 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import budgets, config, datastore, errors, records, sites, tasks, usage, workers
+from comments import (
+    budgets,
+    config,
+    datastore,
+    errors,
+    policies,
+    records,
+    sites,
+    tasks,
+    usage,
+    workers,
+)
+from comments.rules import Action, Rule
+from comments.web import session
 from emulator import faults, inprocess, testing
 from tests import programs, trees
-from tests.comments import calls, entrants
+from tests.comments import callers, calls, entrants
 from tests.comments.entrants import post
 from tests.conftest import ROOT
 
@@ -222,6 +235,24 @@ def test_a_spent_budget_makes_a_site_slow(
     spend(open_store, reads=2_000)
     assert calls.answer(client.get(entrants.CHALLENGE))["maxnumber"] == 20 * budgets.SLOWER
     answers = [post(client, proof=entrants.proof(client)) for _ in range(2)]
+    assert [each.status_code for each in answers] == [201, 429]
+
+
+def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
+    open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> None:
+    from comments import app as wiring  # noqa: PLC0415 - Flask only where it is asked for
+
+    client = wiring.create_app(settings, open_store).test_client()
+    limit(open_store, reads=1_000)
+    spend(open_store, reads=2_000)
+    with open_store.context():
+        rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
+        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
+        account = callers.account("bob", password="")
+    member = session.Member(site.id, account.id, account.epoch)
+    token = session.sign_member(member, secret=settings.secret)
+    answers = [post(client, token=token, peer=f"198.51.100.{n}") for n in range(2)]
     assert [each.status_code for each in answers] == [201, 429]
 
 
