@@ -16,7 +16,8 @@ ISSUER, NONCE = "https://acme.example", "n" * 43
 EXPECTED = idtokens.Expected(ISSUER, travellers.CLIENT, NONCE, "an-access-token")
 KEYS = {"keys": [travellers.jwk(RSA, "one")]}
 MINUTE = 60
-NOW = int(here().timestamp())
+MOMENT = here()  # of this module: its tests may run long after it was read
+NOW = int(MOMENT.timestamp())
 
 
 def said(**changed: Any) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def said(**changed: Any) -> dict[str, Any]:
 
 
 def believed(token: object, keys: Mapping[str, object] = KEYS) -> Mapping[str, object]:
-    return idtokens.checked(idtokens.opened(token, keys), EXPECTED, now=here())
+    return idtokens.checked(idtokens.opened(token, keys), EXPECTED, now=MOMENT)
 
 
 WRONG_CLAIMS: dict[str, dict[str, Any]] = {

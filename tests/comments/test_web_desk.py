@@ -327,7 +327,7 @@ def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
 ) -> None:
     eve = records.Author("Eve", "https://eve.example", "canary@mail.example", "g:eve")
     row = _held(site, "some text", 1, author=eve, sender=opinions.Sender("198.51.100.77"))
-    trees.post(site, "more", author=eve, network="198.51.100.77")
+    trees.post(site, "more", author=eve, sender=opinions.Sender("198.51.100.77"))
     sites.change("demo", moderators=["boss@mail.example"])
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
     delivery.deliver(events, now=trees.START)
