@@ -10,6 +10,19 @@ COMMENT = "comment-"
 VOID = {"base", "br", "hr", "link", "meta"}
 
 
+class Elements(html.parser.HTMLParser):
+    """The elements of some HTML, whole or not, with their attributes."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+
 class Document(html.parser.HTMLParser):
     """What a document holds. `depths` are the lists of comments that each comment stands in."""
 

@@ -1,19 +1,24 @@
 """Fixtures of the backend's tests: a clock that a test moves, a folded thread, people at a desk."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import argon2
 import flask
 import pytest
+from flask.testing import FlaskClient
 
-from comments import datastore, folding, records, sites
+from comments import app as wiring
+from comments import config, datastore, folding, records, sites
 from comments.accounts import passwords
+from comments.web import api as web_api
 from emulator import transactions
 from tests import trees
 from tests.comments import callers, exports, travellers
 from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import Desk
+from tests.comments.doors import Moment
 from tests.comments.interceptors import Calls, Faults
 from tests.comments.travellers import Impostor, Traveller
 
@@ -112,3 +117,25 @@ def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
     """The desk of an owner of the service."""
     callers.account("ann", OWNER)
     return Desk(app, "ann")
+
+
+@pytest.fixture
+def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
+    """The time of the API's views, as a test sets it."""
+    moment = Moment()
+    monkeypatch.setattr(web_api, "datetime", moment)
+    return moment
+
+
+@pytest.fixture
+def door(
+    open_store: datastore.Store, settings: config.Settings, site: records.Site
+) -> Callable[..., FlaskClient]:
+    """Makes a client of a service with these rules."""
+    del site
+
+    def make(**rules: int) -> FlaskClient:
+        app = wiring.create_app(dataclasses.replace(settings, **rules), open_store)
+        return app.test_client()
+
+    return make

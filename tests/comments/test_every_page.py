@@ -4,7 +4,6 @@ The routes are those of `test_who_may`, so a new one is asked too. Claims are ab
 document: what is shown as text may look as it likes.
 """
 
-import html.parser
 import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from werkzeug.test import TestResponse
 from comments import moderation, posting, records, rendering
 from comments.records import Verb
 from comments.web import discussion
-from tests import trees
+from tests import htmlpages, trees
 from tests.comments.test_who_may import ROWS, Row, World, opened, path_of
 
 EVIL = "evil.example"
@@ -37,22 +36,9 @@ READING = [row for row in ROWS if row.method == "GET"]
 LEADING = ("href", "src", "action", "formaction", "content", "data")
 
 
-class Document(html.parser.HTMLParser):
-    """The elements of a page, with their attributes."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-
 def check_document(source: str) -> None:
     """Nothing runs but our own files, and nothing leads where a stranger wants it to."""
-    for tag, values in Document(source).elements:
+    for tag, values in htmlpages.Elements(source).elements:
         assert tag not in {"iframe", "object", "embed", "frame", "applet"}
         assert not [name for name in values if name.startswith("on") or name == "style"]
         if tag in {"script", "img"} and values.get("type") != "application/ld+json":
@@ -107,7 +93,9 @@ def test_the_page_that_asks_again_asks_for_itself(world: World) -> None:
     """A moderator follows a link of a mail, whose cookie the browser keeps back at first."""
     cross, path = {"Sec-Fetch-Site": "cross-site"}, "/admin/sites/demo/thread?thread=https://a/b"
     answer = world.client("nobody").get(path, headers=cross)
-    links = [values.get("href") for tag, values in Document(answer.text).elements if tag == "a"]
+    links = [
+        values.get("href") for tag, values in htmlpages.Elements(answer.text).elements if tag == "a"
+    ]
     assert links == ["./thread?thread=https://a/b"]
 
 

@@ -3,34 +3,21 @@
 Claims are about the parsed document, never about strings: an escaped payload may be shown.
 """
 
-import html.parser
 import json
 
 import pytest
 from flask.testing import FlaskClient
 
 from comments import rendering
+from tests import htmlpages
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 ONE = "/api/v1/comments/"
 SAFE = {"href", "title", "rel"}
 
 
-class Document(html.parser.HTMLParser):
-    """The elements of some HTML, with their attributes."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-
 def assert_harmless(source: str) -> None:
-    for tag, attributes in Document(source).elements:
+    for tag, attributes in htmlpages.Elements(source).elements:
         assert tag in rendering.TAGS
         assert attributes.keys() <= SAFE
         href = attributes.get("href", "https://")
