@@ -7,6 +7,7 @@ the page is made of, so that pages of one tag are the same, in every process.
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -91,7 +92,11 @@ class Listing(Generic[Made]):
         return Offer(self._tag(view.tag), lambda: cut(view))
 
     def _tag(self, thread: str) -> str:
-        # The secret signs the cursor in the page; nobody learns it from a keyed digest.
-        secret = hashlib.sha256(self.secret.encode()).digest()
         whole = cursors.label(_FORM, self.key, thread).encode()
-        return hashlib.blake2b(whole, key=secret, digest_size=16).hexdigest()
+        return hashlib.blake2b(whole, key=_digest(self.secret), digest_size=16).hexdigest()
+
+
+@functools.lru_cache(maxsize=4)
+def _digest(secret: str) -> bytes:
+    # The secret signs the cursor in the page; nobody learns it from a keyed digest.
+    return hashlib.sha256(secret.encode()).digest()

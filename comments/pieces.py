@@ -57,7 +57,7 @@ class Whole:
 
 def cut(view: views.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:
     """The rows with low <= hash < high, all of them."""
-    about = public.Page((), (), None, view.total, view.changed)
+    about = public.Page(public.Rows((), ()), None, view.total, view.changed)
     return Whole(
         about,
         tuple(_pieces(view, low, high)),

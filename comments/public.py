@@ -52,25 +52,71 @@ class Comment(msgspec.Struct, frozen=True):
     replies: int | msgspec.UnsetType = msgspec.UNSET
 
 
+class Rows(msgspec.Struct, frozen=True):
+    """Comments as fragments, each with its number of replies."""
+
+    comments: tuple[bytes, ...]
+    replies: tuple[int, ...]
+
+    def json(self) -> bytes:
+        """The comments as they are sent."""
+        return b",".join(map(with_replies, self.comments, self.replies))
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Comments that were put together as they are sent. Taken apart only for who asks."""
+
+    sent: bytes
+
+    def json(self) -> bytes:
+        """The comments as they are sent."""
+        return self.sent
+
+    @property
+    def comments(self) -> tuple[bytes, ...]:
+        """The fragments."""
+        return tuple(comment for comment, _ in map(without_replies, self._shown()))
+
+    @property
+    def replies(self) -> tuple[int, ...]:
+        """The number of replies of each."""
+        return tuple(replies for _, replies in map(without_replies, self._shown()))
+
+    def first(self, count: int) -> "Run":
+        """No more than so many of them."""
+        return Run(b",".join(self._shown()[:count]))
+
+    def _shown(self) -> list[msgspec.Raw]:
+        return _RAW.decode(b"[%b]" % self.sent)
+
+
 class Page(msgspec.Struct, frozen=True):
-    """A run of a listing: fragments with their numbers of replies.
+    """A run of a listing.
 
     `cursor` continues after the last one and is None at the end. `total` counts the comments of
     the thread and `changed` is its newest change, None where nobody wrote yet.
     `about` is for pages that say whose comments they are; None where the thread has to be asked.
     """
 
-    comments: tuple[bytes, ...]
-    replies: tuple[int, ...]
+    rows: Rows | Run
     cursor: str | None
     total: int
     changed: datetime | None
     about: buckets.About | None = None
 
+    @property
+    def comments(self) -> tuple[bytes, ...]:
+        """The fragments of its comments."""
+        return self.rows.comments
+
+    @property
+    def replies(self) -> tuple[int, ...]:
+        """How many replies each of them has."""
+        return self.rows.replies
+
     def json(self) -> bytes:
         """The page as it is sent."""
-        shown = b",".join(map(with_replies, self.comments, self.replies))
-        return b'{"comments":[%b],%b}' % (shown, self.end())
+        return b'{"comments":[%b],%b}' % (self.rows.json(), self.end())
 
     def end(self) -> bytes:
         """What is sent behind the comments."""
@@ -80,6 +126,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(Comment)
+_RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
     records.Status.SHADOWED: records.Status.APPROVED,
@@ -93,8 +140,8 @@ _OWN = {
 
 def page(listing: records.Page) -> Page:
     """A page of the floor as the public may see it."""
-    shown = tuple(map(fragment, listing.comments))
-    return Page(shown, listing.replies, listing.cursor, listing.total, listing.changed)
+    rows = Rows(tuple(map(fragment, listing.comments)), listing.replies)
+    return Page(rows, listing.cursor, listing.total, listing.changed)
 
 
 def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
@@ -152,3 +199,9 @@ def read(made: bytes, replies: int) -> Comment:
 def with_replies(made: bytes, replies: int) -> bytes:
     """The JSON of a comment with its number of replies."""
     return b'%b,"replies":%d}' % (made[:-1], replies)
+
+
+def without_replies(shown: msgspec.Raw) -> tuple[bytes, int]:
+    """The fragment that `with_replies` was given, and the number."""
+    made, _, replies = bytes(shown).rpartition(b',"replies":')
+    return made + b"}", int(replies[:-1])

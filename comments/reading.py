@@ -134,18 +134,16 @@ def listing(
         return public.page(run.counted())
 
     is_whole = order is Order.THREAD and parent is None
-    cut = _Run(asked, label, _start(asked, label)).page if is_whole else None
-    found = listings.Listing(name, _key(asked, label), asked.secret, otherwise, cut)
-    return found if not is_whole or asked.cursor else _from_top(found, asked, label)
-
-
-def _from_top(found: Listing, asked: Asked, label: str) -> Listing:
-    """The listing of a first page, which a head can be."""
 
     def top(head: heads.Head) -> public.Page:
         return head.page(asked.limit, label=label, secret=asked.secret)
 
-    return dataclasses.replace(found, first=asked.limit, top=top)
+    key = _key(asked, label)
+    if not is_whole:
+        return listings.Listing(name, key, asked.secret, otherwise)
+    cut = _Run(asked, label, _start(asked, label)).page
+    first = None if asked.cursor else top
+    return listings.Listing(name, key, asked.secret, otherwise, cut, first=asked.limit, top=first)
 
 
 def listing_below(comment_id: str, asked: Asked) -> Listing:
@@ -278,8 +276,9 @@ def _ranked_page(
     if len(rows) > asked.limit:
         cursor = cursors.seal([key, shown[-1][0].sort_hash], label, asked.secret)
     return public.Page(
-        comments=tuple(entry.json for entry, _ in shown),
-        replies=tuple(below for _, below in shown),
+        rows=public.Rows(
+            tuple(entry.json for entry, _ in shown), tuple(below for _, below in shown)
+        ),
         cursor=cursor,
         total=view.total,
         changed=view.changed,
@@ -320,8 +319,9 @@ def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: s
     shown = rows[: asked.limit]
     has_more = len(rows) > asked.limit
     return public.Page(
-        comments=tuple(row.json for row in shown),
-        replies=tuple(view.below(row.sort_hash) for row in shown),
+        rows=public.Rows(
+            tuple(row.json for row in shown), tuple(view.below(row.sort_hash) for row in shown)
+        ),
         cursor=cursors.seal([shown[-1].sort_hash], label, asked.secret) if has_more else None,
         total=view.total,
         changed=view.changed,
@@ -333,8 +333,9 @@ def _counted(view: views.View, run: floor.Run) -> public.Page:
     """A page of the floor with the view's numbers: no query per row."""
     view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
     return public.Page(
-        comments=tuple(map(public.fragment, run.rows)),
-        replies=tuple(_below(view, row) for row in run.rows),
+        rows=public.Rows(
+            tuple(map(public.fragment, run.rows)), tuple(_below(view, row) for row in run.rows)
+        ),
         cursor=run.cursor,
         total=view.total,
         changed=view.changed,

@@ -20,6 +20,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
 
 from emulator import errors, tables
 
@@ -205,16 +206,22 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
     return kind(f"{text}: {fault}.")
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Raise SQLite's errors as what they are to a caller."""
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as fault:
-        known = refusal(fault)
-        if known is None:
-            raise
-        raise known from fault
+class _Translated:
+    """Raises SQLite's errors as what they are to a caller. It holds nothing: one is enough."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: object, fault: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if isinstance(fault, (sqlite3.Error, UnicodeDecodeError)):
+            known = refusal(fault)
+            if known is not None:
+                raise known from fault
+
+
+translated = _Translated()
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ What a transaction reads is noted in its ReadSet while it is read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from emulator import (
     cursors,
@@ -24,6 +24,7 @@ from emulator import (
     readsets,
     rows,
     values,
+    variants,
     walks,
 )
 
@@ -37,6 +38,10 @@ _LONGEST_KEPT = 4096  # bytes of a message whose plan is kept
 
 _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
 _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
+
+
+# Whose, and a message as it is sent.
+_Asked = tuple[keys.Partition, bytes]
 
 
 class _Prepared(NamedTuple):
@@ -173,15 +178,35 @@ def _prepared(
     found: _Prepared | None = known.get(asked)
     if found is not None:
         return snapshot, reads, found
-    parsed = queries.parse(message, partition)
-    source, query, reads = metadata.through(snapshot, parsed, reads)
+    source = snapshot
+    variant = variants.read(message, partition)
+    plan = None if variant is None else _like_another(snapshot, partition, variant)
+    if plan is None:
+        parsed = queries.parse(message, partition)
+        source, query, reads = metadata.through(snapshot, parsed, reads)
+        plan = _plan(source, query)
     header = cursors.header(message, partition.encoded)
-    found = _Prepared(query, _plan(source, query), header, paging(message, header))
-    if source is snapshot and len(asked[1]) <= _LONGEST_KEPT:
+    found = _Prepared(plan.query, plan, header, paging(message, header))
+    if source is snapshot:
+        _keep(known, asked, found)
+        if variant is not None:
+            _keep(snapshot.definitions.shapes, (partition, variant.shape), plan)
+    return source, reads, found
+
+
+def _like_another(
+    snapshot: rows.Reader, partition: keys.Partition, variant: variants.Variant
+) -> plans.Plan | None:
+    """The plan of a query, if one that differs in values was planned before."""
+    plan: plans.Plan | None = snapshot.definitions.shapes.get((partition, variant.shape))
+    return None if plan is None else variants.like(plan, variant.equals)
+
+
+def _keep(known: dict[_Asked, Any], asked: _Asked, found: object) -> None:
+    if len(asked[1]) <= _LONGEST_KEPT:
         if len(known) >= _MOST_KEPT:
             known.clear()
         known[asked] = found
-    return source, reads, found
 
 
 def _plan(snapshot: rows.Reader, query: queries.Query) -> plans.Plan:

@@ -49,7 +49,7 @@ class Definitions:
     """The composite indexes of one generation, and what was worked out about them.
 
     `ids` are those of all indexes met so far. `plans` are of queries met so far, by partition and
-    message; whoever plans a query keeps them.
+    message, `shapes` those of one for each shape (`variants`); whoever plans a query keeps them.
     """
 
     def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
@@ -60,6 +60,7 @@ class Definitions:
             self.by_kind.setdefault(index.kind, []).append(index)
         self.ids: dict[readsets.IndexName, int] = {}
         self.plans: dict[tuple[keys.Partition, bytes], Any] = {}
+        self.shapes: dict[tuple[keys.Partition, bytes], Any] = {}
 
 
 class Reader:

@@ -28,7 +28,8 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from types import TracebackType
+from typing import Generic, TypeVar
 
 from emulator import changes, datafile, errors, faults, groups, history, indexes, logfile, rows
 
@@ -61,6 +62,30 @@ class PastSnapshot(history.PastReader, Snapshot):
 
 
 _Kind = TypeVar("_Kind", bound=Snapshot)
+
+
+class _Lent(Generic[_Kind]):
+    """A snapshot for the length of one request. Not a generator: every read comes by here."""
+
+    def __init__(self, storage: Storage, snapshot: _Kind) -> None:
+        self._storage = storage
+        self._snapshot = snapshot
+
+    def __enter__(self) -> _Kind:
+        return self._snapshot
+
+    def __exit__(
+        self, kind: object, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            datafile.translated.__exit__(kind, fault, trace)
+        except BaseException as known:
+            fault = known
+            raise
+        finally:
+            if isinstance(fault, (errors.Damaged, errors.Unavailable)):
+                self._snapshot.is_sound = False
+            self._storage.end_snapshot(self._snapshot)
 
 
 class _Connections:
@@ -176,7 +201,7 @@ class Storage:
         A commit takes its version when it begins. One that is under way may be older than the
         moment and yet unseen: two reads of the one moment would differ.
         """
-        with datafile.translated(), self._connections.turn.alone() as connection:
+        with datafile.translated, self._connections.turn.alone() as connection:
             self._read_up_to = max(self._read_up_to, moment)
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
@@ -186,7 +211,7 @@ class Storage:
         if not connections.snapshots_left.acquire(blocking=False):
             raise errors.ResourceExhausted(f"{MAX_SNAPSHOTS} transactions are open.")
         try:
-            with datafile.translated():
+            with datafile.translated:
                 connection = self._borrow(connections)
                 try:
                     return kind(connection, self._definitions)
@@ -213,28 +238,13 @@ class Storage:
                     is_empty = datafile.empty_log(writer)
                     self._log_due = None if is_empty else self._now() + _LOG_AGAIN
 
-    @contextlib.contextmanager
-    def read(self) -> Iterator[Snapshot]:
+    def read(self) -> _Lent[Snapshot]:
         """Read the last commit's state for the length of one request."""
-        with self._ending(self.begin_snapshot()) as snapshot:
-            yield snapshot
+        return _Lent(self, self.begin_snapshot())
 
-    @contextlib.contextmanager
-    def read_at(self, moment: int) -> Iterator[PastSnapshot]:
+    def read_at(self, moment: int) -> _Lent[PastSnapshot]:
         """Read the state of an earlier moment for the length of one request."""
-        with self._ending(self.begin_past(moment)) as snapshot:
-            yield snapshot
-
-    @contextlib.contextmanager
-    def _ending(self, snapshot: _Kind) -> Iterator[_Kind]:
-        try:
-            with datafile.translated():
-                yield snapshot
-        except (errors.Damaged, errors.Unavailable):
-            snapshot.is_sound = False
-            raise
-        finally:
-            self.end_snapshot(snapshot)
+        return _Lent(self, self.begin_past(moment))
 
     @contextlib.contextmanager
     def write(self, *, may_share: bool = False) -> Iterator[changes.Writer]:
@@ -245,7 +255,7 @@ class Storage:
         """
         faults.point("commit.begin")
         turn = self._connections.turn
-        with datafile.translated(), turn.transaction(may_share=may_share) as part:
+        with datafile.translated, turn.transaction(may_share=may_share) as part:
             now = max(self._now(), self._read_up_to + 1)
             writer = changes.Writer(part.connection, self._definitions, now, history=self._history)
             yield writer

@@ -5,6 +5,7 @@ What ended by a signal instead of by itself, gunicorn says in its log.
 """
 
 import http.client
+import platform
 import signal
 import socket
 
@@ -48,6 +49,32 @@ def post_worker_init(worker):
     pool.submit = slow
 """
 
+# A worker that says how many pages of memory were new to a thread that used 3 MB, twice.
+REMEMBERING = """
+import resource
+
+kept = post_worker_init
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+
+def use(found):
+    before = faults()
+    pieces = [bytearray(50_000) for _ in range(60)]
+    pieces.clear()
+    found.append(faults() - before)
+
+def post_worker_init(worker):
+    kept(worker)
+    found = []
+    for _ in range(2):
+        thread = threading.Thread(target=use, args=(found,))
+        thread.start()
+        thread.join()
+    sys.stdout.write(f"{max(found)} pages were new\\n")
+    sys.stdout.flush()
+"""
+
 
 def serving(tmp_path, added):
     settings = tmp_path / "settings.py"
@@ -68,6 +95,14 @@ def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added
         program.process.send_signal(number)
         assert program.process.wait(programs.PATIENCE) == 0
     assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
+def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):
+    with serving(tmp_path, REMEMBERING) as program:
+        # Of each of the two.
+        found = [int(program.wait_for(r"(\d+) pages were new")[1]) for _ in range(2)]
+    assert max(found) < 100  # of the 732 that 3 MB are
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -31,6 +31,7 @@ from comments.datastore.reads import (
     lookup,
     prepared,
     read,
+    varied,
 )
 from comments.datastore.stores import TRANSIENT, Store, carried, current, kept, spent, within
 from comments.datastore.writes import OWNERS, Writes
@@ -59,5 +60,6 @@ __all__ = [
     "snapshot",
     "spent",
     "transaction",
+    "varied",
     "within",
 ]

@@ -248,7 +248,7 @@ def _weight(directory: buckets.Directory, head: heads.Head | None) -> int:
     """About how many bytes both take. A head says it of its directory, which stays packed."""
     if head is None:
         return directory.weight
-    return head.weight + sum(OVERHEAD + len(row.json) for row in head.rows)
+    return head.weight + OVERHEAD * (1 + len(head.hashes)) + len(head.sent)
 
 
 def _unfolded(
@@ -282,7 +282,7 @@ def _probed(
     """
     request = cache.get(("probe", name))
     if request is None:
-        request = datastore.prepared(deltas.probe(name))
+        request = deltas.probe(name)
         cache.keep(("probe", name), request, OVERHEAD + request.ByteSize())
     found = {
         message.key.path[-1].name: message.properties["revision"].integer_value

@@ -11,6 +11,7 @@ from typing import Any
 
 from comments import buckets, datastore, models, public, records
 
+_PROBE = "probe"  # under which `datastore.kept` keeps the request for any thread
 MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
 
 
@@ -94,11 +95,17 @@ def _flagged(name: records.ThreadName) -> datastore.Query:
     )
 
 
-def probe(name: records.ThreadName) -> datastore.Query:
-    """Which rows are flagged, and at which revision; one more than a view takes."""
+def probe(name: records.ThreadName) -> Any:
+    """The request which rows are flagged, at which revision; for one more than a view takes."""
+    thread = models.thread_key_name(name)
+    of_any = datastore.kept(_PROBE, lambda: datastore.prepared(_probe(thread)))
+    return datastore.varied(of_any, thread)
+
+
+def _probe(thread: str) -> datastore.Query:
     return datastore.Query(
         "Comment",
-        where=(("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True)),
+        where=(("thread", "=", thread), ("unfolded", "=", True)),
         order=("revision",),
         projection=("revision",),
         limit=MOST_UNFOLDED + 1,

@@ -106,7 +106,8 @@ class Replays:
         body = make()
         size = str(sum(map(len, body)))
         own = {"ETag": f'"{tag}"', "Content-Length": size}
-        replay = _replay(basis, _with(like.headers, own))
+        headers, unchanged = _with(like.headers, own), _with(like.unchanged, own)
+        replay = _Replay(basis, headers, unchanged, tag)
         self._keep(question, replay)
         return _given(replay, body, environ, start_response)
 

@@ -262,7 +262,7 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
     for thread in ("page", *OTHERS):
         sent = {"query_string": {"thread": thread}, "headers": headers}
         assert answer(quick.client.get(SITE, **sent)) == answer(plain.client.get(SITE, **sent))
-    assert quick.asked == before == 2  # once for each coding
+    assert quick.asked == before == 4  # once for each coding, of a page and of a cut one
 
 
 def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
