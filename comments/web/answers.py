@@ -5,8 +5,9 @@ byte of the answer is made. Pages that do not change are kept as they are sent, 
 of this process, so they are put together and compressed once. What must stay true:
 
 - A whole thread is kept and sent in pieces, one for each bucket: after a change only the pieces
-  that show it are made and compressed again. They are not joined, which would take their memory
-  twice, and not made while they are sent: length and faults are known before the first byte leaves.
+  that show it are made and compressed again. They are not kept joined, which would take their
+  memory twice, and not made while they are sent: length and faults are known before the first byte
+  leaves.
 - Nothing is kept that depends on who asks: a page is kept under what was asked and the tag of its
   content. A page of another tag takes its place, so a text that is gone leaves with the next
   request for the page.
@@ -29,6 +30,7 @@ from comments.web import codings
 _JSON = "application/json"
 _KEPT = "answers"  # under which `datastore.kept` keeps them
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
+_CHUNK = 64 * 1024
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
@@ -212,6 +214,22 @@ def kept(basis: Basis) -> Body | None:
     return found.body if found is not None and found.tag == basis.tag else None
 
 
+def chunks(body: Body) -> Body:
+    """A body as it is sent: small pieces joined, for each chunk is a call to the kernel."""
+    if len(body) == 1:
+        return body
+    made: list[bytes] = []
+    run: list[bytes] = []
+    size = 0
+    for piece in body:
+        if run and size + len(piece) > _CHUNK:
+            made.append(b"".join(run))
+            run, size = [], 0
+        run.append(piece)
+        size += len(piece)
+    return (*made, b"".join(run))
+
+
 def _note_basis(
     site: records.Site,
     listing: listings.Listing[T],
@@ -238,7 +256,9 @@ def _place(name: str) -> _Place:
 
 def _page(name: str, tag: str, make: _Make, content_type: str) -> flask.Response:
     place = _place(name)
-    return _negotiated(tag, lambda _coding: _made(place, tag, make), content_type=content_type)
+    return _negotiated(
+        tag, lambda _coding: chunks(_made(place, tag, make)), content_type=content_type
+    )
 
 
 def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:

@@ -153,7 +153,7 @@ def _given(
         start_response(_UNCHANGED, list(replay.unchanged))
         return ()
     start_response(_FOUND, list(replay.headers))
-    return body if environ["REQUEST_METHOD"] == "GET" else ()
+    return answers.chunks(body) if environ["REQUEST_METHOD"] == "GET" else ()
 
 
 def _stands(replay: _Replay) -> bool:

@@ -3,17 +3,20 @@
 Work is counted, not timed: how often rows are taken from a view, and how often bytes are packed.
 """
 
+import itertools
 from collections import Counter
 
 import flask
 import pytest
 from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header
 
 from comments import app as wiring
 from comments import caching, config, datastore, folding, heads, records, sites, views
-from comments.web import codings
+from comments.web import answers, codings
 from tests import trees
 from tests.comments.answers import PAGE, plain
 
@@ -126,9 +129,9 @@ def test_who_names_the_tag_gets_304(
     for headers in ({}, GZIP):
         got = client.get(WAYS[way], headers=headers)
         tag = got.headers["ETag"]
-        for given in (tag, f"W/{tag}", f'"other", {tag}', f'{tag},W/"other"', "*"):
-            again = client.get(WAYS[way], headers=headers | {"If-None-Match": given})
-            assert (again.status_code, again.data) == (304, b""), given
+        for named in (tag, f"W/{tag}", f'"other", {tag}', f'{tag},W/"other"', "*"):
+            again = client.get(WAYS[way], headers=headers | {"If-None-Match": named})
+            assert (again.status_code, again.data) == (304, b""), named
             for name in ("ETag", "Vary", "Cache-Control", "Access-Control-Allow-Origin"):
                 assert again.headers[name] == got.headers[name], name
             assert "Content-Encoding" not in again.headers
@@ -334,3 +337,13 @@ def test_the_widgets_files_come_packed_once(app: flask.Flask, work: Counter[str]
     assert work["encode"] == 0
     page = client.get("/", headers=GZIP)
     assert plain(page) == client.get("/").data
+
+
+@given(st.lists(st.binary(max_size=12), min_size=1, max_size=20), st.integers(1, 40))
+def test_small_pieces_are_sent_together_and_nothing_is_lost(pieces: list[bytes], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "_CHUNK", most)
+        found = answers.chunks(tuple(pieces))
+    assert b"".join(found) == b"".join(pieces)
+    assert all(len(one) + len(other) > most for one, other in itertools.pairwise(found))
+    assert all(len(chunk) <= most or chunk in pieces for chunk in found)
