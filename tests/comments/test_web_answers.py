@@ -136,9 +136,9 @@ def test_who_names_the_tag_gets_304(
                 assert again.headers[name] == got.headers[name], name
             assert "Content-Encoding" not in again.headers
             assert "Content-Type" not in again.headers
-        for given in ('"other"', tag.strip('"') + "x", "", "W/"):
-            again = client.get(WAYS[way], headers=headers | {"If-None-Match": given})
-            assert again.data == got.data, given
+        for named in ('"other"', tag.strip('"') + "x", "", "W/"):
+            again = client.get(WAYS[way], headers=headers | {"If-None-Match": named})
+            assert again.data == got.data, named
 
 
 def test_the_tag_of_one_coding_is_not_good_for_another(
