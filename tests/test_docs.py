@@ -10,6 +10,7 @@ from comments import config
 from tests import programs
 
 README = (programs.ROOT / "README.md").read_text()
+API = (programs.ROOT / "docs" / "api.md").read_text()
 ARCHITECTURE = (programs.ROOT / "docs" / "architecture.md").read_text()
 SETTINGS = (programs.ROOT / "docs" / "settings.md").read_text()
 # Of scripts/serve, which config.py does not read.
@@ -93,7 +94,7 @@ def test_every_command_the_readme_mentions_is_one(app):
         assert told.output.startswith("Usage: ")
 
 
-def test_the_readmes_api_table_is_the_url_map(app):
+def test_the_tables_of_the_api_are_the_url_map(app):
     parameters = {"site_id": "site", "comment_id": "id"}
     served = {
         (
@@ -103,9 +104,12 @@ def test_the_readmes_api_table_is_the_url_map(app):
         for rule in app.url_map.iter_rules()
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
-    listed = re.findall(r"^\| ([A-Z]+) `(/[^`]*)` \|", README, flags=re.MULTILINE)
+    listed = re.findall(r"^\| ([A-Z]+) `(/[^`]*)` \|", API, flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == served
+    shown = re.findall(r"^\| `([A-Z]+) (/[^`]*)` \|", README, flags=re.MULTILINE)
+    assert shown
+    assert set(shown) <= served
 
 
 def test_every_link_between_documents_leads_somewhere():

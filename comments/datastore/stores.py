@@ -202,8 +202,13 @@ def current() -> Store:
     return state.store
 
 
-class within:  # noqa: N801 - a block, told by a verb; every call to the store comes by here
+def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
     """Bound everything inside by a deadline; an outer one stays."""
+    return _Within(seconds)
+
+
+class _Within:
+    """Not a generator: every call to the store comes by here."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
