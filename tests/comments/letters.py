@@ -1,0 +1,28 @@
+"""A notice of a comment as tests of mail make it."""
+
+from datetime import UTC, datetime
+
+from comments import mail
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SENDER = "comments@service.example"
+PLACE = "https://site.example/a?b=c&d#comment-x"
+UNSUBSCRIBE = "https://service.example/unsubscribe/token"
+
+
+def notice(**more):
+    plain = {
+        "event": "aaaqeayeaudaocajbifqydiob4.2",
+        "recipient": "ann@example.org",
+        "site": "garden",
+        "name": "Böb",
+        "title": "A page",
+        "text": "Hello\n<b>you</b>",
+        "place": PLACE,
+        "unsubscribe": UNSUBSCRIBE,
+    }
+    return mail.Notice(**plain | more)
+
+
+def made(**more):
+    return mail.message(notice(**more), SENDER, now=NOW)
