@@ -6,6 +6,7 @@ repository. `scripts/test` knows that one skip by its reason.
 """
 
 import os
+import platform
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ def require(is_there: object, reason: str) -> None:
 def mounts() -> None:
     """Go on where a program can have mounts of its own."""
     require(programs.can_mount(), "needs mounts of its own: root, or user namespaces")
+
+
+def glibc() -> None:
+    """Go on where the C library is the one that can be told how to keep memory."""
+    require(platform.libc_ver()[0] == "glibc", "needs glibc")
 
 
 def real_export(name: str) -> Path:

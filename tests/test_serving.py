@@ -5,13 +5,12 @@ What ended by a signal instead of by itself, gunicorn says in its log.
 """
 
 import http.client
-import platform
 import signal
 import socket
 
 import pytest
 
-from tests import programs
+from tests import needs, programs
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 
@@ -97,8 +96,8 @@ def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added
     assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
 def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):
+    needs.glibc()
     with serving(tmp_path, REMEMBERING) as program:
         # Of each of the two.
         found = [int(program.wait_for(r"(\d+) pages were new")[1]) for _ in range(2)]
