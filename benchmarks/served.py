@@ -12,6 +12,12 @@ import msgspec
 from benchmarks import lean, plots
 
 FIRST = "first page"
+# The kinds of `Starts` that are cold, and what they are.
+_COLD = {
+    "process": "the first answer of a process",
+    "thread": "new thread, new process",
+    "new": "new thread, process that serves",
+}
 _MIB = 1 << 20
 
 
@@ -62,13 +68,17 @@ class Bill(msgspec.Struct):
 class Starts(msgspec.Struct):
     """Starts of the product: seconds to the first answer, bytes then, seconds of first pages.
 
-    `process`: the first request that a process ever answers; `thread`: the first for this thread.
+    `process`: the first request that a process ever answers; `thread`: the first for this thread, a
+    few requests later; `new`: the first for a thread like it, of a process that has served for a
+    while; `made`: pages of it that nobody has asked for.
     """
 
     seconds: list[float]
     memory: list[int]
     process: dict[int, list[float]]
     thread: dict[int, list[float]]
+    new: dict[int, list[float]]
+    made: dict[int, list[float]]
 
 
 class Written(msgspec.Struct):
@@ -169,11 +179,20 @@ def _all(run: Run) -> Iterator[tuple[str, float, str]]:
         whole = found.get(("whole thread", size))
         if whole:
             yield f"whole thread at {size:,} to the floor", whole.p50 / whole.floor_p50, "2"
-        for says, cold in (("process", "process"), ("thread", "thread")):
-            times = getattr(run.starts, cold, {}).get(size)
-            if times:
-                ratio = statistics.median(times) / page
-                yield f"first page at {size:,}, cold {says}, to warm", ratio, "3"
+        if run.starts and size in run.starts.process:
+            yield from _first(run.starts, size, page, found["first page, 304", size].p50)
+
+
+def _first(
+    starts: Starts, size: int, page: float, known: float
+) -> Iterator[tuple[str, float, str]]:
+    """What is asked for the first time, to seconds of a warm page and of a 304."""
+    for kind, says in _COLD.items():
+        times = getattr(starts, kind).get(size)
+        if times:
+            yield f"first page at {size:,}, {says}, to warm", statistics.median(times) / page, "3"
+    made = statistics.median(starts.made[size])
+    yield f"304 to a 200 that is made, at {size:,}", known / made, "0.5"
 
 
 def _writes(run: Run) -> str:
@@ -200,14 +219,13 @@ def _starts(starts: Starts) -> str:
             "First pages, ms:"
         ),
         "",
-        "| comments | cold process | cold thread |",
-        "|---:|---:|---:|",
+        f"| comments | {' | '.join(_COLD.values())} | page that is made |",
+        "|---:|" + "---:|" * (len(_COLD) + 1),
     ]
-    lines += [
-        f"| {size:,} | {_ms(statistics.median(times))} "
-        f"| {_ms(statistics.median(starts.thread[size]))} |"
-        for size, times in starts.process.items()
-    ]
+    for size in starts.process:
+        kinds = [getattr(starts, kind).get(size) for kind in (*_COLD, "made")]
+        cells = [_ms(statistics.median(times)) if times else "" for times in kinds]
+        lines.append(f"| {size:,} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -37,6 +37,11 @@ SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
 _WARMING = 3  # requests for another thread, until only this one is cold
+_SERVED = 200  # requests more, until the process has served for a while
+_BETWEEN = 20  # requests between two threads that are new to it
+_COPIES = 4  # of each thread that is not the smallest or very long: new to a process one by one
+_COPIED = 10_000  # comments of the longest one that is copied
+_MADE = range(51, 71)  # comments of pages that nobody has asked for before
 _OTHERS = 40  # small threads, by key before all others: what a process reads at its start
 
 
@@ -52,6 +57,11 @@ class Stocked(msgspec.Struct):
         """Its comments."""
         return f"/api/v1/sites/{SITE}/comments?thread=t{self.size}"
 
+    @property
+    def copies(self) -> list[str]:
+        """The comments of threads like it."""
+        return [f"{self.path}-{number}" for number in _copies(self.size)]
+
     def calls(self) -> Iterator[served.Call]:
         """What is read of it."""
         yield served.Call("first page", self.size, self.path)
@@ -66,8 +76,14 @@ class Stocked(msgspec.Struct):
             yield served.Call("whole thread, 304", self.size, every, is_known=True)
 
 
-def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked]:
-    """Store a folded thread of each size."""
+def _copies(size: int) -> range:
+    return range(_COPIES if size <= _COPIED else 0)
+
+
+def stock(
+    data: Path, shape: shapes.Shape, sizes: Sequence[int], *, copied: bool = False
+) -> list[Stocked]:
+    """Store a folded thread of each size, and perhaps the copies of each."""
     data.mkdir()
     found: list[Stocked] = []
     with inprocess.open_engine(
@@ -88,6 +104,11 @@ def stock(data: Path, shape: shapes.Shape, sizes: Sequence[int]) -> list[Stocked
                 thread = talk.thread(shapes.repeated(shape, size), first=sum(sizes[: len(found)]))
                 name = records.ThreadName(SITE, f"t{size}")
                 ours.add_thread(engine, name, thread, is_folded=True)
+                for number in _copies(size) if copied else ():
+                    first = sum(sizes) + _OTHERS * 20 + len(found) * _COPIED * _COPIES
+                    copy = talk.thread(shapes.repeated(shape, size), first=first + number * size)
+                    name = records.ThreadName(SITE, f"t{size}-{number}")
+                    ours.add_thread(engine, name, copy, is_folded=True)
                 target = layouts.chosen(thread)
                 found.append(Stocked(size, target, talk.sizes(thread)[target]))
                 layouts.note(f"{size} comments stored")
@@ -153,7 +174,7 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[served
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
     """Start the product again and again: how soon it answers, its memory, its first pages."""
-    found = served.Starts([], [], {}, {})
+    found = served.Starts([], [], {}, {}, {}, {})
     small = lean.Way("small", 0, served.request(threads[0].path))
     for _ in range(times):
         for thread in threads[1:]:
@@ -166,7 +187,23 @@ def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
                 for _ in range(_WARMING):
                     connection.ask()
                 found.thread.setdefault(thread.size, []).append(connection.turn(way))
+                serve(connection, thread, found)
     return found
+
+
+def serve(connection: lean.Connection, thread: Stocked, found: served.Starts) -> None:
+    """Ask a process that serves for what it has not been asked for yet."""
+    for _ in range(_SERVED):
+        connection.ask()
+    new = found.new.setdefault(thread.size, [])
+    for path in thread.copies:
+        for _ in range(_BETWEEN):
+            connection.ask()
+        new.append(connection.turn(lean.Way("new", 0, served.request(path))))
+    made = found.made.setdefault(thread.size, [])
+    longest, *rest = (f"{thread.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE))
+    connection.turn(lean.Way("made", 0, served.request(longest)))  # has read their bucket
+    made += [connection.turn(lean.Way("made", 0, served.request(path))) for path in rest]
 
 
 @contextlib.contextmanager
@@ -187,7 +224,7 @@ def measure(chosen: argparse.Namespace) -> served.Run:
     with tempfile.TemporaryDirectory(prefix="serving-") as name:
         folder = Path(name)
         data = folder / "data"
-        threads = stock(data, shape, chosen.sizes)
+        threads = stock(data, shape, chosen.sizes, copied=True)
         calls = [call for thread in threads for call in thread.calls()]
         run.bills = billed.bills(data, calls)
         run.figures, run.empty = read(data, folder, calls, chosen)

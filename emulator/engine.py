@@ -215,9 +215,15 @@ class Engine:
             )
             for key in request.keys
         }
-        with self._reading(request, default) as (snapshot, reads, began):
-            names = [name for _, name in asked.values()]
-            answer, done = executor.lookup(snapshot, list(asked), names, reads, mask)
+        names = [name for _, name in asked.values()]
+        began = b""
+        if len(names) == 1 and not request.read_options.WhichOneof("consistency_type"):
+            self._storage.let_rest()
+            glance = self._storage.glance(names[0])
+            answer, done = executor.lookup(glance, list(asked), names, None, mask)
+        else:
+            with self._reading(request, default) as (snapshot, reads, began):
+                answer, done = executor.lookup(snapshot, list(asked), names, reads, mask)
         self.meter.count_lookup([key for key, _ in asked.values()][:done])
         return answer + (messages.field(5, began) if began else b"")
 

@@ -304,7 +304,7 @@ class _Renderer:
 
 
 def lookup(
-    snapshot: rows.Reader,
+    snapshot: rows.Reader | rows.Glance,
     asked: list[bytes],
     encoded: list[bytes],
     reads: readsets.ReadSet | None,

@@ -63,6 +63,31 @@ class Definitions:
         self.shapes: dict[tuple[keys.Partition, bytes], Any] = {}
 
 
+class Glance(NamedTuple):
+    """One entity and the version of the last commit, read in one statement."""
+
+    version: int
+    stored: Stored | None
+
+    def entity(self, _key: bytes) -> Stored | None:
+        """Return the entity; who glances at one knows which."""
+        return self.stored
+
+
+def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
+    """Read the entity of an encoded key. The statement sees one state, without a transaction."""
+    # All of it: a statement that is not at its end holds that state.
+    found = connection.execute(
+        "SELECT store.version, entities.id, proto, entities.version, created, meta, crc "
+        "FROM store LEFT JOIN entities ON key = ?",
+        (key,),
+    ).fetchone()
+    if not found:
+        raise _no_state()
+    version, *stored = found
+    return Glance(version, None if stored[0] is None else _sound(tuple(stored)))
+
+
 class Reader:
     """Reads from one connection inside one SQLite transaction."""
 
@@ -72,7 +97,7 @@ class Reader:
             "SELECT version, next_id, seed, generation, kept_since FROM store"
         ).fetchone()
         if row is None:
-            raise errors.Damaged("The data file has lost its state.")
+            raise _no_state()
         self.state = State(*row)
         self.definitions = definitions(connection, self.state.generation)
 
@@ -250,6 +275,10 @@ def _sound_rows(
         if crc32(proto) != crc and crc is not None:
             raise _damaged(entity_id)
         yield entry, entity_id, is_multiple, proto, meta, version
+
+
+def _no_state() -> errors.Damaged:
+    return errors.Damaged("The data file has lost its state.")
 
 
 def _damaged(entity_id: int) -> errors.Damaged:

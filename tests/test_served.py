@@ -14,7 +14,11 @@ def test_a_quick_run_measures_every_call(capsys: pytest.CaptureFixture[str]) -> 
         thread = serving.Stocked(size, "x", 0)
         for call in thread.calls():
             assert f"| {size} | {call.name} |" in printed
-        assert f"| first page at {size}, cold thread, to warm |" in printed or size == 20
+        for cold in ("the first answer of a process", "new thread, new process"):
+            assert f"| first page at {size}, {cold}, to warm |" in printed or size == 20
+        new = f"| first page at {size}, new thread, process that serves, to warm |"
+        assert new in printed or size == 20
+        assert f"| 304 to a 200 that is made, at {size} |" in printed or size == 20
     assert "page after edit, p50 ms" in printed
     assert "starts: the first answer after" in printed
 

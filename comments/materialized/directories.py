@@ -33,7 +33,7 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, heads.Head | None
         if stored is None:
             return buckets.Directory(""), None
         parts = [each.string_value for each in stored.properties["parts"].array_value.values]
-        rest = datastore.read([models.bucket_path(name, part) for part in parts])
+        rest = datastore.read([models.bucket_path(name, each) for each in parts]) if parts else []
         if None not in rest:  # else it was switched between the two reads
             content = b"".join(map(models.content, (stored, *rest)))
             version = stored.properties["version"].string_value

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator import datafile, inprocess, storage
+from emulator import datafile, errors, inprocess, rows, storage
 
 COUNTER = """
 import sys
@@ -102,6 +102,47 @@ def test_an_open_engine_follows_indexes_that_another_one_defines(
     assert early.names("T", ("c", "=", 1), order=["a"]) == [2, 1]
     first.close()
     second.close()
+
+
+def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
+    tmp_path, make_service, index_yaml, refused
+):
+    first, early = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    early.put(early.key("T", 1), c=1, a=1)
+    assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
+    index_yaml.write_text("indexes: []")
+    second, _ = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    with refused("FAILED_PRECONDITION"):  # of the shape that was planned, with another value
+        early.names("T", ("c", "=", 2), order=["a"])
+    first.close()
+    second.close()
+
+
+def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path):
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        store, key = engine.storage, b"a key"
+        for _ in range(storage.MAX_SNAPSHOTS + 1):
+            with store.read() as snapshot:
+                assert store.glance(key) == (snapshot.version, None)
+        with store.read() as snapshot:
+            before = snapshot.version
+            with store.write():
+                pass
+            assert store.glance(key).version > before == snapshot.version
+
+
+def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, monkeypatch):
+    def fail(_connection, _key):
+        raise errors.Damaged("not as it was written")
+
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        engine.storage.glance(b"a key")
+        assert engine.storage._connections.idle
+        with monkeypatch.context() as patch, pytest.raises(errors.Damaged):
+            patch.setattr(rows, "glance", fail)
+            engine.storage.glance(b"a key")
+        assert not engine.storage._connections.idle
+        assert engine.storage.glance(b"a key").stored is None
 
 
 def test_an_open_snapshot_outlives_a_new_index(tmp_path, make_service, index_yaml):
