@@ -138,9 +138,10 @@ def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, m
     with inprocess.open_engine(tmp_path / "data") as engine:
         engine.storage.glance(b"a key")
         assert engine.storage._connections.idle
-        with monkeypatch.context() as patch, pytest.raises(errors.Damaged):
+        with monkeypatch.context() as patch:
             patch.setattr(rows, "glance", fail)
-            engine.storage.glance(b"a key")
+            with pytest.raises(errors.Damaged):
+                engine.storage.glance(b"a key")
         assert not engine.storage._connections.idle
         assert engine.storage.glance(b"a key").stored is None
 
