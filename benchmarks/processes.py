@@ -69,7 +69,7 @@ class Server:
     def worked(self) -> float:
         """The seconds that its threads have been on a processor."""
         tasks = (each for pid in _tree(self._process.pid) for each in _tasks(pid))
-        return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+        return sum(map(_nanoseconds, tasks)) / 1e9
 
     def settle(self) -> None:
         """Wait until it does nothing: its workers come up one after the other."""
@@ -168,6 +168,14 @@ def _tree(pid: int) -> list[int]:
 def _tasks(pid: int) -> Iterator[Path]:
     """What the kernel counts of each thread: nanoseconds on a processor first."""
     return Path(f"/proc/{pid}/task").glob("*/schedstat")
+
+
+def _nanoseconds(task: Path) -> int:
+    """How long a thread was on a processor; nothing of one that is gone by now."""
+    try:
+        return int(task.read_text(encoding="ascii").split()[0])
+    except FileNotFoundError:
+        return 0
 
 
 def _pss(pid: int) -> int:

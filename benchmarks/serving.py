@@ -36,6 +36,7 @@ BEGIN, END = "<!-- serving -->", "<!-- end of serving -->"
 SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
+_QUICK_ROUNDS = 3
 _WARMING = 3  # requests for another thread, until only this one is cold
 _SERVED = 200  # requests more, until the process has served for a while
 _BETWEEN = 20  # requests between two threads that are new to it
@@ -262,7 +263,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen.rounds, chosen.each, chosen.seconds = chosen.rounds, 20, 0.4
     chosen.starts, chosen.writes = 5, 20
     if chosen.quick:
-        chosen.rounds, chosen.seconds, chosen.starts, chosen.writes = 3, 0.1, 1, 3
+        chosen.rounds, chosen.seconds = _QUICK_ROUNDS, 0.1
+        chosen.starts, chosen.writes = 1, 3
     run = measure(chosen)
     print(served.markdown(run))
     if chosen.write:

@@ -7,7 +7,11 @@ from benchmarks import served, serving
 pytestmark = pytest.mark.slow
 
 
-def test_a_quick_run_measures_every_call(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_run_measures_every_call(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, count in {"_OTHERS": 2, "_COPIES": 2, "_SERVED": 20, "_QUICK_ROUNDS": 1}.items():
+        monkeypatch.setattr(serving, name, count)
     serving.main(["--quick", "--sizes", "20,60"])
     printed = capsys.readouterr().out
     for size in (20, 60):
