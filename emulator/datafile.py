@@ -18,6 +18,7 @@ import contextlib
 import enum
 import os
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -224,6 +225,11 @@ class _Translated:
 translated = _Translated()
 
 
+# What reading rows raises that no engine has written, with NULL for bytes, say: SQLite has no
+# checksums, and stores a value's type beside it.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
+
+
 @contextlib.contextmanager
 def translated_at_opening(path: str) -> Iterator[None]:
     """Name the file, and say FAILED_PRECONDITION where trying again cannot help."""
@@ -240,6 +246,5 @@ def translated_at_opening(path: str) -> Iterator[None]:
         if path in known.message:
             raise
         raise type(known)(f"{path}: {known.message}") from known
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
-        # Rows that no engine has written: SQLite has no checksums.
+    except MALFORMED as fault:
         raise errors.Damaged(f"{path}: The data file is damaged: {fault!r}.") from fault

@@ -1,9 +1,13 @@
 """Inspection: whether a data file is what the engine would have written.
 
-Owns the one check of everything: SQLite's own of its pages, and ours of the rows: each entity
-against its checksum and its key, its index entries computed again and compared with those stored,
-entries without an entity, versions and history. It reads one snapshot, so engines may write on, and
-keeps a page of entities in memory. It mends nothing: a backup does.
+Owns the one check of everything: SQLite's own of its pages, and ours of the rows: values of another
+type than their column's, each entity against its checksum and its key, its index entries computed
+again and compared with those stored, entries without an entity, versions and history. It reads one
+snapshot, so engines may write on, and keeps a page of entities in memory. It mends nothing: a
+backup does.
+
+What must stay true: whatever the rows hold is a problem in the report, never an exception. Only a
+file that cannot be opened, or is of another format, is refused.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from emulator import datafile, errors, indexes, keys, readsets, rows, tables
 
 MAX_LISTED = 100  # problems that are described; all are counted
 _PAGE = 1000  # entities held at a time
+_UNREADABLE = (errors.DatastoreError, *datafile.MALFORMED)
 
 
 @dataclass(slots=True)
@@ -52,6 +57,7 @@ def check(path: str | os.PathLike[str]) -> Report:
 
     Raises:
         errors.FailedPrecondition: it cannot be opened, or is not of this engine's format.
+            `errors.Damaged`, which is one, if SQLite cannot even read which format it is of.
     """
     name = os.fspath(path)
     report = Report(name)
@@ -67,8 +73,9 @@ def check(path: str | os.PathLike[str]) -> Report:
             connection.execute("BEGIN")
             try:
                 _check_pages(connection, report)
+                _check_types(connection, report)
                 _Inspection(connection, report).run()
-            except sqlite3.DatabaseError as fault:
+            except (sqlite3.DatabaseError, *_UNREADABLE) as fault:
                 report.note(f"reading stopped: {fault}")
     return report
 
@@ -77,6 +84,22 @@ def _check_pages(connection: sqlite3.Connection, report: Report) -> None:
     for (line,) in connection.execute(f"PRAGMA integrity_check({MAX_LISTED})"):
         if line != "ok":
             report.note(f"SQLite: {line}")
+
+
+def _check_types(connection: sqlite3.Connection, report: Report) -> None:
+    """SQLite stores a value of any type in any column, so damage can change it."""
+    columns = connection.execute(
+        'SELECT stored.name, columns.name, lower(columns.type), columns."notnull" OR columns.pk '
+        "FROM sqlite_master AS stored, pragma_table_info(stored.name) AS columns "
+        "WHERE stored.type = 'table' AND stored.name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+    ).fetchall()
+    for table, column, declared, is_required in columns:
+        allowed = (declared, declared if is_required else "null")
+        # The names are those of `tables`, unless the schema is damaged: then this is refused.
+        query = f'SELECT count(*) FROM "{table}" WHERE typeof("{column}") NOT IN (?, ?)'  # noqa: S608
+        (wrong,) = connection.execute(query, allowed).fetchone()
+        if wrong:
+            report.note(f"{wrong} values of {table}.{column} are not of type {declared}")
 
 
 class _Inspection:
@@ -96,20 +119,28 @@ class _Inspection:
     def run(self) -> None:
         for stored, key, crc in self._entities():
             self._report.entities += 1
-            entity_id, version, proto = stored.entity_id, stored.version, stored.proto
-            where = f"entity {entity_id}"
-            if crc not in (None, zlib.crc32(proto)):
-                self._report.note(f"{where} has another checksum than when it was written")
-            if stored.meta != rows.meta(version, stored.created):
-                self._report.note(f"{where} is answered with other times than its own")
-            if version > self._reader.version:
-                self._report.note(f"{where} is newer than the last commit")
-            try:
-                self._check_entity(entity_id, key, proto)
-            except (errors.DatastoreError, ValueError, IndexError) as fault:
-                self._report.note(f"{where} cannot be read: {fault}")
+            where = f"entity {stored.entity_id}"
+            with self._noting(where):
+                self._check_row(where, stored, crc)
+            with self._noting(where):
+                self._check_entity(stored.entity_id, key, stored.proto)
         self._check_counts()
         self._check_history()
+
+    @contextlib.contextmanager
+    def _noting(self, where: str) -> Iterator[None]:
+        try:
+            yield
+        except _UNREADABLE as fault:
+            self._report.note(f"{where} cannot be read: {fault}")
+
+    def _check_row(self, where: str, stored: rows.Stored, crc: int | None) -> None:
+        if crc not in (None, zlib.crc32(stored.proto)):
+            self._report.note(f"{where} has another checksum than when it was written")
+        if stored.meta != rows.meta(stored.version, stored.created):
+            self._report.note(f"{where} is answered with other times than its own")
+        if stored.version > self._reader.version:
+            self._report.note(f"{where} is newer than the last commit")
 
     def _entities(self) -> Iterator[tuple[rows.Stored, bytes, int | None]]:
         after = -1
@@ -158,10 +189,10 @@ class _Inspection:
         revisions = self._connection.execute("SELECT id, key, proto, version, until FROM history")
         for revision_id, key, proto, version, until in revisions:
             self._report.revisions += 1
-            try:
+            where = f"revision {revision_id}"
+            with self._noting(where):
                 keys.decode(key)
                 rows.parse(proto)
-            except (errors.DatastoreError, ValueError) as fault:
-                self._report.note(f"revision {revision_id} cannot be read: {fault}")
-            if not version < until <= self._reader.version:
-                self._report.note(f"revision {revision_id} is of no time")
+            with self._noting(where):
+                if not version < until <= self._reader.version:
+                    self._report.note(f"{where} is of no time")

@@ -76,7 +76,7 @@ class Glance(NamedTuple):
 
 def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
     """Read the entity of an encoded key. The statement sees one state, without a transaction."""
-    # All of it: a statement that is not at its end holds that state.
+    # The cursor ends with this call: one that is kept would hold that state.
     found = connection.execute(
         "SELECT store.version, entities.id, proto, entities.version, created, meta, crc "
         "FROM store LEFT JOIN entities ON key = ?",

@@ -207,30 +207,45 @@ class Storage:
             connection.rollback()
 
     def _begin(self, kind: type[_Kind]) -> _Kind:
+        connection = self._take()
+        try:
+            with datafile.translated:
+                return kind(connection, self._definitions)
+        except BaseException:
+            self._give_back(connection, is_sound=False)
+            raise
+
+    def end_snapshot(self, snapshot: Snapshot) -> None:
+        """Release a snapshot's connection."""
+        connection = snapshot.connection
+        self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
+
+    def glance(self, key: bytes) -> rows.Glance:
+        """Read one entity as the last commit left it, by its encoded key."""
+        connection = self._take()
+        is_sound = False
+        try:
+            with datafile.translated:
+                found = rows.glance(connection, key)
+            is_sound = True
+        finally:
+            self._give_back(connection, is_sound=is_sound)
+        return found
+
+    def _take(self) -> sqlite3.Connection:
         connections = self._connections
         if not connections.snapshots_left.acquire(blocking=False):
             raise errors.ResourceExhausted(f"{MAX_SNAPSHOTS} transactions are open.")
         try:
             with datafile.translated:
-                connection = self._borrow(connections)
-                try:
-                    return kind(connection, self._definitions)
-                except BaseException:
-                    connection.close()
-                    raise
+                return self._borrow(connections)
         except BaseException:
             connections.snapshots_left.release()
             raise
 
-    def end_snapshot(self, snapshot: Snapshot) -> None:
-        """Release a snapshot's connection."""
-        connections = self._connections
-        connections.snapshots_left.release()
-        connection = snapshot.connection
-        self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
-
     def _give_back(self, connection: sqlite3.Connection, *, is_sound: bool) -> None:
         connections = self._connections
+        connections.snapshots_left.release()
         if not is_sound or self._is_closed or len(connections.idle) >= _MAX_IDLE:
             connection.close()
         else:
@@ -240,24 +255,6 @@ class Storage:
                 if writer is not None:
                     is_empty = datafile.empty_log(writer)
                     self._log_due = None if is_empty else self._now() + _LOG_AGAIN
-
-    def glance(self, key: bytes) -> rows.Glance:
-        """Read one entity as the last commit left it, by its encoded key."""
-        connections = self._connections
-        if not connections.snapshots_left.acquire(blocking=False):
-            raise errors.ResourceExhausted(f"{MAX_SNAPSHOTS} transactions are open.")
-        try:
-            with datafile.translated:
-                connection = self._borrow(connections)
-                is_sound = False
-                try:
-                    found = rows.glance(connection, key)
-                    is_sound = True
-                finally:
-                    self._give_back(connection, is_sound=is_sound)
-        finally:
-            connections.snapshots_left.release()
-        return found
 
     def read(self) -> _Lent[Snapshot]:
         """Read the last commit's state for the length of one request."""

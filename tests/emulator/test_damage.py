@@ -3,15 +3,17 @@
 import contextlib
 import random
 import resource
+import shutil
 import sqlite3
 
 import grpc
 import pytest
 from google.protobuf.message import DecodeError
 
-from emulator import errors, inprocess
+from emulator import errors, inprocess, inspection
 
 # What a damaged file may answer. Clients retry INTERNAL and UNKNOWN, which would hide it.
+TYPES = {type(None): "null", int: "integer", float: "real", str: "text", bytes: "blob"}
 HONEST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE}
 
 
@@ -147,6 +149,27 @@ def answers(service, call):
     return None
 
 
+CALLS = [
+    lambda service: service.results(service.query("T", order=["a"])),
+    lambda service: service.results(service.query(None)),
+    lambda service: service.results(service.query("T", order=["-a"], projection=["a"])),
+    lambda service: service.results(service.query("T", keys_only=True)),
+    lambda service: service.put(service.key("T", 1_000), a=5),
+    lambda service: service.delete(service.key("T", 17)),
+]
+
+
+def found_by(path, make_service, calls):
+    """Return what calls of a damaged file answer; none if it is not even opened."""
+    with contextlib.ExitStack() as stack:
+        try:
+            engine = stack.enter_context(inprocess.open_engine(path))
+        except errors.FailedPrecondition:
+            return set()
+        service = make_service(inprocess.Channel(engine))
+        return {answers(service, call) for call in calls}
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_damage_anywhere_is_answered_honestly(filled, make_service, seed):
     chance = random.Random(seed)
@@ -155,20 +178,79 @@ def test_damage_anywhere_is_answered_honestly(filled, make_service, seed):
         start = chance.randrange(100, len(content) - 16)
         content[start : start + 16] = chance.randbytes(16)
     filled.write_bytes(content)
-    calls = [
-        lambda service: service.results(service.query("T", order=["a"])),
-        lambda service: service.results(service.query(None)),
-        lambda service: service.results(service.query("T", order=["-a"], projection=["a"])),
-        lambda service: service.results(service.query("T", keys_only=True)),
-        lambda service: service.put(service.key("T", 1_000), a=5),
-        lambda service: service.delete(service.key("T", 17)),
+    gets = [lambda service, n=n: service.get(service.key("T", n)) for n in range(1, 301, 10)]
+    assert found_by(filled, make_service, CALLS + gets) <= {None, "unreadable", *HONEST}
+
+
+def columns_of(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        declared = connection.execute(
+            "SELECT stored.name, columns.name, lower(columns.type) FROM sqlite_master AS stored, "
+            "pragma_table_info(stored.name) AS columns WHERE stored.type = 'table'"
+        ).fetchall()
+    return [
+        (table, column, {kind, "null"} if column == "crc" else {kind})
+        for table, column, kind in declared
     ]
-    calls += [lambda service, n=n: service.get(service.key("T", n)) for n in range(1, 301, 10)]
-    with contextlib.ExitStack() as stack:
+
+
+@contextlib.contextmanager
+def null_is_allowed(path):
+    """A flipped byte asks for no constraint: take them out of the file's schema for a moment."""
+
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        texts = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
+    rewrite(path, {name: text.replace(" NOT NULL", "") for name, text in texts.items()})
+    yield
+    rewrite(path, texts)
+
+
+def rewrite(path, texts):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.executemany(
+            "UPDATE sqlite_master SET sql = ? WHERE name = ?",
+            [(text, name) for name, text in texts.items()],
+        )
+
+
+def take(path, table, column, value):
+    """Store a value in the last rows of a column; False if the file's own shape forbids it."""
+    last = f"SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"  # noqa: S608
+    change = f"UPDATE {table} SET {column} = ? WHERE {column} = ({last})"  # noqa: S608
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
         try:
-            engine = stack.enter_context(inprocess.open_engine(filled))
-        except errors.FailedPrecondition:
-            return
+            with connection:
+                connection.execute(change, (value,))
+        except sqlite3.IntegrityError:  # a primary key
+            return False
+        return connection.total_changes > 0
+
+
+@pytest.mark.parametrize("value", [None, 7, 1.5, "text", b"bytes"], ids=repr)
+def test_a_value_of_another_type_is_a_problem_to_the_inspection_and_answered_honestly(
+    filled, tmp_path, make_service, index_yaml, value
+):
+    with inprocess.open_engine(filled, indexes=index_yaml) as engine:
         service = make_service(inprocess.Channel(engine))
-        found = {answers(service, call) for call in calls}
-        assert found <= {None, "unreadable", *HONEST}
+        service.call("ReserveIds", keys=[service.key("T", 5_000)])
+        for n in range(1, 9):
+            service.put(service.key("T", n), a=-n, b=n)
+    assert inspection.check(filled).problems == []
+    calls = [*CALLS, lambda service: service.get(service.key("T", 8))]
+    damaged = tmp_path / "damaged"
+    tried = 0
+    for table, column, allowed in columns_of(filled):
+        for suffix in ("", "-wal", "-shm"):
+            damaged.with_name(damaged.name + suffix).unlink(missing_ok=True)
+        shutil.copy(filled, damaged)
+        with null_is_allowed(damaged):
+            if not take(damaged, table, column, value):
+                continue
+        tried += 1
+        report = inspection.check(damaged)
+        assert report.wrong or TYPES[type(value)] in allowed, (table, column)
+        assert found_by(damaged, make_service, calls) <= {None, "unreadable", *HONEST}
+    assert tried > 20
