@@ -193,18 +193,20 @@ class Machine(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 99), by=st.integers(0, 1), text=st.integers(0, 9))
     def edit(self, pick: int, by: int, text: int) -> None:
         comment_id = self._pick(pick)
-        with (
-            self.processes[by].store.context(),
-            contextlib.suppress(errors.NotFound, errors.Forbidden),
-        ):
-            posting.edit(
-                comment_id,
-                author_id=self._owner(comment_id) or "g:nobody",
-                body=f"edited {text}",
-                revision=None,
-                settings=trees.SETTINGS,
-                now=self._now,
-            )
+        with self.processes[by].store.context():
+            before = datastore.get(models.comment_key(comment_id))
+            refusals: list[type[Exception]] = [errors.NotFound, errors.Forbidden]
+            if before.status in {records.Status.REJECTED, records.Status.HIDDEN}:
+                refusals.append(errors.Conflict)
+            with contextlib.suppress(*refusals):
+                posting.edit(
+                    comment_id,
+                    author_id=before.author_id or "g:nobody",
+                    body=f"edited {text}",
+                    revision=None,
+                    settings=trees.SETTINGS,
+                    now=self._now,
+                )
 
     @precondition(lambda self: len(self.late) < 3)
     @rule(pick=st.integers(0, 99), verb=st.sampled_from(("post", "answer", "retract", "reject")))
