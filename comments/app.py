@@ -7,6 +7,8 @@ handlers are inside too and no way out of a request can leave a thread in a cont
 import itertools
 import logging
 import re
+import time
+import urllib.parse
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from comments import (
     datastore,
     handlers,
     materialized,
+    records,
     sites,
     usage,
     workers,
@@ -121,38 +124,36 @@ def first_owner_link(app: flask.Flask, url: str) -> str:
         return accountcli.first_owner_link(url, kept.settings.secret)
 
 
-def warm_up(app: flask.Flask) -> None:
-    """Answer what a reader may ask first, so that the first one does not wait for first uses.
+def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:
+    """Have asked what a reader may ask first, so that the first one does not wait for first uses.
 
     Call it after the last fork, before there are readers. It reads a few folded threads, if there
     are any, and writes nothing. What goes wrong with it is left to whoever asks next: a store that
     is away must not keep a process from starting.
-    """
-    # A start without it, as on App Engine, does not pay for this.
-    from werkzeug import test  # noqa: PLC0415
 
+    `ask(target, coding, seconds)` has this process answer a GET that accepts that coding, the whole
+    way that readers' requests go, and gives up after so many seconds.
+    """
+    end = time.monotonic() + _WARMING
     try:
         with context.of(app).store.context(), datastore.within(_WARMING):
-            asked = [
-                (f"/api/v1/sites/{name.site}/comments", {"thread": name.id})
-                for name in materialized.some(_WARMED)
-            ]
-            # Short threads have no second page: a page of one comment names it.
-            asked += [(path, query | {"limit": "1"}) for path, query in asked[:_CUT]]
-            # The first page in each coding takes the way through Flask, the others the shorter one.
-            codings = itertools.cycle(("identity", "gzip"))
-            for path, query in asked + asked[:1] or [("/healthz", {})]:
-                environ = test.create_environ(
-                    path, query_string=query, headers={"Accept-Encoding": next(codings)}
-                )
-                for _ in app.wsgi_app(environ, _ignore):
-                    pass
+            asked = [_first_page(name) for name in materialized.some(_WARMED)]
+        # Short threads have no second page: a page of one comment names it.
+        asked += [f"{target}&limit=1" for target in asked[:_CUT]]
+        # The first page in each coding takes the way through Flask, the others the shorter one.
+        codings = itertools.cycle(("identity", "gzip"))
+        for target in asked + asked[:1] or ["/healthz"]:
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            ask(target, next(codings), left)
     except Exception:  # noqa: BLE001 - whatever it is, the start goes on, and who asks is told
         _log.info("Nothing could be read before the first request.", exc_info=True)
 
 
-def _ignore(_status: str, _headers: object, _fault: object = None) -> Callable[[bytes], object]:
-    return lambda _data: None
+def _first_page(name: records.ThreadName) -> str:
+    query = urllib.parse.urlencode({"thread": name.id})
+    return f"/api/v1/sites/{name.site}/comments?{query}"
 
 
 def _inside(store: datastore.Store, wsgi: "WSGIApplication") -> "WSGIApplication":

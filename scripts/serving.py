@@ -8,6 +8,7 @@ other store does not survive a fork, so then each worker loads the application f
 
 import contextlib
 import ctypes
+import functools
 import gc
 import http.client
 import logging
@@ -15,6 +16,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import gunicorn.http.wsgi  # type: ignore[import-untyped]
 import gunicorn.util  # type: ignore[import-untyped]
+import gunicorn.workers.gthread  # type: ignore[import-untyped]
 import msgspec
 
 # Whole names: "config" alone would be a setting of gunicorn's.
@@ -34,12 +37,11 @@ import comments.web.shapes
 import comments.workers
 
 if TYPE_CHECKING:
-    import socket
     from types import FrameType
 
     import flask
     from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
-    from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
+    from gunicorn.workers.gthread import TConn, ThreadWorker
 
 
 def _survives_forks() -> bool:
@@ -82,7 +84,7 @@ def _unnamed(response: "gunicorn.http.wsgi.Response") -> list[str]:
     return [line for line in _headers_of(response) if not line.startswith("Server:")]
 
 
-def _refuse(connection: "socket.socket", status: int, reason: str, _message: str) -> None:
+def _refuse(connection: socket.socket, status: int, reason: str, _message: str) -> None:
     """Answer what is no request as the application answers what is wrong.
 
     gunicorn would send a page with a part of the request in it, and none of our headers.
@@ -146,7 +148,7 @@ def post_fork(server: "Arbiter", worker: "ThreadWorker") -> None:
 
 
 def post_worker_init(worker: "ThreadWorker") -> None:
-    """Read once, start the upkeep, and print the URL once a worker answers.
+    """Read once as readers do, start the upkeep, and print the URL once a worker answers.
 
     Its socket is open by now, its loop is not.
     """
@@ -155,7 +157,7 @@ def post_worker_init(worker: "ThreadWorker") -> None:
     # thread was giving that pool a request.
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, worker.handle_exit)
-    comments.app.warm_up(worker.wsgi)
+    comments.app.warm_up(worker.wsgi, functools.partial(_ask, worker))
     _touch_memory()
     gc.freeze()  # where each worker loads the application, and what the reading has made
     address = worker.sockets[0].getsockname()[:2]
@@ -168,6 +170,30 @@ def worker_exit(_server: object, _worker: "ThreadWorker") -> None:
     """Let the upkeep end its step. What it leaves, the next process finds."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
+
+
+def _ask(worker: "ThreadWorker", target: str, coding: str, seconds: float) -> None:
+    """Send a worker a request of its own, answered by gunicorn in one of the threads for readers.
+
+    Both have first uses of their own, which take a first reader longer than his page.
+    """
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.settimeout(seconds)
+        own = worker.sockets[0].getsockname()
+        connection = gunicorn.workers.gthread.TConn(worker.cfg, theirs, ("127.0.0.1", 0), own)
+        worker.tpool.submit(_answer, worker, connection)
+        head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n"
+        ours.sendall(f"{head}Connection: close\r\n\r\n".encode("ascii"))
+        while ours.recv(_PIECE):
+            pass
+
+
+def _answer(worker: "ThreadWorker", connection: "TConn") -> None:
+    try:
+        worker.handle(connection)
+    finally:
+        connection.close()
 
 
 def _touch_memory() -> None:

@@ -74,6 +74,16 @@ def post_worker_init(worker):
     sys.stdout.flush()
 """
 
+# A worker that says how many requests it has answered, by how many threads, before there are any.
+READING = """
+kept = post_worker_init
+
+def post_worker_init(worker):
+    kept(worker)
+    sys.stdout.write(f"answered {worker.nr} in {len(worker.tpool._threads)}\\n")
+    sys.stdout.flush()
+"""
+
 
 def serving(tmp_path, added):
     settings = tmp_path / "settings.py"
@@ -94,6 +104,13 @@ def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added
         program.process.send_signal(number)
         assert program.process.wait(programs.PATIENCE) == 0
     assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
+
+
+def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it_takes_any(
+    tmp_path,
+):
+    with serving(tmp_path, READING) as program:
+        assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in 1"] * 2
 
 
 def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):

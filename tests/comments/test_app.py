@@ -10,8 +10,9 @@ from flask.testing import FlaskClient
 from google.cloud import ndb
 
 from comments import app as wiring
-from comments import datastore, errors, models
+from comments import datastore, errors, models, records
 from emulator import inprocess, testing
+from tests.comments import starts
 
 THREAD = "/api/v1/sites/demo/comments?thread="
 
@@ -109,7 +110,7 @@ def test_reading_at_the_start_makes_nothing_where_there_is_nothing(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     with testing.meter(engine) as cost:
-        wiring.warm_up(app)
+        starts.read_once(app)
     assert (cost.writes, cost.deletes) == (0, 0)
     assert not is_inside()
 
@@ -122,14 +123,37 @@ def test_a_start_goes_on_whatever_becomes_of_the_reading(
         raise fault
 
     monkeypatch.setattr(datastore, "fetch", fail)
-    wiring.warm_up(app)
+    starts.read_once(app)
     assert not is_inside()
     assert app.test_client().get("/healthz").status_code == 200
+
+
+def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
+    app: flask.Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, float]] = []
+    now = 100.0
+
+    def ask(target: str, _coding: str, seconds: float) -> None:
+        nonlocal now
+        asked.append((target, round(seconds, 3)))
+        now += 0.2
+
+    names = [records.ThreadName("demo", f"{n} & more") for n in range(9)]
+    monkeypatch.setattr(wiring.materialized, "some", lambda most: names[:most])
+    monkeypatch.setattr(wiring.time, "monotonic", lambda: now)
+    wiring.warm_up(app, ask)
+    path = "/api/v1/sites/demo/comments?thread="
+    assert asked == [
+        (f"{path}0+%26+more", 0.5),
+        (f"{path}1+%26+more", 0.3),
+        (f"{path}2+%26+more", 0.1),
+    ]
 
 
 def test_a_store_that_is_away_does_not_keep_a_process_from_starting(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     engine.close()
-    wiring.warm_up(app)
+    starts.read_once(app)
     assert not is_inside()

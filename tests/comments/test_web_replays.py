@@ -20,6 +20,7 @@ from comments import config, datastore, folding, materialized, posting, records,
 from comments.web import replays
 from emulator import inprocess, testing
 from tests import trees
+from tests.comments import starts
 
 PAGE = "/api/v1/sites/demo/comments?thread=page"
 GZIP = {"Accept-Encoding": "gzip, br"}
@@ -254,7 +255,7 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
 ) -> None:
     with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
         patch.setattr(wiring, "_WARMING", 60.0)
-        wiring.warm_up(quick.app)
+        starts.read_once(quick.app)
     assert (cost.writes, cost.deletes) == (0, 0)
     for thread in ("page", *OTHERS):
         assert is_read(quick, thread)
@@ -270,7 +271,7 @@ def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
 ) -> None:
     monkeypatch.setattr(wiring, "_WARMING", 60.0)
     monkeypatch.setattr(wiring, "_WARMED", 2)
-    wiring.warm_up(quick.app)
+    starts.read_once(quick.app)
     assert sum(is_read(quick, thread) for thread in ("page", *OTHERS)) == 2
 
 

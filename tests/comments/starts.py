@@ -1,0 +1,15 @@
+"""A process's first reading, as tests have it: asked through Flask's client instead of a server."""
+
+import flask
+
+from comments import app as wiring
+
+
+def read_once(app: flask.Flask) -> None:
+    """Do what a process does before it takes readers."""
+
+    def ask(target: str, coding: str, _seconds: float) -> None:
+        with app.test_client() as client:
+            client.get(target, headers={"Accept-Encoding": coding})
+
+    wiring.warm_up(app, ask)
