@@ -90,13 +90,18 @@ def _list_sites() -> None:
 
 @_site.command("set")
 @click.argument("site_id", metavar="ID")
-@click.option("--origin", "origins", multiple=True, help="Replace the origins by these.")
-@click.option("--query-key", "query_keys", multiple=True, help="A key that tells pages apart.")
+@click.option("--origin", "origins", multiple=True, help="Where its pages come from; replaces all.")
+@click.option(
+    "--query-key", "query_keys", multiple=True, help="Keys that tell pages apart; replaces all."
+)
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
 @click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
-@click.option("--category", "filed", multiple=True, help="One that pages may file threads under.")
+@click.option("--category", "filed", multiple=True, help="What pages may file under; replaces all.")
 @click.option(
-    "--moderator", "moderators", multiple=True, help="Who is mailed what waits; '' for none."
+    "--moderator",
+    "moderators",
+    multiple=True,
+    help="Who is mailed what waits; replaces all; '' for none.",
 )
 @console.reported
 def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
@@ -112,7 +117,7 @@ def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
     given = (*origins, *query_keys, *filed, *moderators)
     if not given and keep_trailing_slash is None and cdn_seconds is None:
         raise click.ClickException(f"nothing to change of {site_id}: give an option of --help")
-    sites.change(
+    site = sites.change(
         site_id,
         origins=origins or None,
         query_keys=query_keys or None,
@@ -121,7 +126,9 @@ def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
         filed=filed or None,
         moderators=[each for each in moderators if each] if moderators else None,
     )
-    click.echo(f"Changed {site_id}. Running processes notice within a minute.")
+    # Origins that are given stand instead of those there were: whoever did not mean that sees it.
+    named = f"{site.id} ({', '.join(site.origins)})" if origins else site.id
+    click.echo(f"Changed {named}. Running processes notice within a minute.")
 
 
 _threads = AppGroup("thread", help="Change threads.")

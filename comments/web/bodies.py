@@ -28,6 +28,18 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BODY = "body"
 _LONGEST_NAME = 64
+# What msgspec says of a value, and the same for who sent it; what is not here stays as it is.
+_SAID = (
+    (re.compile("Object contains unknown field .*", re.DOTALL), "is not known here"),
+    (re.compile("Object missing required field .*"), "is missing"),
+    (re.compile("Expected `int` <= ([0-9]+)"), r"is above \1"),
+    (re.compile("Expected `int` >= ([0-9]+)"), r"is below \1"),
+    (re.compile("Expected `str` of length <= ([0-9]+)"), r"is longer than \1 characters"),
+    (re.compile("Expected `str` of length >= 1"), "is empty"),
+    (re.compile("Expected `str` of length >= ([0-9]+)"), r"is shorter than \1 characters"),
+    (re.compile("Expected `array` of length <= ([0-9]+)"), r"has more than \1 items"),
+    (re.compile("Expected `str` matching regex '(.*)'"), r"is not of the form \1"),
+)
 
 
 def read(shape: type[T]) -> T:
@@ -104,10 +116,18 @@ def convert(value: object, shape: type[T]) -> T:
         message = str(error)
         match = _FIELD.search(message)
         field = (match[1] or match[2]) if match else _BODY
-        reason = message.partition(" - at ")[0]
+        reason = _reason(message.partition(" - at ")[0])
         if allowed := _choices(shape, field):
             reason = f"is one of {', '.join(allowed)}"
         raise errors.BadInput(field[:_LONGEST_NAME], reason[: 3 * _LONGEST_NAME]) from error
+
+
+def _reason(said: str) -> str:
+    """What the parser says of a value, in words that need no knowledge of it."""
+    for pattern, words in _SAID:
+        if match := pattern.fullmatch(said):
+            return match.expand(words)
+    return said
 
 
 def _choices(shape: type[msgspec.Struct], field: str) -> list[str]:

@@ -51,7 +51,8 @@ def export(tmp_path: Path) -> Path:
 def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store) -> None:
     added = run("site", "add", "blog", "--origin", "https://blog.example")
     assert added.output == "Added blog (https://blog.example).\n"
-    run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
+    changed = run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
+    assert "Changed blog (https://new.example)." in changed.output
     run("site", "set", "blog", "--keep-trailing-slash")
     run("site", "set", "blog", "--cdn-seconds", "5")
     assert run("site", "list").output == "blog\thttps://new.example\n"

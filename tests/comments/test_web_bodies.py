@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import flask
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +58,33 @@ def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
     with pytest.raises(errors.BadInput) as refusal:
         bodies.decode(data, shapes.NewComment)
     assert refusal.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "said"),
+    [
+        ({"limit": 201}, shapes.ListQuery, "limit: is above 200"),
+        ({"limit": 0}, shapes.OwnVotesQuery, "limit: is below 1"),
+        ({"cursor": ""}, shapes.ListQuery, "cursor: is empty"),
+        ({"around": "a"}, shapes.ListQuery, "around: is shorter than 26 characters"),
+        ({"parent": "a" * 27}, shapes.ListQuery, "parent: is longer than 26 characters"),
+        (
+            {"parent": "nix"},
+            shapes.ListQuery,
+            "parent: is not of the form ^([a-z2-7]{26}|root)$",
+        ),
+        ({"sort": "new"}, shapes.ListQuery, "sort: is not known here"),
+        ({"n\new": "new"}, shapes.ListQuery, "n\new: is not known here"),
+        ({"threads": ["a"] * 101}, shapes.ThreadList, "threads: has more than 100 items"),
+        ({"name": "Ann"}, shapes.NewComment, "body: is missing"),
+    ],
+)
+def test_a_refusal_is_in_words_of_whoever_sent_it(
+    value: dict[str, object], shape: type[msgspec.Struct], said: str
+) -> None:
+    with pytest.raises(errors.BadInput) as refusal:
+        bodies.convert(value, shape)
+    assert refusal.value.message == said
 
 
 @pytest.mark.parametrize("parent", [0, -1, 1.5, True, 2**63, "1", "", "root", "a" * 27, "A" * 26])
