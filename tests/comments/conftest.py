@@ -1,7 +1,8 @@
-"""Fixtures of the backend's tests: a clock that a test moves, a folded thread, people at a desk."""
+"""Fixtures of the backend's tests: a clock, a folded thread, people at a desk, receivers of hooks."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import argon2
@@ -15,7 +16,7 @@ from comments.accounts import passwords
 from comments.web import api as web_api
 from emulator import transactions
 from tests import trees
-from tests.comments import callers, exports, travellers
+from tests.comments import callers, exports, hooking, receivers, travellers
 from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import Desk
 from tests.comments.doors import Moment
@@ -139,3 +140,15 @@ def door(
         return app.test_client()
 
     return make
+
+
+@pytest.fixture
+def at() -> hooking.Time:
+    return hooking.Time()
+
+
+@pytest.fixture
+def told() -> Iterator[list[receivers.Receiver]]:
+    """Three receivers."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(receivers.receiver()) for _ in range(3)]

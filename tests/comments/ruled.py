@@ -1,0 +1,56 @@
+"""The site "demo" under policies and rules: what tests of them set, write, edit and look at.
+
+All of it happens in the store's context, at one moment, and is done by one moderator.
+"""
+
+from typing import Any
+
+from comments import (
+    delivery,
+    moderation,
+    policies,
+    posting,
+    records,
+)
+from comments.records import Policy, Verb
+from comments.rules import Action, Rule
+from tests import trees
+from tests.comments import stocktaking
+
+ADA = records.Actor("cli", "Ada")
+NAME = records.ThreadName("demo", "page")
+NOW = trees.START
+
+
+def policy(policy: Policy | None = None, **more: Any) -> None:
+    policies.set_policy("demo", ADA, now=NOW, policy=policy, **more)
+
+
+def rule(action: Action = Action.HOLD, **conditions: Any) -> None:
+    policies.put_rule("demo", Rule(id="r", action=action, **conditions), ADA, now=NOW)
+
+
+def post(site: records.Site, body: str, author: str = "ann", **more: Any) -> records.Comment:
+    who = records.Author(author, id=f"g:{author}" if author else "")
+    return trees.post(site, body, more.pop("parent", None), author=who, **more)
+
+
+def edit(row: records.Comment, body: str) -> records.Comment:
+    return posting.edit(
+        row.id, author_id=row.author.id, body=body, revision=None,
+        settings=trees.SETTINGS, now=NOW,
+    )  # fmt: skip
+
+
+def settle() -> None:
+    events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
+    delivery.deliver(events, now=NOW)
+
+
+def approve(row: records.Comment) -> None:
+    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    settle()
+
+
+def case(row: records.Comment) -> records.Case:
+    return moderation.case("demo", row.id)

@@ -1,0 +1,82 @@
+"""Claims about the book of a site's policy, rules and bans: its log, its bounds, its copies."""
+
+import pytest
+
+from comments import (
+    audit,
+    datastore,
+    errors,
+    models,
+    policies,
+    records,
+    rulebook,
+)
+from comments.records import Policy
+from comments.rules import Action, Rule
+from emulator import inprocess
+from tests.comments import ruled
+
+pytestmark = pytest.mark.usefixtures("store", "site")
+
+
+def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
+    ruled.policy(Policy.ALL, reason="for now")
+    ruled.rule(words=("a",))
+    ruled.rule(Action.SPAM, words=("a",))
+    policies.remove_rule("demo", "r", ruled.ADA, now=ruled.NOW)
+    policies.ban("demo", "g:ann", ruled.ADA, now=ruled.NOW)
+    said = sorted((e.subject, e.verb, e.before, e.after) for e in audit.log("demo"))
+    assert said == [
+        ("author:g:ann", "ban", "", "banned"),
+        ("rule:r", "put-rule", "", "hold"),
+        ("rule:r", "put-rule", "hold", "spam"),
+        ("rule:r", "remove-rule", "spam", ""),
+        (
+            "site", "set-policy", "off, closed after 0 days, 3 reports",
+            "all, closed after 0 days, 3 reports",
+        ),
+    ]  # fmt: skip
+    with pytest.raises(errors.NotFound):
+        policies.remove_rule("demo", "r", ruled.ADA, now=ruled.NOW)
+
+
+def test_a_book_stays_readable(site: records.Site) -> None:
+    for given in ({"close_after": -1}, {"reports": 10_001}):
+        with pytest.raises(errors.BadInput):
+            ruled.policy(**given)
+    for number in range(rulebook.MOST_PATTERNS // 100):
+        words = tuple(f"w{each}" for each in range(100))
+        rule = Rule(id=f"r{number}", action=Action.HOLD, words=words)
+        policies.put_rule("demo", rule, ruled.ADA, now=ruled.NOW)
+    with pytest.raises(errors.BadInput, match="patterns"):
+        policies.put_rule(
+            "demo", Rule(id="x", action=Action.HOLD, words=("a",)), ruled.ADA, now=ruled.NOW
+        )
+
+
+def test_another_process_knows_a_change_within_a_minute(
+    engine: inprocess.Engine, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert rulebook.get("demo").policy is Policy.OFF
+    other = datastore.Store(inprocess.Channel(engine), project="test")
+
+    def change() -> None:
+        with other.context():
+            ruled.policy(Policy.ALL)
+
+    import threading  # noqa: PLC0415 - another thread is another process here
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    thread.join()
+    assert rulebook.get("demo").policy is Policy.OFF
+    monkeypatch.setattr(rulebook, "_TERM", -1.0)
+    assert rulebook.get("demo").policy is Policy.ALL
+
+
+def test_the_keys_of_decisions_are_for_ever() -> None:
+    assert models.rulebook_key("demo").id() == "demo"
+    assert models.erasure_key("a" * 26).id() == "a" * 26
+    assert {each.value for each in Policy} == {
+        "off", "first", "links", "all", "closed", "read-only",
+    }  # fmt: skip

@@ -1,0 +1,128 @@
+"""Claims about sending from several processes: one that is killed, and two at once."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comments import (
+    datastore,
+    messages,
+    sending,
+    sites,
+)
+from emulator import inprocess
+from tests import programs, trees
+from tests.comments import hooking, receivers
+
+SENDING = """
+import sys
+from datetime import datetime, timedelta
+from comments import datastore, sending
+from emulator import inprocess
+from tests import trees
+from tests.comments import receivers, test_sending_processes
+
+path, *ports = sys.argv[1:]
+indexes = test_sending_processes.INDEXES
+engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic")
+store = datastore.Store(inprocess.Channel(engine), project="test")
+client = receivers.client(*map(int, ports))
+store.kept(sending.OUTBOUND, lambda: client)
+with store.context():
+    print("ready", flush=True)
+    sys.stdin.readline()
+    sending.serve(lambda: trees.START + timedelta(hours=1))
+"""
+INDEXES = programs.ROOT / "index.yaml"
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[datastore.Store]:
+    """A store in a file that other processes share, with its context entered."""
+    path = tmp_path / "store.db"
+    with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
+        opened = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+        with opened.context():
+            sites.add(
+                "demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=hooking.START
+            )
+            yield opened
+
+
+def _sender(path: Path, told: list[receivers.Receiver]) -> "subprocess.Popen[str]":
+    ports = [f"{each.port}" for each in told]
+    child = subprocess.Popen(
+        [sys.executable, "-c", SENDING, str(path / "store.db"), *ports],
+        cwd=programs.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    return child
+
+
+def _go(child: "subprocess.Popen[str]") -> None:
+    assert child.stdin is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
+
+
+@pytest.mark.slow
+def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
+    shared: datastore.Store, told: list[receivers.Receiver], tmp_path: Path, at: hooking.Time
+) -> None:
+    client = receivers.client(*(each.port for each in told))
+    shared.kept(sending.OUTBOUND, lambda: client)
+    for number, each in enumerate(told):
+        hooking.register(f"{number}", each.url, client)
+    site = sites.get("demo")
+    expected = [hooking.post(site, f"{n}") for n in range(4)]
+    child = _sender(tmp_path, told)
+
+    def kill(_: receivers.Heard) -> None:
+        if len(told[0].heard) == 2:
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait(programs.PATIENCE)
+
+    told[0].then = kill
+    _go(child)
+    child.communicate(timeout=programs.PATIENCE)
+    assert child.returncode == -signal.SIGKILL
+    told[0].then = lambda _: None
+    # What the dead one had claimed is left alone, until its lease is over.
+    sending.serve(at)
+    assert hooking.left() != []
+    at.now += messages.LEASE
+    sending.serve(at)
+    assert hooking.left() == []
+    for each in told:
+        assert sorted(set(each.ids)) == sorted(expected)
+        assert len(each.ids) <= len(expected) + 1
+    assert len(told[0].ids) == len(expected) + 1
+
+
+@pytest.mark.slow
+def test_two_processes_that_send_at_once_tell_each_hook_once(
+    shared: datastore.Store, told: list[receivers.Receiver], tmp_path: Path
+) -> None:
+    client = receivers.client(*(each.port for each in told))
+    for number, each in enumerate(told):
+        hooking.register(f"{number}", each.url, client)
+    site = sites.get("demo")
+    expected = [hooking.post(site, f"{n}") for n in range(8)]
+    children = [_sender(tmp_path, told) for _ in range(2)]
+    for child in children:
+        _go(child)
+    for child in children:
+        child.communicate(timeout=programs.PATIENCE)
+        assert child.returncode == 0
+    assert hooking.left() == []
+    for each in told:
+        assert sorted(each.ids) == sorted(expected)
