@@ -207,6 +207,10 @@ class Machine(RuleBasedStateMachine):
                     settings=trees.SETTINGS,
                     now=self._now,
                 )
+            # It may be gone from the list when somebody reads again: nobody reads while both doze.
+            row = datastore.get(models.comment_key(comment_id))
+            if row.revision != before.revision and row.listed:
+                self.newest = max(self.newest, self._now)
 
     @precondition(lambda self: len(self.late) < 3)
     @rule(pick=st.integers(0, 99), verb=st.sampled_from(("post", "answer", "retract", "reject")))
