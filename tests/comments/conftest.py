@@ -1,4 +1,4 @@
-"""Fixtures of the backend's tests: a clock, a folded thread, people at a desk, receivers of hooks."""
+"""Fixtures of the backend's tests: a clock, a folded thread, people at a desk, receivers."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
