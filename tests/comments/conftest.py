@@ -1,6 +1,7 @@
-"""Fixtures of the backend's tests: a clock, a folded thread, people at a desk, receivers."""
+"""Fixtures of the backend's tests: a clock, a folded thread, people at a desk, mail and hooks."""
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,11 +17,12 @@ from comments.accounts import passwords
 from comments.web import api as web_api
 from emulator import transactions
 from tests import trees
-from tests.comments import callers, exports, hooking, receivers, travellers
+from tests.comments import asking, callers, exports, hooking, receivers, travellers
 from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import Desk
 from tests.comments.doors import Moment
 from tests.comments.interceptors import Calls, Faults
+from tests.comments.postboxes import Box
 from tests.comments.travellers import Impostor, Traveller
 
 
@@ -152,3 +154,17 @@ def told() -> Iterator[list[receivers.Receiver]]:
     """Three receivers."""
     with ExitStack() as stack:
         yield [stack.enter_context(receivers.receiver()) for _ in range(3)]
+
+
+@pytest.fixture
+def asker(open_store: datastore.Store, site: records.Site, box: Box) -> asking.Asker:
+    settings = box.settings()
+    client = wiring.create_app(settings, open_store).test_client()
+    made = asking.Asker(client, open_store, settings, box)
+    posted = client.post(
+        "/api/v1/sites/demo/comments?thread=page",
+        json={"name": "Mallory", "body": "Buy pills", "title": "Cheap pills"},
+    )
+    made.token = json.loads(posted.text)["token"]
+    made.deliver()
+    return made

@@ -103,3 +103,18 @@ def test_however_many_subjects_come_there_are_as_many_rows_as_slots(
     assert len(rows) == 16
     assert sum(taken) == 16 * limit.most
     assert max(row.ByteSize() for row in rows) < 300
+
+
+def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: datastore.Store) -> None:
+    limit = limits.Limit("test", 2, timedelta(hours=1))
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def taken(moment: datetime) -> bool:
+        return limits.take(limit, "somebody", "a secret", now=moment)
+
+    assert [taken(now) for _ in range(3)] == [True, True, False]
+    assert taken(now + timedelta(minutes=59)) is False
+    assert taken(now + timedelta(hours=1)) is True
+    # A clock that is far ahead does not close a bucket for years.
+    assert [taken(now + timedelta(days=999)) for _ in range(3)] == [True, True, False]
+    assert taken(now + timedelta(hours=2)) is True

@@ -1,0 +1,64 @@
+"""Somebody who asks for mail of the thread "page", through HTTP and a real mail server."""
+
+import dataclasses
+from typing import Any
+
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import (
+    config,
+    consent,
+    datastore,
+    handlers,
+    records,
+    subscriptions,
+    upkeep,
+)
+from tests import recounts
+from tests.comments.postboxes import Box
+
+URL = "/api/v1/sites/demo/subscription?thread=page"
+THREAD = records.ThreadName("demo", "page")
+LIST = subscriptions.list_of(THREAD)
+ANN = "Ann@example.org"
+KINDS = ("Subscriber", "Subscription", "FollowerMark", "FollowerList", "FollowerSegment", "Event")
+
+
+@dataclasses.dataclass
+class Asker:
+    """A service with a mail server, and somebody who has written in the thread "page"."""
+
+    client: FlaskClient
+    store: datastore.Store
+    settings: config.Settings
+    box: Box
+    token: str = ""
+
+    def ask(self, email: str = ANN, *, address: str = "203.0.113.1", **more: Any) -> TestResponse:
+        sent = {"email": email, "thread": True} | more
+        headers = {"Authorization": f"Bearer {self.token}"} if sent.get("replies") else {}
+        peer = {"REMOTE_ADDR": address}
+        return self.client.put(URL, json=sent, headers=headers, environ_overrides=peer)
+
+    def deliver(self) -> None:
+        with self.store.context():
+            made = upkeep.Upkeep(self.settings.scheme, handlers=handlers.of(self.settings))
+            while events := recounts.events():
+                made.deliver(events)
+
+    def follow(self, email: str = ANN, **more: Any) -> None:
+        """Ask, and press the button of the page that the mail leads to."""
+        assert self.ask(email, **more).status_code == 202
+        self.deliver()
+        assert self.client.post(self.box.link()).status_code == 200
+
+    def stored(self) -> dict[str, int]:
+        with self.store.context():
+            counted = {kind: datastore.count(datastore.Query(kind)) for kind in KINDS}
+        return {kind: count for kind, count in counted.items() if count}
+
+    def is_following(self, email: str = ANN) -> bool:
+        with self.store.context():
+            who = consent.subscriber_of(email, self.settings.secret)
+            return subscriptions.is_following(THREAD, who)
