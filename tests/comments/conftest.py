@@ -1,9 +1,11 @@
-"""Fixtures of the backend's tests: a clock, a folded thread, people at a desk, mail and hooks."""
+"""Fixtures of the backend's tests: a clock, a day, a folded thread, a desk, mail and hooks."""
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import argon2
@@ -44,6 +46,14 @@ def export(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def garden(store: datastore.Store) -> records.Site:
     return sites.add("garden", exports.SITE.origins, scheme=exports.SCHEME, now=exports.NOW)
+
+
+@pytest.fixture
+def one_day() -> None:
+    """No midnight of UTC within a test that counts by the day: near one it begins behind it."""
+    until_midnight = 86_400 - datetime.now(UTC).timestamp() % 86_400
+    if until_midnight < 30:
+        time.sleep(until_midnight)
 
 
 class Clock:

@@ -33,6 +33,8 @@ from tests.comments import callers, calls, entrants
 from tests.comments.entrants import post
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.usefixtures("one_day")
+
 TODAY = "2026-01-02"
 NOW = datetime.fromisoformat(f"{TODAY}T03:04:05+00:00")
 

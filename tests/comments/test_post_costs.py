@@ -15,6 +15,8 @@ from emulator import inprocess, testing
 from tests.comments import callers, calls, entrants
 from tests.comments.entrants import post
 
+pytestmark = pytest.mark.usefixtures("one_day")
+
 NUMBERS = itertools.count()
 LIMITS = ("posts_per_network", "posts_per_author", "posts_per_thread", "same_texts")
 TEXT = "A text that no rule has anything to say about, whoever sends it, number {}."

@@ -199,6 +199,7 @@ def test_an_entry_of_the_log_is_undone_once_and_on_its_own_site_only(
     assert moderation.case("blog", foreign.id).comment.status is Status.SPAM
 
 
+@pytest.mark.usefixtures("one_day")
 def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
     desk: Desk, site: records.Site
 ) -> None:
