@@ -70,7 +70,8 @@ class Starts(msgspec.Struct):
 
     `process`: the first request that a process ever answers; `thread`: the first for this thread, a
     few requests later; `new`: the first for a thread like it, of a process that has served for a
-    while; `made`: pages of it that nobody has asked for.
+    while; `made`: pages of it that nobody has asked for; `rested`: the page that the process keeps,
+    asked for after it had nothing to do for as long as before `process`.
     """
 
     seconds: list[float]
@@ -79,6 +80,7 @@ class Starts(msgspec.Struct):
     thread: dict[int, list[float]]
     new: dict[int, list[float]]
     made: dict[int, list[float]]
+    rested: dict[int, list[float]]
 
 
 class Written(msgspec.Struct):
@@ -191,6 +193,9 @@ def _first(
         times = getattr(starts, kind).get(size)
         if times:
             yield f"first page at {size:,}, {says}, to warm", statistics.median(times) / page, "3"
+    process, rested = starts.process[size], starts.rested[size]
+    says = f"first page at {size:,}, {_COLD['process']}, to warm after a rest as long"
+    yield says, statistics.median(process) / statistics.median(rested), "3"
     made = statistics.median(starts.made[size])
     yield f"304 to a 200 that is made, at {size:,}", known / made, "0.5"
 
@@ -219,11 +224,11 @@ def _starts(starts: Starts) -> str:
             "First pages, ms:"
         ),
         "",
-        f"| comments | {' | '.join(_COLD.values())} | page that is made |",
-        "|---:|" + "---:|" * (len(_COLD) + 1),
+        f"| comments | {' | '.join(_COLD.values())} | page that is made | warm, after a rest |",
+        "|---:|" + "---:|" * (len(_COLD) + 2),
     ]
     for size in starts.process:
-        kinds = [getattr(starts, kind).get(size) for kind in (*_COLD, "made")]
+        kinds = [getattr(starts, kind).get(size) for kind in (*_COLD, "made", "rested")]
         cells = [_ms(statistics.median(times)) if times else "" for times in kinds]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -40,6 +41,8 @@ _QUICK_ROUNDS = 3
 _WARMING = 3  # requests for another thread, until only this one is cold
 _SERVED = 200  # requests more, until the process has served for a while
 _BETWEEN = 20  # requests between two threads that are new to it
+_REST = 0.3  # seconds without a request, as a process has had them before its first one
+_RESTS = 3
 _COPIES = 4  # of each thread that is not the smallest or very long: new to a process one by one
 _COPIED = 10_000  # comments of the longest one that is copied
 _MADE = range(51, 71)  # comments of pages that nobody has asked for before
@@ -175,7 +178,7 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[served
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
     """Start the product again and again: how soon it answers, its memory, its first pages."""
-    found = served.Starts([], [], {}, {}, {}, {})
+    found = served.Starts([], [], {}, {}, {}, {}, {})
     small = lean.Way("small", 0, served.request(threads[0].path))
     for _ in range(times):
         for thread in threads[1:]:
@@ -183,6 +186,7 @@ def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
             with _started(data, found) as connection:
                 # The process behind it has answered nothing yet but perhaps its health.
                 found.process.setdefault(thread.size, []).append(connection.turn(way))
+                found.rested.setdefault(thread.size, []).extend(rested(connection))
             with _started(data, found) as connection:
                 connection.turn(small)
                 for _ in range(_WARMING):
@@ -190,6 +194,15 @@ def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
                 found.thread.setdefault(thread.size, []).append(connection.turn(way))
                 serve(connection, thread, found)
     return found
+
+
+def rested(connection: lean.Connection) -> Iterator[float]:
+    """Ask a process for what it keeps, when it has had nothing to do for a while."""
+    for _ in range(_RESTS):
+        for _ in range(_BETWEEN):
+            connection.ask()
+        time.sleep(_REST)
+        yield connection.ask()
 
 
 def serve(connection: lean.Connection, thread: Stocked, found: served.Starts) -> None:

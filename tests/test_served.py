@@ -20,6 +20,10 @@ def test_a_quick_run_measures_every_call(
             assert f"| {size} | {call.name} |" in printed
         for cold in ("the first answer of a process", "new thread, new process"):
             assert f"| first page at {size}, {cold}, to warm |" in printed or size == 20
+        rested = (
+            f"| first page at {size}, the first answer of a process, to warm after a rest as long"
+        )
+        assert rested in printed or size == 20
         new = f"| first page at {size}, new thread, process that serves, to warm |"
         assert new in printed or size == 20
         assert f"| 304 to a 200 that is made, at {size} |" in printed or size == 20
