@@ -36,6 +36,9 @@ MAX_LOOKUP_BYTES = 3_000_000
 _MOST_KEPT = 256  # plans of one generation of indexes
 _LONGEST_KEPT = 4096  # bytes of a message whose plan is kept
 
+_MOST_PROJECTED = 4096  # projections that are kept as they were written: some 2 MB of all engines
+_projected: dict[tuple[object, bytes], bytes] = {}
+
 _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
 _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
@@ -270,6 +273,13 @@ class _Renderer:
         self._reads = reads
         writers = {_FULL: self._full, _KEY_ONLY: self._key_only, _PROJECTION: self._projection}
         self._write = writers[kind]
+        # What a projection is written of, beside its position.
+        self._form = (
+            plan.query.partition,
+            plan.query.projection,
+            plan.columns,
+            plan.is_key_descending,
+        )
 
     def result(self, hit: walks.Hit) -> bytes:
         """Return one result, tag and length included."""
@@ -292,6 +302,17 @@ class _Renderer:
     def _projection(self, hit: walks.Hit) -> bytes:
         if self._reads is not None:
             self._walk.note_entry(self._reads, hit)
+        # Whoever asks whether anything has changed is mostly answered what he was answered before.
+        asked = (self._form, hit.position)
+        known = _projected.get(asked)
+        if known is None:
+            known = self._write_projection(hit)
+            if len(_projected) >= _MOST_PROJECTED:
+                _projected.clear()
+            _projected[asked] = known
+        return known
+
+    def _write_projection(self, hit: walks.Hit) -> bytes:
         entity = messages.Entity()
         entity.key.MergeFromString(self._key(hit))
         projected = self._plan.projected(hit.position)

@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from emulator import executor
 from tests.emulator.rpc import last, put_all
 
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
@@ -137,3 +138,35 @@ def test_illegal_projections_are_refused(service, refused):
             service.results(service.query("T", projection=names))
     with refused("INVALID_ARGUMENT"):
         service.results(service.query(None, projection=["a"]))
+
+
+def test_what_was_written_for_one_query_is_not_the_answer_to_another(service):
+    """Their positions in the index are the same bytes; what they say of them is not."""
+
+    def found(namespace="", **fields):
+        (result,) = service.results(service.query(**fields), namespace=namespace)
+        space = result.entity.key.partition_id.namespace_id
+        return result.entity.key.path[-1].kind, space, service.plain(result.entity)
+
+    service.put(service.key("T", 1), a=1, b=2)
+    service.put(service.key("T", 1, namespace="x"), a=1, b=2)
+    service.put(service.key("U", 1), b=1)
+    for _ in range(2):  # as it is written, and as it is kept
+        assert found(projection=["a"]) == ("T", "", {"a": 1})
+        assert found(projection=["a"], namespace="x") == ("T", "x", {"a": 1})
+        assert found(projection=["b"], kind="U") == ("U", "", {"b": 1})
+        assert found(order=["a", "b"], projection=["a", "b"]) == ("T", "", {"a": 1, "b": 2})
+        assert found(order=["a", "b"], projection=["b"]) == ("T", "", {"b": 2})
+        assert found(order=["a", "b"], projection=["a"]) == ("T", "", {"a": 1})
+    service.put(service.key("T", 1), c=1, a=2)
+    assert found(order=["c", "a"], projection=["a"]) == ("T", "", {"a": 2})
+
+
+def test_no_more_is_kept_of_projections_than_some_thousands(service, monkeypatch):
+    monkeypatch.setattr(executor, "_projected", {})
+    monkeypatch.setattr(executor, "_MOST_PROJECTED", 5)
+    put_all(service, *((number, {"v": number}) for number in range(1, 13)))
+    for _ in range(2):
+        assert service.names(projection=["v"]) == list(range(1, 13))
+    if executor._projected:  # in this process
+        assert len(executor._projected) <= 5
