@@ -29,17 +29,20 @@ _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BODY = "body"
 _LONGEST_NAME = 64
 # What msgspec says of a value, and the same for who sent it; what is not here stays as it is.
-_SAID = (
-    (re.compile("Object contains unknown field .*", re.DOTALL), "is not known here"),
-    (re.compile("Object missing required field .*"), "is missing"),
-    (re.compile("Expected `int` <= ([0-9]+)"), r"is above \1"),
-    (re.compile("Expected `int` >= ([0-9]+)"), r"is below \1"),
-    (re.compile("Expected `str` of length <= ([0-9]+)"), r"is longer than \1 characters"),
-    (re.compile("Expected `str` of length >= 1"), "is empty"),
-    (re.compile("Expected `str` of length >= ([0-9]+)"), r"is shorter than \1 characters"),
-    (re.compile("Expected `array` of length <= ([0-9]+)"), r"has more than \1 items"),
-    (re.compile("Expected `str` matching regex '(.*)'"), r"is not of the form \1"),
-)
+_BOUND = re.compile("Expected `(int|str|array)`(?: of length)? (<=|>=) ([0-9]+)")
+_BEYOND = {
+    ("int", "<="): "is above {}",
+    ("int", ">="): "is below {}",
+    ("str", "<="): "is longer than {} characters",
+    ("str", ">="): "is shorter than {} characters",
+    ("array", "<="): "has more than {} items",
+    ("array", ">="): "has fewer than {} items",
+}
+_FORM = re.compile("Expected `str` matching regex '(.*)'")
+_STARTS = {
+    "Object contains unknown field": "is not known here",
+    "Object missing required field": "is missing",
+}
 
 
 def read(shape: type[T]) -> T:
@@ -124,10 +127,14 @@ def convert(value: object, shape: type[T]) -> T:
 
 def _reason(said: str) -> str:
     """What the parser says of a value, in words that need no knowledge of it."""
-    for pattern, words in _SAID:
-        if match := pattern.fullmatch(said):
-            return match.expand(words)
-    return said
+    if bound := _BOUND.fullmatch(said):
+        kind, relation, number = bound.groups()
+        if (kind, relation, number) == ("str", ">=", "1"):
+            return "is empty"
+        return _BEYOND[kind, relation].format(number)
+    if form := _FORM.fullmatch(said):
+        return f"is not of the form {form[1]}"
+    return next((words for start, words in _STARTS.items() if said.startswith(start)), said)
 
 
 def _choices(shape: type[msgspec.Struct], field: str) -> list[str]:
