@@ -1,8 +1,9 @@
 """Coverage is measured where a test shows once what code does, not where it is run for long.
 
 Owns the pause of measuring. Tests that are `slow` or drive a `browser` run the same lines again and
-again, in races, in any order, at size; being measured makes them half as long again. What they
-alone reach counts as never run, so the report can only say less than what is tested.
+again, in races, in any order, at size, for every route; being measured makes them half as long
+again. What they alone reach counts as never run, so the report can only say less than what is
+tested.
 """
 
 import contextlib

@@ -43,6 +43,8 @@ from tests.comments import travellers
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import ROWS, SETTINGS, Row, World, opened, path_of
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "canary@mailbox.example"
 NETWORK = "203.0.113.77"
 BROWSER = "Canary/7.7 (of one person)"

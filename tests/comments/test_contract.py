@@ -22,6 +22,8 @@ from emulator import inprocess
 from tests.comments import contracts, postboxes
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "5"))
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
 CHECKS = {

@@ -14,7 +14,7 @@ import pytest
 from tests.comments import snapshots
 from tests.comments.test_who_may import CALLERS, ROWS, Row, World, opened
 
-pytestmark = pytest.mark.usefixtures("quick_passwords_here")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_passwords_here")]
 
 # What others' systems have taken from whoever sent it.
 NEVER = (

@@ -18,6 +18,8 @@ from tests.comments import postboxes
 from tests.comments.test_who_may import ROWS, Row, World, path_of
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 # What App Engine, its tasks, its proxy for identities and others' proxies say of whom they let in.
 FORGED = {
     "X-Appengine-User-IP": "127.0.0.1",

@@ -18,6 +18,8 @@ from comments.web import discussion
 from tests import htmlpages, trees
 from tests.comments.test_who_may import ROWS, Row, World, opened, path_of
 
+pytestmark = pytest.mark.slow
+
 EVIL = "evil.example"
 PAYLOADS = (
     "javascript:alert(1)//\"'><img src=x onerror=alert(1)></script></title><svg/onload=alert(1)>",

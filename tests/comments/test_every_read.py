@@ -17,6 +17,8 @@ from tests.comments import calls, snapshots
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import CALLERS, ROWS, Row, World, opened
 
+pytestmark = pytest.mark.slow
+
 READING = [row for row in ROWS if row.method == "GET"]
 REQUESTS = 500
 

@@ -50,6 +50,8 @@ from tests.comments import postboxes, travellers
 from tests.comments.callers import PASSWORD, SECRET
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 # Who has no token; another guest; who wrote the comment; a reader with an account; who moderates
 # another site; who moderates this one; who owns the service.
 CALLERS = ("nobody", "guest", "author", "other", "elsewhere", "moderator", "owner")
