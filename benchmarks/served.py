@@ -71,7 +71,8 @@ class Starts(msgspec.Struct):
     `process`: the first request that a process ever answers; `thread`: the first for this thread, a
     few requests later; `new`: the first for a thread like it, of a process that has served for a
     while; `made`: pages of it that nobody has asked for; `rested`: the page that the process keeps,
-    asked for after it had nothing to do for as long as before `process`.
+    asked for after it had nothing to do for as long as before `process`; `kept`: the same in turns
+    with the others, by the same client on the same connection.
     """
 
     seconds: list[float]
@@ -81,6 +82,7 @@ class Starts(msgspec.Struct):
     new: dict[int, list[float]]
     made: dict[int, list[float]]
     rested: dict[int, list[float]]
+    kept: dict[int, list[float]]
 
 
 class Written(msgspec.Struct):
@@ -193,6 +195,11 @@ def _first(
         times = getattr(starts, kind).get(size)
         if times:
             yield f"first page at {size:,}, {says}, to warm", statistics.median(times) / page, "3"
+    for kind in ("thread", "new"):
+        times = getattr(starts, kind).get(size)
+        if times:
+            says = f"first page at {size:,}, {_COLD[kind]}, to warm in turns"
+            yield says, statistics.median(times) / statistics.median(starts.kept[size]), "3"
     process, rested = starts.process[size], starts.rested[size]
     says = f"first page at {size:,}, {_COLD['process']}, to warm after a rest as long"
     yield says, statistics.median(process) / statistics.median(rested), "3"
@@ -224,11 +231,14 @@ def _starts(starts: Starts) -> str:
             "First pages, ms:"
         ),
         "",
-        f"| comments | {' | '.join(_COLD.values())} | page that is made | warm, after a rest |",
-        "|---:|" + "---:|" * (len(_COLD) + 2),
+        (
+            f"| comments | {' | '.join(_COLD.values())} | page that is made | warm, after a rest "
+            "| warm, in turns |"
+        ),
+        "|---:|" + "---:|" * (len(_COLD) + 3),
     ]
     for size in starts.process:
-        kinds = [getattr(starts, kind).get(size) for kind in (*_COLD, "made", "rested")]
+        kinds = [getattr(starts, kind).get(size) for kind in (*_COLD, "made", "rested", "kept")]
         cells = [_ms(statistics.median(times)) if times else "" for times in kinds]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -178,7 +178,7 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[served
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
     """Start the product again and again: how soon it answers, its memory, its first pages."""
-    found = served.Starts([], [], {}, {}, {}, {}, {})
+    found = served.Starts([], [], {}, {}, {}, {}, {}, {})
     small = lean.Way("small", 0, served.request(threads[0].path))
     for _ in range(times):
         for thread in threads[1:]:
@@ -207,12 +207,11 @@ def rested(connection: lean.Connection) -> Iterator[float]:
 
 def serve(connection: lean.Connection, thread: Stocked, found: served.Starts) -> None:
     """Ask a process that serves for what it has not been asked for yet."""
-    for _ in range(_SERVED):
-        connection.ask()
+    kept = found.kept.setdefault(thread.size, [])
+    kept += [connection.ask() for _ in range(_SERVED)]
     new = found.new.setdefault(thread.size, [])
     for path in thread.copies:
-        for _ in range(_BETWEEN):
-            connection.ask()
+        kept += [connection.ask() for _ in range(_BETWEEN)]
         new.append(connection.turn(lean.Way("new", 0, served.request(path))))
     made = found.made.setdefault(thread.size, [])
     longest, *rest = (f"{thread.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE))
