@@ -273,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     chosen.sizes = chosen.sizes or (_QUICK_SIZES if chosen.quick else SIZES)
     chosen.rounds, chosen.each, chosen.seconds = chosen.rounds, 20, 0.4
-    chosen.starts, chosen.writes = 5, 20
+    chosen.starts, chosen.writes = 9, 20
     if chosen.quick:
         chosen.rounds, chosen.seconds = _QUICK_ROUNDS, 0.1
         chosen.starts, chosen.writes = 1, 3
