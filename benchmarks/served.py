@@ -72,7 +72,7 @@ class Starts(msgspec.Struct):
     few requests later; `new`: the first for a thread like it, of a process that has served for a
     while; `made`: pages of it that nobody has asked for; `rested`: the page that the process keeps,
     asked for after it had nothing to do for as long as before `process`; `kept`: the same in turns
-    with the others, by the same client on the same connection.
+    with the others, by the same client on the same connection, the median of each start.
     """
 
     seconds: list[float]

@@ -207,12 +207,12 @@ def rested(connection: lean.Connection) -> Iterator[float]:
 
 def serve(connection: lean.Connection, thread: Stocked, found: served.Starts) -> None:
     """Ask a process that serves for what it has not been asked for yet."""
-    kept = found.kept.setdefault(thread.size, [])
-    kept += [connection.ask() for _ in range(_SERVED)]
+    kept = [connection.ask() for _ in range(_SERVED)]
     new = found.new.setdefault(thread.size, [])
     for path in thread.copies:
         kept += [connection.ask() for _ in range(_BETWEEN)]
         new.append(connection.turn(lean.Way("new", 0, served.request(path))))
+    found.kept.setdefault(thread.size, []).append(statistics.median(kept))
     made = found.made.setdefault(thread.size, [])
     longest, *rest = (f"{thread.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE))
     connection.turn(lean.Way("made", 0, served.request(longest)))  # has read their bucket
