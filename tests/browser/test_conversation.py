@@ -1,12 +1,17 @@
 """People talk: post, reply, edit, retract, come back."""
 
 import re
+from datetime import UTC, datetime
 
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from comments import policies, records, rules
+
 pytestmark = pytest.mark.browser
+
+ADA = records.Actor("cli", "Ada")
 
 
 def write(page: playwright.Page, body: str, *, name: str = "Ada") -> None:
@@ -152,6 +157,123 @@ def test_two_tabs_keep_each_others_comments(server, open_tab):
         expect(comment(page, "from tab two")).to_be_visible()
         assert bodies(page) == ["from tab one", "from tab two"]
         expect(page.get_by_role("button", name="Delete")).to_have_count(2)
+
+
+def test_who_posts_is_shown_what_others_wrote_meanwhile_and_how_many_there_are(
+    server, open_tab, say
+):
+    """In the order of the thread, with the new comment still in view and having the focus."""
+    first = say("a question")
+    one, two = open_tab(server).page, open_tab(server).page
+    for page in (one, two):
+        expect(comment(page, "a question")).to_be_visible()
+    write(one, "from tab one")
+    say("an answer of somebody else", parent=first)
+
+    write(two, "from tab two")
+
+    expect(two.get_by_role("heading", name="4 comments")).to_be_visible()
+    assert bodies(two) == [
+        "a question",
+        "an answer of somebody else",
+        "from tab one",
+        "from tab two",
+    ]
+    expect(comment(two, "from tab two")).to_be_focused()
+    expect(comment(two, "from tab one").get_by_role("button", name="Delete")).to_be_visible()
+
+
+def test_who_posts_first_in_two_tabs_of_an_empty_thread_sees_both(server, open_tab):
+    one, two = open_tab(server).page, open_tab(server).page
+    for page in (one, two):
+        expect(page.get_by_text("No comments yet.")).to_be_visible()
+    write(one, "from tab one")
+
+    write(two, "from tab two")
+
+    expect(two.get_by_role("heading", name="2 comments")).to_be_visible()
+    assert bodies(two) == ["from tab one", "from tab two"]
+
+
+def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(server, open_tab):
+    one = open_tab(server).page
+    write(one, "to be deleted")
+    write(one, "version 1")
+    two = open_tab(server).page
+    expect(comment(two, "version 1")).to_be_visible()
+    comment(one, "version 1").get_by_role("button", name="Edit").click()
+    form = one.get_by_role("form", name="Edit your comment")
+    form.get_by_role("textbox", name="Comment").fill("version 2")
+    form.get_by_role("button", name="Save changes").click()
+    expect(comment(one, "version 2")).to_be_visible()
+    comment(one, "to be deleted").get_by_role("button", name="Delete").click()
+    one.get_by_role("button", name="Delete it").click()
+    expect(comment(one, "to be deleted")).to_have_count(0)
+
+    write(two, "version 3")
+
+    expect(two.get_by_role("heading", name="2 comments")).to_be_visible()
+    assert bodies(two) == ["version 2", "version 3"]
+
+
+def test_what_only_its_author_sees_stays_when_he_is_shown_what_others_wrote(
+    server, open_tab, say, open_store
+):
+    with open_store.context():
+        for action in (rules.Action.HOLD, rules.Action.SHADOW):
+            rule = rules.Rule(id=action, action=action, words=(action,))
+            policies.put_rule("demo", rule, ADA, now=datetime.now(UTC))
+    page = open_tab(server).page
+    write(page, "shadow")
+    write(page, "hold")
+    say("of somebody else")
+
+    write(page, "plain")
+
+    expect(comment(page, "of somebody else")).to_be_visible()
+    assert sorted(bodies(page)) == ["hold", "of somebody else", "plain", "shadow"]
+    expect(comment(page, "plain")).to_be_focused()
+
+
+def test_what_has_no_room_on_the_page_is_offered_to_who_posts(server, open_tab, say, open_store):
+    for number in range(50):
+        say(f"comment {number}")
+    page = open_tab(server).page
+    expect(page.get_by_role("listitem")).to_have_count(50)
+    more = page.get_by_role("button", name="Load more comments")
+    expect(more).to_have_count(0)
+    say("of somebody else")
+
+    write(page, "mine")
+
+    more.click()
+    expect(page.get_by_role("listitem")).to_have_count(52)
+    assert bodies(page)[-2:] == ["of somebody else", "mine"]
+    expect(page.get_by_role("heading", name="52 comments")).to_be_visible()
+    expect(more).to_have_count(0)
+
+
+def test_a_cached_page_takes_nothing_away_from_who_posted(server, open_tab, say):
+    """A CDN may answer for a while with the thread as it was before the comment."""
+    say("before")
+    kept: list[str] = []
+
+    def cached(route: playwright.Route) -> None:
+        if route.request.method != "GET":
+            route.continue_()
+            return
+        kept.append(kept[0] if kept else route.fetch().text())
+        route.fulfill(body=kept[0], content_type="application/json")
+
+    page = open_tab("about:blank").page
+    page.route("**/sites/demo/comments?**", cached)
+    page.goto(server)
+    with page.expect_request_finished(lambda sent: "/comments?" in sent.url and len(kept) > 1):
+        write(page, "after")
+    write(page, "later")
+
+    expect(page.get_by_role("heading", name="3 comments")).to_be_visible()
+    assert bodies(page) == ["before", "after", "later"]
 
 
 def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(server, open_tab):

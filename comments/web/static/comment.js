@@ -43,6 +43,10 @@ export class Comment {
     return this.data.status === "pending";
   }
 
+  get isBeingEdited() {
+    return this.element.classList.contains("ft-editing");
+  }
+
   get name() {
     return this.data.author?.name || words.anonymous;
   }

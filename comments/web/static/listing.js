@@ -49,6 +49,17 @@ export class Listing {
     return isNew;
   }
 
+  /** Put a comment before an element of the list, or at the end. */
+  put(comment, next) {
+    this.#comments.set(comment.id, comment);
+    this.element.insertBefore(comment.element, next);
+  }
+
+  drop(comment) {
+    this.#comments.delete(comment.id);
+    comment.element.remove();
+  }
+
   /**
    * Take out a removed comment without replies, and the tombstones that only it kept; how many
    * went. With replies it stays, and nothing goes.
@@ -58,8 +69,7 @@ export class Listing {
     for (let rest = comment; rest?.isRemoved && rest.data.replies === 0; gone += 1) {
       const above = this.get(rest.data.parent);
       this.#countReplies(rest, -1);
-      this.#comments.delete(rest.id);
-      rest.element.remove();
+      this.drop(rest);
       rest = above;
     }
     return gone;

@@ -24,6 +24,8 @@ export class Thread {
   #listing = new Listing();
   #cursor = null;
   #total = 0;
+  #start = null; // the position of the first page: null, or {around}
+  #latest = 0; // when the thread last changed, as far as is known here
   #stop = new AbortController();
   #title = el("h2", { class: "ft-title", tabindex: "-1" });
   #top = el("div", { class: "ft-top" });
@@ -119,12 +121,13 @@ export class Thread {
   }
 
   async #openFirst() {
-    this.#replace(await api.list(this.#place));
+    this.#replace(await api.list(this.#place), null);
   }
 
   async #openAround(id) {
     try {
-      this.#replace(await api.list(this.#place, { around: id }));
+      const start = { around: id };
+      this.#replace(await api.list(this.#place, start), start);
       this.#offerWhole();
     } catch (error) {
       if (error.status !== 404 && error.status !== 400) throw error;
@@ -140,7 +143,8 @@ export class Thread {
     if (comment) this.#listing.point(comment);
   }
 
-  #replace(page) {
+  #replace(page, start) {
+    this.#start = start;
     this.#listing.clear();
     this.#append(page);
     this.#votes.load();
@@ -162,7 +166,7 @@ export class Thread {
   /** A page from the middle says how many there are in all, not how many come before it. */
   #offerWhole() {
     if (this.#listing.size >= this.#total) return;
-    this.#whole.append(button("ft-show-whole", words.whole, () => this.#showWhole()));
+    this.#whole.replaceChildren(button("ft-show-whole", words.whole, () => this.#showWhole()));
   }
 
   #append(page) {
@@ -172,7 +176,7 @@ export class Thread {
       this.#listing.append(comment);
       if (this.#draftBelow(data.id).values) this.#openReply(comment);
     }
-    this.#count(page.total);
+    this.#hear(page);
     this.#showMore();
   }
 
@@ -192,6 +196,45 @@ export class Thread {
       isOwn: (id) => this.#guest.own(id) !== null,
       votes: (comment) => this.#votes.elements(comment, this.#guest.own(comment.id) === null),
     };
+  }
+
+  /**
+   * Show what others did while the reader wrote a comment: on the page that was loaded first, and
+   * in the number. Without an answer, or with one that a cache kept from before, all stays as it is.
+   */
+  async #catchUp(posted) {
+    const start = this.#start;
+    const asked = [api.list(this.#place, start), import("./weaving.js")];
+    const [page, weaving] = await Promise.all(asked).catch(() => []);
+    const isNew = Date.parse(page?.changed) >= this.#latest;
+    if (!isNew || start !== this.#start || this.#stop.signal.aborted) return;
+    const isHere = posted.element.matches(":focus");
+    weaving.weave(this.#listing, page.comments, {
+      make: (data) => this.#make(data),
+      context: this.#context,
+      stays: (comment) => comment.isPending || this.#guest.own(comment.id) !== null,
+      isStart: start === null,
+      isEnd: page.cursor === null,
+    });
+    this.#hear(page);
+    this.#offerRest(page.cursor);
+    if (isHere) this.#listing.point(posted);
+  }
+
+  /** Offer what is not shown, where nothing was left to be shown until now. */
+  #offerRest(cursor) {
+    const shown = [...this.#listing].filter((comment) => !comment.isPending);
+    if (this.#cursor === null && shown.length < this.#total) {
+      this.#cursor = cursor;
+      this.#showMore();
+    }
+    if (this.#start !== null) this.#offerWhole();
+  }
+
+  /** Take over what a page says of the whole thread. */
+  #hear({ changed, total }) {
+    this.#latest = Math.max(this.#latest, Date.parse(changed) || 0);
+    this.#count(total);
   }
 
   #count(total) {
@@ -332,9 +375,14 @@ export class Thread {
     this.#listing.get(parent)?.close();
     const comment = this.#make({ replies: 0, ...answer.comment });
     const isNew = this.#listing.insert(comment);
-    this.#count(this.#total + (isNew && !comment.isPending ? 1 : 0));
+    const isCounted = isNew && !comment.isPending;
+    this.#hear({
+      changed: isCounted ? comment.data.created : null,
+      total: this.#total + (isCounted ? 1 : 0),
+    });
     this.#listing.point(comment);
     this.#say(comment.isPending ? words.pending : words.posted);
+    this.#catchUp(comment);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 
