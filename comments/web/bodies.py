@@ -14,7 +14,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.web import context
+from comments.web import context, refusals
 from comments.web import errors as web_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -25,24 +25,8 @@ _CHARSET = re.compile(r'charset=("?)utf-8\1', re.IGNORECASE)
 # Possessive, with an optional end: every start matches, so an open string costs one pass.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BODY = "body"
 _LONGEST_NAME = 64
-# What msgspec says of a value, and the same for who sent it; what is not here stays as it is.
-_BOUND = re.compile("Expected `(int|str|array)`(?: of length)? (<=|>=) ([0-9]+)")
-_BEYOND = {
-    ("int", "<="): "is above {}",
-    ("int", ">="): "is below {}",
-    ("str", "<="): "is longer than {} characters",
-    ("str", ">="): "is shorter than {} characters",
-    ("array", "<="): "has more than {} items",
-    ("array", ">="): "has fewer than {} items",
-}
-_FORM = re.compile("Expected `str` matching regex '(.*)'")
-_STARTS = {
-    "Object contains unknown field": "is not known here",
-    "Object missing required field": "is missing",
-}
 
 
 def read(shape: type[T]) -> T:
@@ -116,36 +100,8 @@ def convert(value: object, shape: type[T]) -> T:
     try:
         return msgspec.convert(value, shape, strict=True)
     except msgspec.ValidationError as error:
-        message = str(error)
-        match = _FIELD.search(message)
-        field = (match[1] or match[2]) if match else _BODY
-        reason = _reason(message.partition(" - at ")[0])
-        if allowed := _choices(shape, field):
-            reason = f"is one of {', '.join(allowed)}"
+        field, reason = refusals.field(error) or _BODY, refusals.reason(error, shape)
         raise errors.BadInput(field[:_LONGEST_NAME], reason[: 3 * _LONGEST_NAME]) from error
-
-
-def _reason(said: str) -> str:
-    """What the parser says of a value, in words that need no knowledge of it."""
-    if bound := _BOUND.fullmatch(said):
-        kind, relation, number = bound.groups()
-        if (kind, relation, number) == ("str", ">=", "1"):
-            return "is empty"
-        return _BEYOND[kind, relation].format(number)
-    if form := _FORM.fullmatch(said):
-        return f"is not of the form {form[1]}"
-    return next((words for start, words in _STARTS.items() if said.startswith(start)), said)
-
-
-def _choices(shape: type[msgspec.Struct], field: str) -> list[str]:
-    """The words that a field takes, where it takes no others."""
-    # A process that is never asked in vain does not load it.
-    from msgspec import inspect  # noqa: PLC0415
-
-    types = [each.type for each in msgspec.structs.fields(shape) if each.encode_name == field]
-    found = [inspect.type_info(each) for each in types]
-    words = [each for each in found if isinstance(each, inspect.EnumType)]
-    return [str(member.value) for each in words for member in each.cls]
 
 
 def _refuse_depth(data: bytes) -> None:

@@ -13,14 +13,30 @@ import msgspec
 
 from comments import authors, categories, opinions, public, reports, turnstile, voting
 from comments.accounts import providers as known
+from comments.web import refusals
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 MAX_COUNTS = 100
 
 # The lengths hold where a pattern alone does not: "$" also matches before a final line break.
-CommentId = Annotated[str, msgspec.Meta(pattern="^[a-z2-7]{26}$", min_length=26, max_length=26)]
-Parent = Annotated[str, msgspec.Meta(pattern="^([a-z2-7]{26}|root)$", max_length=26)]
+CommentId = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[a-z2-7]{26}$",
+        min_length=26,
+        max_length=26,
+        extra={refusals.FORM: "is not the id of a comment"},
+    ),
+]
+Parent = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^([a-z2-7]{26}|root)$",
+        max_length=26,
+        extra={refusals.FORM: "is neither the id of a comment nor root"},
+    ),
+]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a line of one of our own forms
