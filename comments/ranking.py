@@ -126,9 +126,16 @@ def top_rows(
     `top` is that of the view's directory, and its ranking.
     """
     below = {each.entry.sort_hash: each.below for each in top}
+    groups = {
+        root: [row.entry for row in group]
+        for root, group in itertools.groupby(top, lambda row: buckets.root_of(scheme, _hash(row)))
+    }
     last = ""
-    for root, group in itertools.groupby(top, lambda row: buckets.root_of(scheme, _hash(row))):
-        entries = [row.entry for row in group]
+    for root in _with_returned(view, scheme, ranking, list(groups)):
+        if root not in groups:
+            yield from _counted(view, *sorthash.subtree_range(root), limit)
+            continue
+        entries = groups[root]
         last = entries[-1].sort_hash
         # What changed behind the top's last row comes with the rest of its discussion.
         high = last + "\0" if entries[-1] is top[-1].entry else sorthash.subtree_range(root)[1]
@@ -152,12 +159,37 @@ def top(view: views.View, scheme: sorthash.Scheme, ranking: Ranking) -> list[Top
     return found
 
 
-def is_shown(scheme: sorthash.Scheme, top: Sequence[TopRow], hashes: Iterable[str]) -> bool:
-    """Whether changes at these hashes may change the top."""
+def is_shown(
+    scheme: sorthash.Scheme, ranking: Ranking, top: Sequence[TopRow], hashes: Iterable[str]
+) -> bool:
+    """Whether changes at these hashes may change the top, which is of this ranking."""
     if len(top) < TOP_ROWS:
         return True
     shown = {buckets.root_of(scheme, _hash(row)) for row in top}
-    return any(buckets.root_of(scheme, each) in shown for each in hashes)
+    changed = {buckets.root_of(scheme, each) for each in hashes}
+    last = buckets.root_of(scheme, _hash(top[-1]))
+    return not shown.isdisjoint(changed) or any(_stand_before(ranking, changed, last))
+
+
+def _with_returned(
+    view: views.View, scheme: sorthash.Scheme, ranking: Ranking, shown: Sequence[str]
+) -> Iterator[str]:
+    """Yield the discussions of a top, with those among them that have come back since.
+
+    One that was held or hidden keeps its hash, which may be lower than those that the top shows.
+    """
+    last = shown[-1] if shown else ""
+    returned = set(_stand_before(ranking, view.changed_roots(scheme), last)).difference(shown)
+    ranked = [root for root in shown if root in ranking.places]
+    yield from ranked
+    yield from sorted(returned.union(shown[len(ranked) :]))
+
+
+def _stand_before(ranking: Ranking, roots: Iterable[str], last: str) -> Iterator[str]:
+    """Those of some discussions that are not ranked and stand before one that is not, either."""
+    if last in ranking.places:
+        return
+    yield from (root for root in roots if root not in ranking.places and root < last)
 
 
 def encode(ranking: Ranking) -> bytes:

@@ -178,8 +178,11 @@ class View:
 
     def roots(self, scheme: sorthash.Scheme) -> list[str]:
         """The discussions' hashes in reading order, some of which may have lost their last row."""
-        new = {buckets.root_of(scheme, mark.sort_hash) for mark in self._marks if mark.json}
-        return sorted(new.union(self.directory.roots))
+        return sorted(self.changed_roots(scheme).union(self.directory.roots))
+
+    def changed_roots(self, scheme: sorthash.Scheme) -> set[str]:
+        """The hashes of discussions that have a row which differs from the buckets."""
+        return {buckets.root_of(scheme, mark.sort_hash) for mark in self._marks if mark.json}
 
     def size_of_root(self, root: str) -> int:
         """How many rows a discussion has, its root among them. Reads no bucket."""

@@ -125,7 +125,8 @@ class Attempt(Writer):
         if not ranked.ranked:
             return None
         if best is not None and ranked == known:
-            if not ranking.is_shown(scheme, materialized.load_top(self._name, best.top), hashes):
+            top = materialized.load_top(self._name, best.top)
+            if not ranking.is_shown(scheme, ranked, top, hashes):
                 return best
             key = best.ranking
         else:

@@ -37,13 +37,15 @@ from comments import (
     moderation,
     posting,
     public,
+    ranking,
     reading,
     records,
     repair,
     sites,
+    voting,
 )
 from emulator import inprocess
-from tests import trees
+from tests import ballots, trees
 from tests.conftest import ROOT
 
 MODERATOR = records.Actor("cli", "the command line")
@@ -120,6 +122,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
     monkeypatch.setattr(folding, "TAIL_ROWS", 3)
     monkeypatch.setattr(folding, "MOST_CLEARING", 2)
+    monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
 
 class Machine(RuleBasedStateMachine):
@@ -290,6 +293,14 @@ class Machine(RuleBasedStateMachine):
         for process in self.processes:
             process.now += seconds
 
+    @rule(pick=st.integers(0, 99), by=st.integers(0, 1), value=st.sampled_from((-1, 0, 1)))
+    def vote(self, pick: int, by: int, value: int) -> None:
+        """A vote that is counted at once; those on what readers do not see are refused."""
+        comment_id, refused = self._pick(pick), (errors.NotFound, errors.Forbidden, errors.Conflict)
+        with self.processes[by].store.context(), contextlib.suppress(*refused):
+            ballots.vote(ballots.comment(comment_id), f"voter {by}", value, now=trees.START)
+            voting.count(comment_id, now=trees.START)
+
     @rule(pick=st.integers(0, 99), status=st.sampled_from(records.Status), size=st.integers(1, 4))
     def import_a_chain(self, pick: int, status: records.Status, size: int) -> None:
         """A comment of any status below any comment, and approved replies below it."""
@@ -375,29 +386,48 @@ def _compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None
 
 def _compare_page(rows: list[records.Comment], pick: int) -> None:
     """A page of one order, of a few rows, from anywhere: the orders take turns."""
-    orders = [order for order in reading.Order if order is not reading.Order.BEST]
-    order = orders[pick % len(orders)]
+    order = list(reading.Order)[pick % len(reading.Order)]
     asked = reading.Asked(1 + pick % 5, None, SECRET)
     found = reading.page(SCHEME, NAME, asked, order=order)
     if pick % 3 and found.cursor:
         asked = dataclasses.replace(asked, cursor=found.cursor)
         found = reading.page(SCHEME, NAME, asked, order=order)
-    if order is not reading.Order.RECENT:
-        expected = floor.page(
-            NAME,
-            order=floor.Order(order),
-            parent=None,
-            limit=asked.limit,
-            cursor=asked.cursor,
-            secret=SECRET,
-        )
-        assert found.json() == public.page(expected).json()
+    if order in {reading.Order.RECENT, reading.Order.BEST}:
+        run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
+        first = asked.limit if asked.cursor else 0
+        shown = run[first : first + asked.limit]
+        assert list(found.comments) == [public.fragment(row) for row in shown]
+        assert list(found.replies) == [sum(_is_in(r.sort_hash, o) for o in rows) - 1 for r in shown]
         return
-    roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows}, reverse=True)
-    run = [row for root in roots for row in rows if row.sort_hash.startswith(root)]
-    first = asked.limit if asked.cursor else 0
-    shown = run[first : first + asked.limit]
-    assert list(found.comments) == [public.fragment(row) for row in shown]
+    expected = floor.page(
+        NAME,
+        order=floor.Order(order),
+        parent=None,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        secret=SECRET,
+    )
+    assert found.json() == public.page(expected).json()
+
+
+def _roots(rows: list[records.Comment], order: reading.Order) -> list[str]:
+    """The discussions in an order: newest first, or as the process's directory ranks them."""
+    roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
+    if order is reading.Order.RECENT:
+        return roots[::-1]
+    try:
+        best = materialized.view(NAME).directory.content.best
+    except materialized.NotMaterialized:
+        best = None
+    if best is None:
+        return roots
+    stored = datastore.get(models.ranking_key(NAME, best.ranking))
+    ranked = [each.sort_hash for each in ranking.decode(stored.content).ranked]
+    return [*ranked, *(root for root in roots if root not in ranked)]
+
+
+def _is_in(root: str, row: records.Comment) -> bool:
+    return row.sort_hash.startswith(root)
 
 
 # The long run: FOLDING_SECONDS=600 .venv/bin/python -m pytest -s tests/comments/test_folding.py

@@ -16,6 +16,7 @@ from comments import (
     folding,
     materialized,
     models,
+    moderation,
     posting,
     public,
     ranking,
@@ -174,6 +175,31 @@ def test_what_is_not_ranked_follows_at_the_end(
     assert [*first.comments, *(row for row, _ in _from(name, first.cursor, 5))] == [
         row for row, _ in _expected(name, order)
     ]
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_a_discussion_that_comes_back_stands_where_it_stood(
+    store: datastore.Store, site: records.Site, *, is_folded: bool
+) -> None:
+    name, texts = trees.name_of(site), ["ranked", *map(str, range(9))]
+    for text in texts:
+        _import(site, text, (int(text == "ranked"), 0))
+    answer = trees.post(site, "an answer", _id("2")).id
+    away = [answer, _id("2"), _id("1")]
+    for each in away:
+        _judge(each, records.Verb.HOLD)
+    _fold(name)
+    assert _from(name, None, 3) == _expected(name, [each for each in texts if each not in "12"])
+    while away:
+        _judge(away.pop(), records.Verb.APPROVE)
+        if is_folded:
+            _fold(name)
+        roots = [text for text in texts if _id(text) not in away]
+        assert _from(name, None, 3) == _expected(name, roots)
+
+
+def _judge(comment_id: str, verb: records.Verb) -> None:
+    moderation.decide("demo", comment_id, verb, records.Actor("cli", "a test"), now=trees.START)
 
 
 def test_a_cursor_keeps_its_ranking_until_that_is_gone(
