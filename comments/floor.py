@@ -98,9 +98,10 @@ def run(
     """Read a page. `parent` narrows it to the roots (`ROOTS`) or to one comment's children.
 
     Raises:
-        errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, or a parent with a flat order.
+        errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, a parent with a flat order, or one of
+            another thread.
         errors.BadCursor: a cursor of another listing, or none of ours.
-        errors.NotFound: the parent is not a listed comment of this thread.
+        errors.NotFound: the parent is not a listed comment.
     """
     if parent is not None and order is not Order.THREAD:
         raise errors.BadInput("parent", "goes with order=thread only")
@@ -108,7 +109,7 @@ def run(
     if parent == ROOTS:
         listing = _Listing(name, parent=ROOTS, level=0)
     elif parent is not None:
-        row = listed_in(name, parent)
+        row = listed_in(name, parent, field="parent")
         low, high = sorthash.subtree_range(row.sort_hash)
         listing = _Listing(name, parent=parent, low=low, high=high, level=row.level + 1)
     return _run(listing, limit=limit, cursor=cursor, secret=secret)
@@ -135,10 +136,11 @@ def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str
     If the comment is further down than `limit`, the page starts with the comment itself.
 
     Raises:
-        errors.NotFound: the comment is not a listed one of this thread.
+        errors.NotFound: there is no such listed comment.
+        errors.BadInput: it is one of another thread.
     """
     check_limit(limit)
-    row = listed_in(name, comment_id)
+    row = listed_in(name, comment_id, field="around")
     root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
     listing = _Listing(name)
     before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
@@ -322,15 +324,16 @@ def listed(comment_id: str) -> records.Comment:
     return models.comment_record(row)
 
 
-def listed_in(name: records.ThreadName, comment_id: str) -> records.Comment:
-    """A listed comment of a thread.
+def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
+    """A listed comment of a thread. `field` is what the caller named it in.
 
     Raises:
-        errors.NotFound: there is none of that id in the thread.
+        errors.NotFound: there is none of that id.
+        errors.BadInput: it is one of another thread.
     """
     row = listed(comment_id)
     if (row.site, row.thread) != (name.site, name.id):
-        raise errors.NotFound("comment", comment_id)
+        raise errors.BadInput(field, "is a comment of another thread")
     return row
 
 

@@ -106,10 +106,10 @@ def listing(
     """A page of a thread. `parent` narrows it to the roots (`floor.ROOTS`) or to one's children.
 
     Raises, now or when the page is made:
-        errors.BadInput: a parent with another order.
+        errors.BadInput: a parent with another order, or of another thread.
         errors.BadCursor: a cursor of another listing, or none of ours.
         errors.CursorExpired: a cursor of a ranking that is gone.
-        errors.NotFound: the parent is not a listed comment of this thread.
+        errors.NotFound: the parent is not a listed comment.
     """
     if parent is not None and order is not Order.THREAD:
         raise errors.BadInput("parent", "goes with order=thread only")
@@ -180,9 +180,10 @@ def listing_around(
     fewer comments than the limit though its cursor continues.
 
     Raises:
-        errors.NotFound: the comment is not a listed one of this thread.
+        errors.NotFound: there is no such listed comment.
+        errors.BadInput: it is one of another thread.
     """
-    row = floor.listed_in(name, comment_id)
+    row = floor.listed_in(name, comment_id, field="around")
     root = buckets.root_of(scheme, row.sort_hash)
     label = cursors.label(models.thread_key_name(name), Order.THREAD, "")
 

@@ -186,7 +186,7 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     Its tag is of its bytes: the comment is read on its own, perhaps before a change that the tag
     of the listing has seen.
     """
-    top = floor.listed_in(asked.name, comment_id)
+    top = floor.listed_in(asked.name, comment_id, field="below")
     found = reading.listing_under(top, asked.limits).page()
     comments = discussion.shown(found)
     if asked.query.cursor is msgspec.UNSET:

@@ -154,11 +154,11 @@ def test_a_cursor_of_another_listing_is_refused(
         floor.replies(grown["1"].id, limit=1, cursor=cursor, secret=SECRET)
 
 
-def test_a_parent_of_another_thread_is_not_found(site: records.Site) -> None:
+def test_a_parent_of_another_thread_is_refused(site: records.Site) -> None:
     foreign = trees.post(site, "elsewhere", thread="other")
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.BadInput, match="parent: is a comment of another thread"):
         _page(site, parent=foreign.id)
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.BadInput, match="around: is a comment of another thread"):
         floor.around(trees.name_of(site), foreign.id, limit=5, secret=SECRET)
 
 

@@ -55,10 +55,10 @@ def test_an_unknown_site_is_a_page_that_says_so(client, site_id):
     assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
 
 
-def test_a_comment_of_another_thread_is_not_there(client, grown):
+def test_a_comment_of_another_thread_is_refused_by_name(client, grown):
     for name in ("around", "below"):
         response = client.get(f"/embed/demo?thread=other&{name}={grown['1'].id}")
-        assert response.status_code == 404
+        assert (response.status_code, name in response.text) == (400, True)
 
 
 def test_a_cursor_of_another_order_is_refused(client, grown):
