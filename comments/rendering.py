@@ -26,8 +26,8 @@ import nh3
 
 from comments import errors
 
-RENDERER = "markdown-1"
-SANITISER = "html-2"
+RENDERER = "markdown-2"
+SANITISER = "html-3"
 
 # Characters. About three printed pages; the time to render grows with it (docs/settings.md).
 MAX_BODY = 10_000
@@ -83,8 +83,9 @@ _UNSAFE_IN_URL = re.compile(
     r"|[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 _TAG = re.compile("<(/?)([a-z0-9]+)")
-# The cleaner says of every link how it is related; in HTML only one that leads somewhere may.
-_TARGETLESS = re.compile(rf'<a( title="[^"]*")? rel="{LINK_REL}">')
+# The cleaner says of every link how it is related; in HTML only one that leads somewhere may. A
+# title would be all that is left of the others, and hold the address that was not to be shown.
+_TARGETLESS = re.compile(rf'<a(?: title="[^"]*")? rel="{LINK_REL}">')
 _VOID = {"br", "hr"}
 _COSTLY = (("[", MAX_BRACKETS, "opening brackets"), ("\n", MAX_LINES, "lines"))
 # Letters that look alike, after case folding, and the one that stands for them all.
@@ -297,7 +298,7 @@ def _sanitise(source: str) -> str:
     what was a button in a `<p>`), and HTML that changes when parsed is how sanitisers are passed.
     """
     for _ in range(_MAX_ROUNDS):
-        cleaned = _TARGETLESS.sub(r"<a\1>", _DROPPED.sub("", _CLEANER.clean(source)))
+        cleaned = _TARGETLESS.sub("<a>", _DROPPED.sub("", _CLEANER.clean(source)))
         if cleaned == source:
             return cleaned
         source = cleaned

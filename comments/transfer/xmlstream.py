@@ -25,6 +25,12 @@ MAX_TEXT = 1_000_000
 # Bytes of one tag, comment or processing instruction: the parser keeps each whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
+# What can be done about a fault that exports are known for.
+_ADVICE = {
+    expat.errors.codes[expat.errors.XML_ERROR_UNBOUND_PREFIX]: (
+        '; add xmlns:PREFIX="..." to the first element (docs/importing.md has one for atom:)'
+    )
+}
 
 
 class Element(msgspec.Struct, frozen=True):
@@ -118,7 +124,7 @@ class _Builder:
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
-            reason = f"broken XML: {expat.ErrorString(error.code)}"
+            reason = f"broken XML: {expat.ErrorString(error.code)}{_ADVICE.get(error.code, '')}"
             raise errors.BadImport(self._file, error.lineno, reason) from error
         self._fed += len(chunk)
         if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK:

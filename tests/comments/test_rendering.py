@@ -120,6 +120,13 @@ def test_a_link_that_is_not_to_the_web_has_no_target(source: str):
     assert not any("href" in attributes or "src" in attributes for _, attributes in dom.nodes)
 
 
+@pytest.mark.parametrize("href", ["mailto:ann@x.example", "tel:+1", "/about", "ftp://x.example/"])
+def test_of_a_link_that_leads_nowhere_its_text_stays_and_nothing_else(href: str):
+    source = f"<p>Write <a href='{href}' title='{href}'>to <b>me</b></a>.</p>"
+    assert rendering.sanitise_html(source) == "<p>Write <a>to <b>me</b></a>.</p>"
+    assert rendering.render_markdown(f"[me]({href} 'to me')") == "<p><a>me</a></p>\n"
+
+
 def test_encoded_characters_do_not_reorder_text():
     for render in (rendering.render_markdown, rendering.sanitise_html):
         assert "a b" in render("a &#x202e;&#x2066;b&#7;")

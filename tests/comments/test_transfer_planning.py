@@ -185,6 +185,15 @@ def test_a_report_shows_the_first_notes_of_a_kind_and_counts_the_rest(
     assert lines[start + 21] == "  and 5 more"
 
 
+def test_what_nobody_can_act_on_is_one_line_of_the_report(export: Callable[..., Path]):
+    nameless = [post(str(n), name="") for n in range(25)]
+    with plan_of(export(THREAD, *nameless, post("25", message=""))) as plan:
+        lines = list(plan.report.lines())
+    assert f"{report.NAMELESS}: 25, lines 3, 4, 5, ..." in lines
+    assert f"{report.EMPTY}: 1, line 28" in lines
+    assert len(lines) == 4
+
+
 def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]):
     with plan_of(export(THREAD, THREAD.replace("roses", "tulips"), post("1"))) as plan:
         assert [thread.name for thread in plan.threads] == [ROSES]
@@ -216,6 +225,8 @@ def test_wordpress_replies_to_pingbacks_become_roots():
         assert written(plan)["12"].reply_to is None
         assert [text for _, text in notes(plan, report.SKIPPED)] == ["pingback", "order_note"]
         assert [text for _, text in notes(plan, report.UNROOTED)] == ["12 answers 11"]
+        summed = f"{report.SKIPPED}: 2 (1 pingback, 1 order_note), lines 30, 36"
+        assert summed in list(plan.report.lines())
 
 
 def test_comments_of_pages_that_not_everybody_may_read_are_held():

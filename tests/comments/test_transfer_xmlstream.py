@@ -51,6 +51,12 @@ def test_records_come_with_their_fields_and_lines(tmp_path: Path):
     assert (first.text("other"), second.line, dict(second.fields)) == ("", 5, {})
 
 
+def test_a_prefix_that_is_not_declared_is_refused_with_what_to_do(tmp_path: Path):
+    error = refused(tmp_path, "<list>\n<atom:link/></list>")
+    assert error.line == 2
+    assert "unbound prefix; add xmlns:PREFIX=" in str(error)
+
+
 def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path):
     content = "<list><letter><note><body>n</body></note><body>l</body></letter><letter/></list>"
     note, letter, last = read(tmp_path, content)
