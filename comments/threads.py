@@ -54,11 +54,13 @@ def _keep(copies: caching.Cache, name: records.ThreadName, row: models.Thread) -
 def address(url: str, site: records.Site) -> str:
     """Where a thread's page is, without a fragment; empty unless that is on the site itself.
 
+    An address from before the site had HTTPS, as exports are full of, is the one it has now.
     An origin with what ends a host behind it cannot be read as another host by anyone, which a
     parser that differs from the browser's could not promise.
     """
     url = url.partition("#")[0]
     for origin in site.origins:
-        if url == origin or url.startswith((f"{origin}/", f"{origin}?")):
-            return url
+        for known in (origin, origin.replace("https://", "http://", 1)):
+            if url == known or url.startswith((f"{known}/", f"{known}?")):
+                return origin + url.removeprefix(known)
     return ""

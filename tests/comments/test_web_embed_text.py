@@ -85,6 +85,22 @@ def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_st
     assert "c" not in page.tags
 
 
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("http://blog.example/a?b#c", "https://blog.example/a?b"),
+        ("http://blog.example", "https://blog.example"),
+        ("https://blog.example/a", "https://blog.example/a"),
+        ("http://old.example/a", "http://old.example/a"),
+        ("https://old.example/a", ""),
+        ("http://blog.example.evil.example/", ""),
+    ],
+)
+def test_an_address_from_before_the_site_had_https_is_the_one_it_has_now(url, address):
+    origins = ("https://old.example:8443", "https://blog.example", "http://old.example")
+    assert threads.address(url, records.Site("demo", origins, "AB", 2)) == address
+
+
 def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store, site):
     with open_store.context():
         trees.post(site, "hello", url="http://localhost:8080/a")
