@@ -1,7 +1,6 @@
 """Fixtures every test may ask for: a store on a fresh engine, a site, an application's client."""
 
 from collections.abc import Generator, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,12 @@ from hypothesis import settings as hypothesis_settings
 
 from comments import config, datastore, records, sites
 from emulator import inprocess
-from tests import applications, measuring
+from tests import applications, beginnings, measuring
 
 if TYPE_CHECKING:
     from tests.comments import postboxes
 
 ROOT = Path(__file__).parent.parent
-NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 
 hypothesis_settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -39,12 +37,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.fixture(scope="module")
+def begun() -> beginnings.Beginning | None:
+    """A data file, in modules whose tests each begin with a copy of one."""
+    return None
+
+
 @pytest.fixture
-def engine() -> Iterator[inprocess.Engine]:
-    """A fresh engine in memory that serves what index.yaml names, in the mode of the product."""
-    with inprocess.open_engine(
-        None, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0
-    ) as engine:
+def engine(begun: beginnings.Beginning | None) -> Iterator[inprocess.Engine]:
+    """A fresh engine that serves what index.yaml names, in the mode of the product."""
+    opened = beginnings.opened(None) if begun is None else beginnings.opened_copy(begun.path)
+    with opened as engine:
         yield engine
 
 
@@ -75,10 +78,10 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def site(open_store: datastore.Store, settings: config.Settings) -> records.Site:
+def site(open_store: datastore.Store, begun: beginnings.Beginning | None) -> records.Site:
     """The site "demo", stored."""
     with open_store.context():
-        return sites.add("demo", ["http://localhost:8080"], scheme=settings.scheme, now=NOW)
+        return beginnings.demo() if begun is None else sites.get("demo")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from comments import roles
 from comments.accounts import identities, inviting, passwords, people, sessions, signing
-from tests.conftest import NOW
+from tests.beginnings import NOW
 
 SECRET = "a secret of the tests"
 PASSWORD = "correct horse battery"

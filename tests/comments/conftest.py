@@ -14,11 +14,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import app as wiring
-from comments import config, datastore, folding, records, sites
+from comments import config, datastore, records, sites
 from comments.accounts import passwords
 from comments.web import api as web_api
 from emulator import transactions
-from tests import trees
+from tests import folds, trees
 from tests.comments import asking, callers, exports, hooking, receivers, travellers
 from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import Desk
@@ -85,9 +85,7 @@ def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.
     """The thread "page" of eight comments, folded."""
     with open_store.context():
         rows = trees.grow(site, trees.TREE)
-        folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
-        assert folded is not None
-        folding.clear(folded)
+        folds.whole(trees.name_of(site))
     return rows
 
 

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from comments import datastore, floor, records, sites
 from comments.transfer import disqus, importing
 from tests import htmlpages, trees
-from tests.conftest import NOW
+from tests.beginnings import NOW
 
 ADA = records.Author("Ada", id="g:ada")
 PAYLOADS = (

@@ -8,9 +8,9 @@ import pytest
 
 from comments import datastore, errors, records, roles
 from comments.accounts import identities, passwords, people, sessions
+from tests.beginnings import NOW
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
-from tests.conftest import NOW
 
 MAIL = "ann@example.org"
 

@@ -13,10 +13,10 @@ import pytest
 
 from benchmarks import ours, talk
 from comments import app as wiring
-from comments import datastore, floor, folding, materialized, records, sites
+from comments import datastore, floor, materialized, records, sites
 from comments.reading import Order
 from emulator import inprocess, meter, testing
-from tests import trees
+from tests import folds, trees
 from tests.comments import filled
 from tests.conftest import ROOT
 
@@ -62,9 +62,7 @@ class World:
 
     def settle(self) -> None:
         with self.store.context():
-            folded = folding.fold(trees.SETTINGS.scheme, NAME)
-            assert folded is not None
-            folding.clear(folded)
+            folds.whole(NAME)
         self.forget()
 
 

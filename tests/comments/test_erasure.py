@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import pytest
 
-from comments import datastore, folding, materialized, models, posting, records, sites, upkeep
+from comments import datastore, materialized, models, posting, records, sites, upkeep
 from emulator import inprocess, storage
-from tests import ballots, programs, readers, trees
+from tests import ballots, folds, programs, readers, trees
 
 pytestmark = pytest.mark.slow
 
@@ -128,18 +128,17 @@ def entered(path: Path, clock: Clock) -> Iterator[datastore.Store]:
 @pytest.fixture
 def said(entered: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
     """Three comments that are to vanish: in a bucket, which `best` shows, in the tail, in a row."""
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    folds.small_buckets(monkeypatch)
     site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
     rows = trees.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
     ann = records.Author("Ann", id="g:ann")
     said = [trees.post(site, f"{CANARY} in a bucket", rows["0"].id, author=ann)]
     _vote(rows["0"])
-    _fold_whole()
+    folds.whole(NAME)
     for text in ("the tail", "a row"):
         said.append(trees.post(site, f"{CANARY} in {text}", author=ann))
         if text == "the tail":
-            _fold_whole()
+            folds.whole(NAME)
     return said
 
 
@@ -152,12 +151,6 @@ def _vote(row: records.Comment) -> None:
         datastore.apply(datastore.Writes("tree", put=(stored,)))
 
     datastore.transaction(body)
-
-
-def _fold_whole() -> None:
-    folded = folding.fold(SCHEME, NAME)
-    assert folded is not None
-    folding.clear(folded)
 
 
 def _paths(said: list[records.Comment]) -> list[str]:

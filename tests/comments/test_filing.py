@@ -20,7 +20,6 @@ from comments import (
     delivery,
     errors,
     filing,
-    folding,
     models,
     outbox,
     posting,
@@ -30,7 +29,7 @@ from comments import (
     upkeep,
 )
 from emulator import errors as engine_errors
-from tests import recounts, trees
+from tests import folds, recounts, trees
 
 NAME = records.ThreadName("demo", "page")
 OTHER = records.ThreadName("demo", "other")
@@ -154,9 +153,7 @@ def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> No
 
 
 def test_readers_see_nothing_of_it(filed: records.Site) -> None:
-    folded = folding.fold(trees.SETTINGS.scheme, NAME)
-    assert folded is not None
-    folding.clear(folded)
+    folds.whole(NAME)
     rows = _rows()
     assert upkeep.look() == [OTHER]
     _change("travel")

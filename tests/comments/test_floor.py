@@ -6,7 +6,7 @@ import pytest
 
 from comments import datastore, errors, floor, posting, records
 from comments.floor import Order
-from tests import trees
+from tests import beginnings, trees
 
 SECRET = trees.SETTINGS.secret
 TREE = {
@@ -23,13 +23,20 @@ def _entered(store: datastore.Store) -> None:
     """Every test here runs inside the store."""
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
+    """The tree, posted in reading order."""
+    return beginnings.grown(tmp_path_factory, lambda site: trees.grow(site, TREE))
+
+
 @pytest.fixture
-def grown(site: records.Site) -> dict[str, records.Comment]:
-    return trees.grow(site, TREE)
+def grown(begun: beginnings.Beginning) -> dict[str, records.Comment]:
+    """Its comments by their text."""
+    return begun.found
 
 
 def test_a_thread_nobody_wrote_in_is_an_empty_page(site: records.Site) -> None:
-    page = _page(site)
+    page = _page(site, thread="nobody")
     assert (page.comments, page.cursor, page.total) == ((), None, 0)
 
 
@@ -59,9 +66,10 @@ def test_pages_of_any_size_join_to_the_whole(
 
 def test_comments_of_one_moment_are_paged_by_hash(site: records.Site) -> None:
     for text in "abcdef":
-        trees.post(site, text)
+        trees.post(site, text, thread="at once")
+    asked = {"thread": "at once", "limit": 2}
     for order, expected in ((Order.OLDEST, "abcdef"), (Order.NEWEST, "fedcba")):
-        pages = _pages(lambda cursor, order=order: _page(site, order=order, limit=2, cursor=cursor))
+        pages = _pages(lambda cursor, order=order: _page(site, order=order, cursor=cursor, **asked))
         assert [t for page in pages for t in trees.texts(page.comments)] == list(expected)
 
 

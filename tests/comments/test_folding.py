@@ -45,7 +45,7 @@ from comments import (
     voting,
 )
 from emulator import inprocess
-from tests import ballots, trees
+from tests import ballots, folds, trees
 from tests.conftest import ROOT
 
 MODERATOR = records.Actor("cli", "the command line")
@@ -119,8 +119,7 @@ class Folder:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes at which a short history makes and splits buckets."""
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 3)
+    folds.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(folding, "MOST_CLEARING", 2)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 

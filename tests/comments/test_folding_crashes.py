@@ -27,7 +27,7 @@ from comments import (
 )
 from comments.folding import leftovers
 from emulator import inprocess
-from tests import ballots, readers, trees
+from tests import ballots, folds, readers, trees
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -135,8 +135,7 @@ def _kinds_that_hold(text: str) -> set[str]:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of bucket there is, in a short thread: runs, a top, parts of a directory."""
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 3)
+    folds.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(folding, "MOST_CLEARING", 3)
     monkeypatch.setattr(leftovers, "_AT_ONCE", 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)

@@ -21,7 +21,7 @@ from comments import (
     tree,
 )
 from emulator import inprocess, testing
-from tests import readers, trees
+from tests import folds, readers, trees
 
 SCHEME = trees.SETTINGS.scheme
 _CommitRequest = rpc_types.CommitRequest.pb()
@@ -30,8 +30,7 @@ _CommitRequest = rpc_types.CommitRequest.pb()
 @pytest.fixture(autouse=True)
 def _entered(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with buckets small enough for a short thread."""
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    folds.small_buckets(monkeypatch)
 
 
 @pytest.fixture
@@ -43,14 +42,8 @@ def name(site: records.Site) -> records.ThreadName:
 def grown(site: records.Site) -> dict[str, records.Comment]:
     """Ten comments, folded and cleared."""
     rows = trees.grow(site, {str(n): {f"{n}.1": {}} for n in range(5)})
-    _fold_whole(trees.name_of(site))
+    folds.whole(trees.name_of(site))
     return rows
-
-
-def _fold_whole(name: records.ThreadName) -> None:
-    folded = folding.fold(SCHEME, name)
-    assert folded is not None
-    folding.clear(folded)
 
 
 def _prepare(name: records.ThreadName) -> folding.Prepared:
@@ -87,12 +80,6 @@ def _check_reader(name: records.ThreadName) -> None:
     ]
 
 
-def _forget() -> None:
-    """Be a process that has just started."""
-    kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
-    kept.cache = materialized.Holdings().cache
-
-
 def _stored_buckets(name: records.ThreadName) -> set[str]:
     query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)
     return {message.key.path[-1].name for message in datastore.fetch(query)}
@@ -109,9 +96,9 @@ def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
     trees.post(site, "mine")
     slow = _prepare(name)
     trees.post(site, "theirs")
-    _fold_whole(name)
+    folds.whole(name)
     assert folding.switch(slow) is None
-    _forget()
+    folds.forget()
     _check_reader(name)
     assert _stored_buckets(name) == _named(name)
 
@@ -125,7 +112,7 @@ def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
     assert prepared.written
     folding.delete_orphans(name, folding.sweep(name))
     assert folding.switch(prepared) is None
-    _forget()
+    folds.forget()
     _check_reader(name)
 
 
@@ -139,7 +126,7 @@ def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
     assert set(found) == set(prepared.written)
     assert folding.switch(prepared) is not None
     folding.delete_orphans(name, found)
-    _forget()
+    folds.forget()
     _check_reader(name)
 
 
@@ -155,7 +142,7 @@ def test_a_refused_switch_leaves_no_bucket_behind(
     assert folding.switch(second) is None
     folding.clear(folded)
     assert _stored_buckets(name) == _named(name)
-    _forget()
+    folds.forget()
     _check_reader(name)
 
 
@@ -178,7 +165,7 @@ def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
     _edit(grown["1"], "second edit")
     folding.clear(folded)
     assert _row(grown["1"]).unfolded
-    _forget()
+    folds.forget()
     _check_reader(name)
 
 
@@ -193,15 +180,15 @@ def test_a_change_after_clearing_counts_once(
 ) -> None:
     monkeypatch.setattr(folding, "TAIL_ROWS", tail)
     rows = trees.grow(site, {"a": {"b": {}, "c": {}}, "d": {}})
-    _fold_whole(name)
+    folds.whole(name)
     assert {_row(row).shelved for row in rows.values()} == {True}
     for text in ("c", "d"):
         trees.retract(rows[text]) if verb == "retract" else _edit(rows[text], "new")
-        _forget()
+        folds.forget()
         _check_reader(name)
-    _fold_whole(name)
+    folds.whole(name)
     assert _row(rows["d"]).shelved == (verb == "edit")
-    _forget()
+    folds.forget()
     _check_reader(name)
 
 
@@ -211,7 +198,7 @@ def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
     view = materialized.view(name)
     for row in grown.values():
         _edit(row, f"edit of {row.body}")
-    _fold_whole(name)
+    folds.whole(name)
     with pytest.raises(materialized.Gone):
         list(view.rows())
     _check_reader(name)
@@ -242,9 +229,9 @@ def test_a_directory_larger_than_one_entity_reads_right(
     trees.grow(site, {str(n): {f"{n}.1": {}} for n in range(10)})
     for number in range(3):
         trees.post(site, f"more {number}")
-        _fold_whole(name)
+        folds.whole(name)
         assert len(materialized.parts_of(name)) > 1
-        _forget()
+        folds.forget()
         _check_reader(name)
         # The parts of directories before this one are gone with them.
         assert _stored_buckets(name) == _named(name)
@@ -261,7 +248,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
 
     datastore.transaction(body)
     trees.post(site, "new")
-    _fold_whole(name)
+    folds.whole(name)
     _check_reader(name)
     trees.retract(rows["b"])
     _check_reader(name)
@@ -275,7 +262,7 @@ def test_ten_thousand_held_comments_cost_a_reader_nothing(
     engine: inprocess.Engine,
 ) -> None:
     def cost() -> tuple[int, ...]:
-        _forget()
+        folds.forget()
         with testing.meter(engine) as met:
             materialized.using(name, lambda view: list(view.rows()))
         return met.reads, met.writes, met.small, met.index_entries
@@ -342,7 +329,7 @@ def test_reading_writes_nothing_at_any_stage_of_a_folding(
     steps: list[Callable[[], object]] = [switch, lambda: folding.clear(folded[0]), lambda: None]
     for step in steps:
         with testing.meter(engine) as met:
-            _forget()
+            folds.forget()
             _check_reader(name)
         assert (met.writes, met.deletes) == (0, 0)
         step()
@@ -358,7 +345,7 @@ def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
         trees.post(site, f"new {number}")
     folded = folding.fold(SCHEME, name)
     assert folded is not None
-    _forget()
+    folds.forget()
     with testing.meter(engine) as met:
         list(materialized.view(name).rows())
     assert met.reads == 2 + len(folded.directory.lines)  # the directory, the probe, the buckets
@@ -371,9 +358,9 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
     ann = records.Author(name="Ann", id="g:ann")
     in_bucket = trees.post(site, "quetzalcoatlus one", author=ann)
     trees.grow(site, {str(n): {} for n in range(6)})
-    _fold_whole(name)
+    folds.whole(name)
     in_tail = trees.post(site, "quetzalcoatlus two", author=ann)
-    _fold_whole(name)
+    folds.whole(name)
     not_folded = trees.post(site, "quetzalcoatlus three", author=ann)
     # An attempt that nobody finished holds the text as well.
     orphan = _attempt_that_is_left(site, name)
@@ -382,7 +369,7 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
         _edit(row, "nothing") if verb == "edit" else trees.retract(row)
     found = folding.sweep(name)
     assert set(orphan.written) <= set(found)
-    _fold_whole(name)
+    folds.whole(name)
     folding.delete_orphans(name, found)
     assert _kinds_that_hold("quetzalcoatlus") == set()
     held = {"Comment", "Bucket", "BucketDirectory"}  # an edit leaves the name on the first page
@@ -424,7 +411,7 @@ def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
     assert len(left) == 1 + folding.MOST_CLEARING
     assert _row(posted[3]).unfolded
     assert not any(_row(each).unfolded for each in posted if each is not posted[3])
-    datastore.kept(materialized.HOLDINGS, materialized.Holdings).cache.drop(("directory", name))
+    folds.forget_directory(name)
     found = materialized.using(name, lambda view: ([row.json for row in view.rows()], view.total))
     rows = floor.thread(name)
     assert found == ([public.fragment(row) for row in rows], len(rows))
@@ -444,10 +431,10 @@ def test_a_machine_that_slept_reads_its_directory_anew(
         return real(which) + asleep if which == time.CLOCK_BOOTTIME else real(which)
 
     monkeypatch.setattr(time, "clock_gettime", clock)
-    _forget()
+    folds.forget()
     _check_reader(name)
     trees.post(site, "while it slept")
     trees.retract(grown["1"])
-    _fold_whole(name)
+    folds.whole(name)
     asleep = materialized.CACHE_MAX_AGE
     _check_reader(name)

@@ -23,7 +23,7 @@ from comments import (
     upkeep,
 )
 from emulator import inprocess
-from tests import ballots, programs, trees
+from tests import ballots, folds, programs, trees
 
 pytestmark = pytest.mark.slow
 
@@ -161,14 +161,13 @@ def grown(store: datastore.Store) -> records.Site:
     for round_ in range(3):
         trees.grow(site, {f"{round_}.{n}": {f"{round_}.{n}.1": {}} for n in range(4)})
         if round_ < 2:
-            _fold_whole()
+            folds.whole(NAME)
     return site
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    folds.small_buckets(monkeypatch)
 
 
 def kinds_put(commit: Any) -> set[str]:
@@ -178,12 +177,6 @@ def kinds_put(commit: Any) -> set[str]:
         for mutation in commit.mutations
         if mutation.WhichOneof("operation") == "upsert"
     }
-
-
-def _fold_whole() -> None:
-    folded = folding.fold(SCHEME, NAME)
-    assert folded is not None
-    folding.clear(folded)
 
 
 def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
@@ -210,7 +203,7 @@ def _check_reader() -> None:
 def _check_settled() -> None:
     """Nothing is left over after one more folding, by whoever comes next."""
     orphans = folding.sweep(NAME)
-    _fold_whole()
+    folds.whole(NAME)
     folding.delete_orphans(NAME, orphans)
     _check_reader()
     ballots.count_waiting()
@@ -271,7 +264,7 @@ def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
         assert reader.stdout.readline() == "stopping\n"
         programs.wait_until(lambda: _is_stopped(reader.pid))
         trees.post(grown, "while it stood still")
-        _fold_whole()
+        folds.whole(NAME)
         _let_age_pass()
         reader.send_signal(signal.SIGCONT)
         assert reader.stdout.readline() == "True\n"
@@ -293,7 +286,7 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
         for text in ("late 1", "late 4"):
             posting.retract(rows[text].id, author_id=f"g:{text}", revision=None, now=trees.START)
         _check_reader()
-        _fold_whole()
+        folds.whole(NAME)
         # Not folded when the folder wakes: it must not take this flag, whose row it knows.
         posting.retract(rows["late 2"].id, author_id="g:late 2", revision=None, now=trees.START)
         trees.post(grown, "after all")

@@ -23,7 +23,7 @@ from comments import (
     records,
 )
 from emulator import inprocess, testing
-from tests import readers, trees
+from tests import folds, readers, trees
 
 SCHEME, SECRET = trees.SETTINGS.scheme, trees.SETTINGS.secret
 # A change here makes every stored head unreadable: raise the form instead.
@@ -68,8 +68,7 @@ def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
 @pytest.fixture(autouse=True)
 def _small(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with buckets smaller than a head."""
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 8)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 4)
+    folds.small_buckets(monkeypatch, 8, 4)
     monkeypatch.setattr(heads, "ROWS", 12)
 
 
@@ -82,18 +81,9 @@ def name(site: records.Site) -> records.ThreadName:
 
 
 def _fold(name: records.ThreadName) -> records.ThreadName:
-    folded = folding.fold(SCHEME, name)
-    assert folded is not None
-    folding.clear(folded)
-    _forget()
+    folds.whole(name)
+    folds.forget()
     return name
-
-
-def _forget() -> None:
-    """Be a process that has just started."""
-    datastore.kept(
-        materialized.HOLDINGS, materialized.Holdings
-    ).cache = materialized.Holdings().cache
 
 
 def _page(name: records.ThreadName, limit: int) -> bytes:
@@ -108,7 +98,7 @@ def _tags(name: records.ThreadName) -> Iterator[str]:
 
 def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "decode", lambda _stored: None)
-    _forget()
+    folds.forget()
 
 
 def _check(name: records.ThreadName) -> None:
@@ -122,7 +112,7 @@ def _check(name: records.ThreadName) -> None:
         assert found == ([_page(name, limit) for limit in limits], list(_tags(name)))
         assert head.tag == materialized.view(name).tag
         assert head.weight == materialized.load_directory(name).weight
-    _forget()
+    folds.forget()
 
 
 def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: records.Site) -> None:
@@ -201,7 +191,7 @@ def test_a_thread_that_an_older_release_folded_is_read(
     shown = _page(name, 12)
     for head in (None, b"\x01of another form"):
         _store_head(name, head)
-        _forget()
+        folds.forget()
         with testing.meter(engine) as cost:
             assert _page(name, 12) == shown
         assert cost.reads > 1

@@ -8,9 +8,9 @@ from google.api_core import exceptions as api
 
 from comments import datastore, errors, roles, transactions
 from comments.accounts import inviting, people, sessions, tickets, totp
+from tests.beginnings import NOW
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
-from tests.conftest import NOW
 
 MAIL = "ann@example.org"
 

@@ -19,7 +19,7 @@ from werkzeug import test
 
 from comments import datastore, floor, folding, models, posting, public, ranking, reading, records
 from comments.reading import Order
-from tests import trees
+from tests import folds, trees
 
 SECRET = trees.SETTINGS.secret
 SCHEME = trees.SETTINGS.scheme
@@ -173,8 +173,7 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
     grown: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 4)
+    folds.small_buckets(monkeypatch, 4, 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 5)
     # Who of 50 on two cores waits longest is no claim of this test.
     open_store.deadline = 300.0

@@ -33,9 +33,9 @@ from comments import (
 from comments.accounts import identities, people
 from comments.rules import Action, Rule
 from tests import recounts, trees
+from tests.beginnings import NOW
 from tests.comments import assertions, callers, calls
 from tests.comments.callers import SECRET, here
-from tests.conftest import NOW
 
 ME = "/api/v1/sites/demo/author"
 

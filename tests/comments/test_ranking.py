@@ -26,7 +26,7 @@ from comments import (
 )
 from comments.reading import Order
 from emulator import inprocess, testing
-from tests import trees
+from tests import folds, trees
 
 SECRET = trees.SETTINGS.secret
 SCHEME = trees.SETTINGS.scheme
@@ -42,8 +42,7 @@ BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes at which a short thread has several buckets, and more rows than its top."""
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    folds.small_buckets(monkeypatch)
     monkeypatch.setattr(ranking, "TOP_ROWS", 6)
 
 
@@ -83,16 +82,8 @@ def name(store: datastore.Store, site: records.Site) -> records.ThreadName:
 
 
 def _fold(name: records.ThreadName) -> None:
-    folded = folding.fold(SCHEME, name)
-    assert folded is not None
-    folding.clear(folded)
-    _forget()
-
-
-def _forget() -> None:
-    """Be a process that has just started."""
-    kept = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
-    kept.cache = materialized.Holdings().cache
+    folds.whole(name)
+    folds.forget()
 
 
 def _page(name: records.ThreadName, limit: int = 4, cursor: str | None = None) -> public.Page:
@@ -214,7 +205,7 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
     assert len(_stored_rankings()) == 2
     assert folding.expire(LONG_AFTER) == 1
     assert _stored_rankings() == {_named_ranking(name)}
-    _forget()
+    folds.forget()
     with pytest.raises(errors.CursorExpired) as refusal:
         _page(name, cursor=cursor)
     assert (refusal.value.field, refusal.value.code) == ("cursor", "cursor-expired")
@@ -245,9 +236,7 @@ def test_a_folding_deletes_the_rankings_whose_time_has_come(
     kept = []
     for age in range(4):
         _import(site, f"newest {age}", (99 + age, 0))
-        folded = folding.fold(SCHEME, name, now=trees.START + age * term / 2)
-        assert folded is not None
-        folding.clear(folded)
+        folds.whole(name, now=trees.START + age * term / 2)
         kept.append(len(_stored_rankings()))
     assert kept == [1, 2, 3, 3]
     assert folding.expire(trees.START + 2 * term) == 1
@@ -354,7 +343,7 @@ def test_the_api_ranks_and_says_when_a_cursor_expired(
     _import(site, "newest", (99, 0))
     _fold(name)
     folding.expire(LONG_AFTER)
-    _forget()
+    folds.forget()
     answer = client.get(f"{url}&cursor={first['cursor']}")
     assert answer.status_code == 410
     assert (answer.get_json()["code"], answer.get_json()["field"]) == ("cursor-expired", "cursor")
@@ -399,9 +388,7 @@ def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
     reads()
     assert reads() == 0
     _import(site, "newest", (99, 0))
-    folded = folding.fold(SCHEME, name)
-    assert folded is not None
-    folding.clear(folded)
+    folds.whole(name)
     held.cache.drop(("directory", name))
     reads()
     assert reads() == 0

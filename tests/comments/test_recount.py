@@ -18,7 +18,7 @@ from comments import (
     tallies,
 )
 from comments.recount import Difference
-from tests import recounts, trees
+from tests import beginnings, recounts, trees
 from tests.comments import drift
 
 HERE = counters.thread_scope("demo/page")
@@ -26,9 +26,14 @@ SITE = counters.site_scope("demo")
 DAY = "2026-01-02"
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
+    return beginnings.grown(tmp_path_factory, drift.grown)
+
+
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
-    return drift.grown(site)
+def grown(store: datastore.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
+    return begun.found
 
 
 def _one_more(scope: counters.Scope, comments: int, people: int) -> list[Difference]:

@@ -13,7 +13,7 @@ from comments import (
     posting,
     records,
 )
-from tests import ballots, recounts, trees
+from tests import ballots, beginnings, recounts, trees
 from tests.comments import drift
 
 
@@ -52,9 +52,14 @@ def interceptor(between: Between) -> Between:
     return between
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
+    return beginnings.grown(tmp_path_factory, drift.grown)
+
+
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
-    return drift.grown(site)
+def grown(store: datastore.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
+    return begun.found
 
 
 # The commits of a recount of two threads, the second of which is wrong: two comparisons, a mending,

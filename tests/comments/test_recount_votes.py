@@ -10,13 +10,18 @@ from comments import (
 )
 from comments.counters import Scope
 from comments.recount import Difference
-from tests import ballots
+from tests import ballots, beginnings
 from tests.comments import drift
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
+    return beginnings.grown(tmp_path_factory, drift.grown)
+
+
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
-    return drift.grown(site)
+def grown(store: datastore.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
+    return begun.found
 
 
 def _plant_votes(comment_id: str, **values: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from comments import datastore, folding, materialized, models, posting, records, repair
 from emulator import inprocess
-from tests import readers, trees
+from tests import beginnings, folds, readers, trees
 
 SCHEME = trees.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
@@ -19,20 +19,30 @@ Grown = dict[str, records.Comment]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 3)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    folds.small_buckets(monkeypatch, 3)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
+    """A thread in buckets, tail and delta."""
+    with pytest.MonkeyPatch.context() as patch:
+        folds.small_buckets(patch, 3)
+        return beginnings.grown(tmp_path_factory, _grow)
 
 
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> Grown:
-    """A thread in buckets, tail and delta."""
+def grown(store: datastore.Store, begun: beginnings.Beginning) -> Grown:
+    return dict(begun.found)
+
+
+def _grow(site: records.Site) -> Grown:
     rows = trees.grow(site, trees.TREE)
-    _fold_whole()
+    folds.whole(NAME)
     for text in ("4", "4.1", "5"):
         parent = rows["4"].id if text == "4.1" else None
         rows[text] = trees.post(site, text, parent)
         if text != "5":
-            _fold_whole()
+            folds.whole(NAME)
     return rows
 
 
@@ -47,12 +57,6 @@ def processes(engine: inprocess.Engine, grown: Grown) -> list[readers.Reader]:
 def _check(processes: list[readers.Reader]) -> None:
     for process in processes:
         process.check(NAME)
-
-
-def _fold_whole() -> None:
-    folded = folding.fold(SCHEME, NAME)
-    assert folded is not None
-    folding.clear(folded)
 
 
 def _damage(row: records.Comment, **values: object) -> None:
@@ -134,7 +138,7 @@ def test_a_folding_that_stops_over_a_repair_harms_nobody(
     assert folded is not None
     folding.clear(folded)
     _check(processes)
-    _fold_whole()
+    folds.whole(NAME)
     for process in processes:
         process.now += folding.GRACE
     _check(processes)
@@ -205,7 +209,7 @@ def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
     repair.fix(SCHEME, NAME)
     with pytest.raises(materialized.NotMaterialized):
         reader.do(lambda: materialized.view(NAME))
-    _fold_whole()
+    folds.whole(NAME)
     reader.now += materialized.CACHE_MAX_AGE
     reader.do(lambda: materialized.view(NAME))
     trees.post(site, "later", grown["1.1"].id)

@@ -9,9 +9,9 @@ import pytest
 from comments import datastore, errors
 from comments.accounts import passwords, people, sessions, signing, totp
 from emulator import inprocess, testing
+from tests.beginnings import NOW
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET
-from tests.conftest import NOW
 
 MINUTE = timedelta(minutes=1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from comments import datastore, delivery, errors, filing, models, posting, records, stats
 from emulator import inprocess, testing
-from tests import recounts, trees
+from tests import beginnings, recounts, trees
 from tests.comments.interceptors import Calls
 
 NOW = trees.START + timedelta(days=9)
@@ -21,9 +21,18 @@ def interceptor(calls: Calls) -> Calls:
     return calls
 
 
-@pytest.fixture
-def told(store: datastore.Store, site: records.Site) -> records.Site:
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
     """Three days of comments in three threads, and another site with a name that begins alike."""
+    return beginnings.grown(tmp_path_factory, _tell)
+
+
+@pytest.fixture
+def told(store: datastore.Store, begun: beginnings.Beginning) -> records.Site:
+    return begun.found
+
+
+def _tell(site: records.Site) -> records.Site:
     site = trees.filing(site, "news", "newsletter", "sport")
     beside = trees.filing(records.Site("demo-2", (), "", 2), "news")
     for day, who, thread, names in [
@@ -192,19 +201,20 @@ def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
     assert stats.threads_of("demo", "g:bob").lines == ()
 
 
-def test_who_is_held_wrote_nowhere_yet(store: datastore.Store, site: records.Site) -> None:
+def test_who_is_held_wrote_nowhere_yet(store: datastore.Store) -> None:
+    site = records.Site("new", (), "", 2)
+    name = trees.name_of(site)
     node = records.ImportedComment(
         id="a" * 26, reply_to=None, author=trees.author("eve"), body="", html="", renderer="",
         status=records.Status.PENDING, created=trees.START, source="test",
     )  # fmt: skip
-    trees.store_imported(records.ThreadName("demo", "page"), node)
+    trees.store_imported(name, node)
     _deliver()
-    assert stats.commenters(records.ThreadName("demo", "page"), limit=1).lines == ()
-    assert stats.threads_of("demo", "g:eve").lines == ()
-    (day,) = stats.by_day("demo").lines
+    assert stats.commenters(name, limit=1).lines == ()
+    assert stats.threads_of("new", "g:eve").lines == ()
+    (day,) = stats.by_day("new").lines
     assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
     trees.post(site, "text", author=trees.author("zoe"))
-    name = records.ThreadName("demo", "page")
     people = stats.whole(lambda after: stats.commenters(name, after=after, limit=1))
     assert list(people) == [stats.Person("g:zoe", 1)]
 

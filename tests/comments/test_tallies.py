@@ -3,9 +3,9 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -89,56 +89,6 @@ def test_an_edit_reads_and_writes_no_counter(
         )
     assert "Counter" not in _kinds(cost.keys_read | cost.keys_written)
     recounts.check()
-
-
-class Post(NamedTuple):
-    """A post, and what it may take: below so many comments, each of which is a level deeper."""
-
-    above: int
-    reads: int
-    calls: Sequence[str] = ("Lookup", "Commit")
-
-
-DEEPEST = trees.SETTINGS.scheme.levels  # above an answer to a comment of the deepest level
-
-
-@pytest.mark.parametrize("filed", [(), tuple("abcde")])
-@pytest.mark.parametrize("who", [{}, {"author": records.Author("known", id="g:known")}])
-@pytest.mark.parametrize("key", [None, "0123456789abcdef"])
-@pytest.mark.parametrize(
-    "asked",
-    [
-        Post(0, reads=3),
-        Post(1, reads=4),
-        Post(DEEPEST - 1, reads=4),
-        Post(DEEPEST, reads=5, calls=("Lookup", "Lookup", "Commit")),
-    ],
-    ids=["a root", "a reply", "on the deepest level", "below the deepest level"],
-)
-def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 - a product
-    store: datastore.Store,
-    site: records.Site,
-    engine: inprocess.Engine,
-    calls: Calls,
-    asked: Post,
-    key: str | None,
-    who: dict[str, Any],
-    filed: tuple[str, ...],
-) -> None:
-    site = trees.filing(site, *filed)
-    trees.grow(site, {f"{n}": {} for n in range(30)}, categories=filed)
-    parent = None
-    for level in range(asked.above):
-        parent = trees.post(site, f"level {level}", parent, **who).id
-    calls.names.clear()
-    with testing.meter(engine) as cost:
-        made = trees.post(site, "reply", parent, key=key, **who)
-    assert made.level == min(asked.above, DEEPEST - 1)
-    assert calls.names == [*asked.calls]
-    assert cost.reads == asked.reads <= 5
-    assert cost.writes <= 5
-    assert cost.deletes == 0
-    assert not {"Category", "Day", "Appearance"} & set(_kinds(cost.keys_read | cost.keys_written))
 
 
 def test_once_spread_replies_to_different_parents_write_nothing_in_common(

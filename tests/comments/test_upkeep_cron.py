@@ -20,7 +20,7 @@ from comments import (
     upkeep,
 )
 from emulator import inprocess
-from tests import readers, trees
+from tests import folds, readers, trees
 
 SCHEME = trees.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
@@ -66,8 +66,7 @@ class Instance(readers.Reader):
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 3)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 2)
+    folds.small_buckets(monkeypatch, 3)
 
 
 @pytest.fixture

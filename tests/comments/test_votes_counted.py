@@ -14,7 +14,6 @@ from comments import (
     datastore,
     errors,
     floor,
-    folding,
     materialized,
     models,
     posting,
@@ -27,7 +26,7 @@ from comments import (
 )
 from comments.records import Status
 from emulator import inprocess, testing
-from tests import ballots, trees
+from tests import ballots, folds, trees
 from tests.comments.conftest import Clock
 from tests.comments.interceptors import TRANSIENT, Faults
 
@@ -223,9 +222,7 @@ def test_votes_reach_pages_and_folding_like_every_change(
     open_store: datastore.Store, site: records.Site, row: records.Comment
 ) -> None:
     second = trees.post(site, "second")
-    folded = folding.fold(trees.SETTINGS.scheme, NAME)
-    assert folded is not None
-    folding.clear(folded)
+    folds.whole(NAME)
     changed = floor.changed(NAME)
     for voter in ("ann", "bob"):
         ballots.vote(second, voter)
@@ -237,9 +234,7 @@ def test_votes_reach_pages_and_folding_like_every_change(
         )
 
     assert scores() == [0, 2]
-    folded = folding.fold(trees.SETTINGS.scheme, NAME)
-    assert folded is not None
-    folding.clear(folded)
+    folds.whole(NAME)
     open_store._kept.pop(materialized.HOLDINGS)  # this process's copy, which the grace is for
     assert scores() == [0, 2]
     best = floor.thread(NAME)

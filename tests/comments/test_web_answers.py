@@ -17,7 +17,7 @@ from werkzeug.http import parse_accept_header
 from comments import app as wiring
 from comments import caching, config, datastore, folding, heads, records, sites, views
 from comments.web import answers, codings
-from tests import trees
+from tests import folds, trees
 from tests.comments.answers import PAGE, plain
 
 WAYS = {
@@ -37,9 +37,7 @@ def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.C
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "BUCKET_ROWS", 4)
         grown = trees.grow(site, trees.TREE)
-        folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
-        assert folded is not None
-        folding.clear(folded)
+        folds.whole(trees.name_of(site))
         return grown
 
 

@@ -7,8 +7,9 @@ import pytest
 from comments import posting
 from comments.web import discussion, shapes
 from tests import html5, htmlpages, needs, trees
+from tests.beginnings import NOW
 from tests.comments.embedded import ADA, PAYLOADS, get, imported, read, walk
-from tests.conftest import NOW, ROOT
+from tests.conftest import ROOT
 
 IMPORTED = ROOT / "tests" / "fixtures" / "imports" / "disqus.xml"
 ORDERS = ("thread", "recent", "best", "oldest", "newest")

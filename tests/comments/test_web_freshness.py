@@ -6,7 +6,7 @@ import flask
 import pytest
 
 from comments import datastore, floor, folding, materialized, posting, public, records
-from tests import trees
+from tests import folds, trees
 from tests.comments.answers import PAGE, plain
 
 
@@ -44,8 +44,7 @@ def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 3)
+    folds.small_buckets(monkeypatch, 4, 3)
     now = [0.0]
     open_store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: now[0]))
     states: list[bytes] = []

@@ -19,7 +19,7 @@ from comments import app as wiring
 from comments import config, datastore, folding, materialized, posting, records, sites
 from comments.web import replays
 from emulator import inprocess, testing
-from tests import trees
+from tests import folds, trees
 from tests.comments import starts
 
 PAGE = "/api/v1/sites/demo/comments?thread=page"
@@ -54,14 +54,11 @@ class Process:
 def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
     """A thread that was folded, in several buckets."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "BUCKET_ROWS", 4)
-        patch.setattr(folding, "TAIL_ROWS", 2)
+        folds.small_buckets(patch)
         grown = trees.grow(site, trees.TREE)
         for thread in ("page", *OTHERS):
             trees.post(site, f"of {thread}", thread=thread)
-            folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site, thread))
-            assert folded is not None
-            folding.clear(folded)
+            folds.whole(trees.name_of(site, thread))
         trees.post(site, "of raw", thread="raw")
         return grown
 

@@ -25,7 +25,7 @@ from comments import (
 )
 from comments.web import codings
 from emulator import inprocess, testing
-from tests import trees
+from tests import folds, trees
 
 SECRET = "a secret of the tests"
 PAGE = "/api/v1/sites/demo/comments?thread=page"
@@ -35,8 +35,7 @@ GZIP = {"Accept-Encoding": "gzip"}
 
 @pytest.fixture(autouse=True)
 def _small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "BUCKET_ROWS", 4)
-    monkeypatch.setattr(folding, "TAIL_ROWS", 3)
+    folds.small_buckets(monkeypatch, 4, 3)
 
 
 def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object]]:

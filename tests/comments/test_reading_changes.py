@@ -1,0 +1,97 @@
+"""Claims about the newest change that a listing tells, and about changes while it is read."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import pytest
+
+from comments import datastore, floor, folding, models, posting, public, reading, records
+from tests import folds, trees
+
+SECRET = trees.SETTINGS.secret
+SCHEME = trees.SETTINGS.scheme
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs inside the store, with buckets small enough for a short thread."""
+    folds.small_buckets(monkeypatch)
+
+
+def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
+    site: records.Site,
+) -> None:
+    rows = trees.grow(site, trees.TREE)
+    name = trees.name_of(site)
+    newest = max(row.created for row in rows.values())
+    last = newest + timedelta(days=1)
+    for moment in (newest, last):
+        assert _changed(name) == {moment}
+        _fold(name)
+        assert _changed(name) == {moment}
+        if moment is newest:
+            posting.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
+    _lose_the_directory(name)
+    assert _changed(name) == {last}
+    _fold(name)
+    assert _changed(name) == {last}
+
+
+def _lose_the_directory(name: records.ThreadName) -> None:
+    gone = datastore.Writes("folding", delete=(models.directory_key(name),))
+    datastore.transaction(lambda: datastore.apply(gone))
+    folds.forget_directory(name)
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_what_readers_never_saw_is_no_change(site: records.Site, *, is_folded: bool) -> None:
+    trees.post(site, "seen")
+    name = trees.name_of(site)
+    held = _hold(name)
+    if is_folded:
+        _fold(name)
+    posting.retract(held.id, author_id="g:held", revision=None, now=trees.START + timedelta(days=9))
+    assert _changed(name) == {trees.START}
+    assert _changed(trees.name_of(site, "nobody")) == {None}
+
+
+def _hold(name: records.ThreadName) -> records.ImportedComment:
+    """Store a comment that waits for a moderator, newer than all others."""
+    late = trees.START + timedelta(days=8)
+    held = trees.node("held", status=records.Status.PENDING, author="g:held", created=late)
+    trees.store_imported(name, held)
+    return held
+
+
+def _fold(name: records.ThreadName) -> None:
+    folds.whole(name)
+    folds.forget()
+
+
+def _changed(name: records.ThreadName) -> set[object]:
+    """What pages of all orders say."""
+    asked = reading.Asked(1, None, SECRET)
+    pages = [reading.page(SCHEME, name, asked, order=order) for order in reading.Order]
+    pages += [reading.page(SCHEME, name, asked, parent=floor.ROOTS)]
+    return {page.changed for page in pages}
+
+
+def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_it(
+    site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = trees.name_of(site)
+    trees.post(site, "first")
+    assert folding.fold(SCHEME, name) is not None
+    target = trees.post(site, "second")
+    real, waiting = datastore.lookup, ["a change meanwhile"]
+
+    def late(kind: str, names: Sequence[str]) -> Iterable[object]:
+        if waiting:
+            waiting.clear()
+            trees.post(site, "third")
+            posting.retract(target.id, author_id=target.author.id, revision=None, now=trees.START)
+        return real(kind, names)
+
+    monkeypatch.setattr(datastore, "lookup", late)
+    found = reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
+    assert found.comments == tuple(map(public.fragment, floor.thread(name)))

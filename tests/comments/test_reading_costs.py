@@ -1,0 +1,105 @@
+"""What a page costs, counted by the engine's meter as the service would bill it."""
+
+import pytest
+
+from comments import datastore, floor, materialized, public, reading, records
+from emulator import inprocess, testing
+from tests import beginnings, folds, trees
+
+SECRET = trees.SETTINGS.secret
+SCHEME = trees.SETTINGS.scheme
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
+    """A thread of 150 comments, folded into three buckets and cleared."""
+
+    def grow(site: records.Site) -> None:
+        for number in range(150):
+            trees.post(site, f"c{number}")
+        folds.whole(trees.name_of(site))
+
+    with pytest.MonkeyPatch.context() as patch:
+        folds.small_buckets(patch, 60)
+        return beginnings.grown(tmp_path_factory, grow)
+
+
+@pytest.fixture
+def name(
+    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> records.ThreadName:
+    """The thread's name, inside the store."""
+    folds.small_buckets(monkeypatch, 60)
+    return trees.name_of(site)
+
+
+def _first_page(name: records.ThreadName) -> public.Page:
+    return reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
+
+
+def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    folds.forget()
+    with testing.meter(engine) as cost:
+        _first_page(name)
+    assert (cost.reads, cost.writes) == (1, 0)
+    with testing.meter(engine) as cost:
+        _first_page(name)
+    assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
+
+
+def test_a_change_costs_its_probe_and_its_row_once(
+    name: records.ThreadName, engine: inprocess.Engine, site: records.Site
+) -> None:
+    _first_page(name)
+    reading.page(SCHEME, name, reading.Asked(51, None, SECRET))  # its buckets are known
+    trees.post(site, "new")
+    with testing.meter(engine) as cost:
+        _first_page(name)
+    assert cost.reads == 2
+    with testing.meter(engine) as cost:
+        _first_page(name)
+    assert cost.reads == 1
+
+
+def test_a_level_costs_its_rows_and_no_count(
+    name: records.ThreadName, engine: inprocess.Engine, site: records.Site
+) -> None:
+    rows = floor.thread(name)
+    for row in rows[:20]:
+        trees.post(site, f"reply to {row.id}", row.id)
+    folds.whole(name)
+    folds.forget()
+    with testing.meter(engine) as cost:
+        asked = reading.Asked(20, None, SECRET)
+        page = reading.page(SCHEME, name, asked, parent=floor.ROOTS)
+    assert page.replies == (1,) * 20
+    assert cost.reads == 21 + 1
+
+
+def test_the_page_around_a_comment_costs_three_reads_cold(
+    name: records.ThreadName, engine: inprocess.Engine, site: records.Site
+) -> None:
+    parent = floor.thread(name)[70].id
+    for number in range(70):
+        answered = trees.post(site, f"deeper {number}", parent)
+        parent = answered.id if number < 8 else parent
+    folds.whole(name)
+    rows = floor.thread(name)
+    assert max(row.level for row in rows) == SCHEME.levels - 1
+    for row in rows[::7]:
+        folds.forget()
+        with testing.meter(engine) as cost:
+            reading.around(SCHEME, name, row.id, reading.Asked(50, None, SECRET))
+        assert cost.reads <= 3
+
+
+def test_the_whole_thread_costs_its_directory_and_buckets(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    folds.forget()
+    with testing.meter(engine) as cost:
+        materialized.using(name, lambda view: list(view.rows()))
+    directory = materialized.load_directory(name)
+    assert cost.reads == 1 + len(directory.lines)

@@ -1,0 +1,81 @@
+"""What a post costs in a thread of thirty comments that counts them all, by the engine's meter."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from comments import datastore, records
+from emulator import inprocess, testing
+from tests import beginnings, trees
+from tests.comments.interceptors import Calls
+
+
+@pytest.fixture
+def interceptor(calls: Calls) -> Calls:
+    return calls
+
+
+@pytest.fixture(scope="module", params=[(), tuple("abcde")], ids=["no category", "five"])
+def begun(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> beginnings.Beginning:
+    """Thirty comments of a page that is filed in so many categories."""
+    filed: tuple[str, ...] = request.param
+
+    def grow(site: records.Site) -> tuple[str, ...]:
+        site = trees.filing(site, *filed)
+        trees.grow(site, {f"{n}": {} for n in range(30)}, categories=filed)
+        return filed
+
+    return beginnings.grown(tmp_path_factory, grow)
+
+
+class Post(NamedTuple):
+    """A post, and what it may take: below so many comments, each of which is a level deeper."""
+
+    above: int
+    reads: int
+    calls: Sequence[str] = ("Lookup", "Commit")
+
+
+DEEPEST = trees.SETTINGS.scheme.levels  # above an answer to a comment of the deepest level
+
+
+@pytest.mark.parametrize("who", [{}, {"author": records.Author("known", id="g:known")}])
+@pytest.mark.parametrize("key", [None, "0123456789abcdef"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Post(0, reads=3),
+        Post(1, reads=4),
+        Post(DEEPEST - 1, reads=4),
+        Post(DEEPEST, reads=5, calls=("Lookup", "Lookup", "Commit")),
+    ],
+    ids=["a root", "a reply", "on the deepest level", "below the deepest level"],
+)
+def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 - a product
+    store: datastore.Store,
+    site: records.Site,
+    engine: inprocess.Engine,
+    calls: Calls,
+    asked: Post,
+    key: str | None,
+    who: dict[str, Any],
+    begun: beginnings.Beginning,
+) -> None:
+    site = trees.filing(site, *begun.found)
+    trees.post(site, "the first of this process, which does not know the thread", **who)
+    parent = None
+    for level in range(asked.above):
+        parent = trees.post(site, f"level {level}", parent, **who).id
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        made = trees.post(site, "reply", parent, key=key, **who)
+    assert made.level == min(asked.above, DEEPEST - 1)
+    assert calls.names == [*asked.calls]
+    assert cost.reads == asked.reads <= 5
+    assert cost.writes <= 5
+    assert cost.deletes == 0
+    touched = {path[-2] for path in cost.keys_read | cost.keys_written}
+    assert not {"Category", "Day", "Appearance"} & touched

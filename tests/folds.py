@@ -1,0 +1,35 @@
+"""Threads folded at once, for tests; and processes that forget what they hold of them."""
+
+from datetime import datetime
+
+import pytest
+
+from comments import caching, datastore, folding, materialized, records
+from tests import trees
+
+
+def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> None:
+    """Have buckets, and a tail, of so few rows that a short thread takes several."""
+    patch.setattr(folding, "BUCKET_ROWS", rows)
+    patch.setattr(folding, "TAIL_ROWS", tail)
+
+
+def whole(name: records.ThreadName, **at: datetime) -> None:
+    """Fold a thread and clear its flags without the grace; fail if there was nothing to fold."""
+    folded = folding.fold(trees.SETTINGS.scheme, name, **at)
+    assert folded is not None
+    folding.clear(folded)
+
+
+def forget() -> None:
+    """Be a process that has just started: it holds nothing of any thread."""
+    _held().cache = caching.Cache(materialized.CACHE_BYTES)
+
+
+def forget_directory(name: records.ThreadName) -> None:
+    """Read a thread's directory anew the next time."""
+    _held().cache.drop(("directory", name))
+
+
+def _held() -> materialized.Holdings:
+    return datastore.kept(materialized.HOLDINGS, materialized.Holdings)
