@@ -5,6 +5,7 @@ way, from the event of a post to the request.
 """
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -28,7 +29,8 @@ from tests.comments import receivers
 
 BOSS = records.Actor("cli", "the command line")
 GUEST = records.Author("Ann", "https://ann.example", "ann@mailbox.example", "g:ann")
-LIMITS = outbound.Limits(connect=0.5, total=0.5, answer=consulting.LIMITS.answer)
+LIMITS = outbound.Limits(connect=60.0, total=60.0, answer=consulting.LIMITS.answer)
+SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
 
 
 class Service:

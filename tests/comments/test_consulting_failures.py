@@ -96,7 +96,7 @@ def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
     talk: Callable[[socket.socket, threading.Event], None],
 ) -> None:
     with receivers.peer(talk) as port:
-        client = receivers.client(port, limits=services.LIMITS)
+        client = receivers.client(port, limits=services.SHORT)
         open_store.kept(consulting.OUTBOUND, lambda: client)
         service = Service(receivers.Receiver(port), client, trees.SETTINGS)
         service.is_asked()

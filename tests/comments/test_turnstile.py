@@ -3,6 +3,7 @@
 Cloudflare is played by a real HTTP peer on loopback that takes each token once, as it does.
 """
 
+import dataclasses
 import json
 import socket
 import threading
@@ -36,7 +37,8 @@ from tests.comments.interceptors import Calls
 
 HOST = "blog.example"
 GOOD = "token"
-LIMITS = outbound.Limits(connect=0.5, total=0.5, answer=turnstile.LIMITS.answer)
+LIMITS = outbound.Limits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
+SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
 BOSS = records.Actor("cli", "the command line")
 Talk = Callable[[socket.socket, threading.Event], None]
 
@@ -74,8 +76,14 @@ class Cloudflare:
         self.receiver.answer = json.dumps(said).encode()
 
 
-def is_asked(store: datastore.Store, port: int, settings: config.Settings, **more: Any) -> None:
-    client = receivers.client(port, limits=LIMITS)
+def is_asked(
+    store: datastore.Store,
+    port: int,
+    settings: config.Settings,
+    limits: outbound.Limits = LIMITS,
+    **more: Any,
+) -> None:
+    client = receivers.client(port, limits=limits)
     store.kept(turnstile.OUTBOUND, lambda: client)
     with store.context():
         sites.change("demo", origins=[f"https://{HOST}", "http://localhost:8080"])
@@ -301,7 +309,7 @@ def test_who_cannot_be_asked_about_is_held_or_refused_for_now_as_the_site_says(
     then: str,
 ) -> None:
     with receivers.peer(AWAY[how]) as port:
-        is_asked(open_store, port, settings, refuses=then == "refuse")
+        is_asked(open_store, port, settings, SHORT, refuses=then == "refuse")
         response = post(client)
     if then == "refuse":
         refused(response, 503, "turnstile-unavailable")
