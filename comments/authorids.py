@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 
 GUEST = "g:"
 ACCOUNT = "a:"
+IMPORTED = "i:"
 _EPOCH = date(1970, 1, 1)
 _DATED = re.compile(r"g:[a-z2-7]{26}\.([0-9]{1,6})")
 
@@ -21,6 +22,11 @@ _DATED = re.compile(r"g:[a-z2-7]{26}\.([0-9]{1,6})")
 def guest(text: str, now: datetime) -> str:
     """The id of a guest who comes now."""
     return f"{GUEST}{text}.{(now.date() - _EPOCH).days}"
+
+
+def is_one(text: str) -> bool:
+    """Whether a text begins as an author's id does."""
+    return text.startswith((GUEST, ACCOUNT, IMPORTED))
 
 
 def age(author: str, since: datetime | None, now: datetime) -> int | None:

@@ -176,6 +176,7 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     with importing.plan(reader, file, site=site, scheme=scheme, secret=secret) as plan:
         for line in plan.report.lines():
             click.echo(line)
+        importing.check(plan)
         if dry_run:
             click.echo("Dry run: nothing was stored.")
             return

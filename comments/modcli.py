@@ -21,6 +21,7 @@ _ACTIONS = ("hold", "spam", "shadow", "reject")
 _STATUSES = [each.value for each in records.Status]
 _POLICIES = [each.value for each in records.Policy]
 _SHOWN = 60  # letters of a text in a list
+_LONGEST_BAN = 36_500  # days; what is longer is for good
 
 rule = AppGroup("rule", help="Rules that hold comments: add, list, remove, and try them.")
 moderate = AppGroup("moderate", help="Decide about comments, authors and threads.")
@@ -48,7 +49,9 @@ def _conditions(command: Callable[..., Any]) -> Callable[..., Any]:
 def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule":
     from comments import rules
 
-    return rules.Rule(id=rule_id, action=rules.Action(action), **conditions)
+    made = rules.Rule(id=rule_id, action=rules.Action(action), **conditions)
+    rules.check_hosts(made)
+    return made
 
 
 @rule.command("add")
@@ -137,22 +140,28 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
 @console.reported
 def _queue(site_id: str, status: str, limit: int) -> None:
     """Show what waits, newest first: id, time, author, which rule and why, and how it begins."""
-    from comments import moderation
+    from comments import moderation, rendering
 
     page = moderation.queue(sites.get(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
-        begins = " ".join(comment.body.split())[:_SHOWN]
+        # The source of an imported comment is HTML.
+        begins = " ".join(rendering.plain_text(comment.html).split())[:_SHOWN]
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")
     click.echo(f"{len(page.cases)} shown{', and there are more' if page.cursor else ''}.")
 
 
+_HELP = {records.Verb.SPAM: "Say that comments are spam, by id."}
+
+
 def _verb(verb: records.Verb) -> None:
     """Make a command of a verb."""
 
-    @moderate.command(verb.value, help=f"{verb.value.capitalize()} comments, by id.")
+    @moderate.command(
+        verb.value, help=_HELP.get(verb, f"{verb.value.capitalize()} comments, by id.")
+    )
     @click.argument("site_id", metavar="SITE")
     @click.argument("ids", metavar="COMMENT...", nargs=-1, required=True)
     @click.option("--reason", default="", help="For the audit log.")
@@ -171,7 +180,7 @@ for _each in records.Verb:
 @moderate.command("ban")
 @click.argument("site_id", metavar="SITE")
 @click.argument("author", metavar="AUTHOR")
-@click.option("--days", type=click.IntRange(1), help="For good, if not given.")
+@click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="For good, if not given.")
 @click.option("--shadow", "is_shadow", is_flag=True, help="He may write, and nobody else sees it.")
 @click.option("--hide", "hides", is_flag=True, help="Hide what he wrote, too.")
 @click.option("--reason", default="", help="For the audit log.")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from comments import audit, datastore, errors, models, opinions, records, rulebook, rules
+from comments import audit, authorids, datastore, errors, models, opinions, records, rulebook, rules
 from comments.records import Actor, Policy, ThreadState
 
 _MOST_AUTHOR = 200  # characters of an author's id
@@ -59,6 +59,7 @@ def put_rule(
     Raises:
         errors.BadInput: naming what is wrong with it.
     """
+    rules.check_hosts(rule)
 
     def change(book: rulebook.Book) -> rulebook.Book:
         known = [each.id for each in book.rules]
@@ -132,8 +133,9 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
     Raises:
         errors.BadInput: it names nobody, or a moment that is over; there are too many bans.
     """
-    if not author or len(author) > _MOST_AUTHOR:
-        raise errors.BadInput("author", "is the id of an author")
+    # A mistyped id would be banned without a word, and whoever was meant would go on writing.
+    if not authorids.is_one(author) or len(author) > _MOST_AUTHOR:
+        raise errors.BadInput("author", "is not the id of an author")
     if until is not None and until <= now:
         raise errors.BadInput("until", "is over")
     made = rulebook.Ban(author, until, is_shadow)

@@ -31,6 +31,8 @@ LONGEST_PATTERN = 100
 _MOST = 1_000_000  # of whatever a rule counts
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
+# A host's name, or an address of IPv6 without its brackets.
+_HOST = re.compile(r"[^\s/:@*?#\[\]]+|[0-9A-Fa-f:.]+")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
 _GROWTH = 10_000  # letters, of a text that is brought into one spelling
 _SHARE = 3  # a script is a text's where it has a third of its letters
@@ -135,6 +137,17 @@ def check(rule: Rule) -> None:
             raise errors.BadInput(field, f"is 0 to {_MOST}")
     if not numbers and not patterns(rule):
         raise errors.BadInput("rule", "has no condition")
+
+
+def check_hosts(rule: Rule) -> None:
+    """Refuse hosts that no address has: those of a rule that is made now, not those that stand.
+
+    Raises:
+        errors.BadInput: naming the condition.
+    """
+    for field in ("websites", "hosts"):
+        if not all(map(_HOST.fullmatch, getattr(rule, field))):
+            raise errors.BadInput(field, "is a host, as spam.example")
 
 
 def patterns(rule: Rule) -> int:

@@ -130,7 +130,7 @@ def write(
             stored.
         errors.Overloaded: the store did not answer; running again goes on from there.
     """
-    _refuse_elsewhere(plan)
+    check(plan)
     added = 0
     for thread in plan.threads:
         for batch in plan.batches(thread):
@@ -173,11 +173,14 @@ def _write_batch(
     return max(added), events
 
 
-def _refuse_elsewhere(plan: Plan) -> None:
-    """Refuse before writing what can only be written in part.
+def check(plan: Plan) -> None:
+    """Refuse before writing what can only be written in part. Stores nothing.
 
     A comment's thread changes when the site's rules for page ids did, or when the ids belong to
     another export of the same system; replies would then answer across threads.
+
+    Raises:
+        errors.Conflict: comments of the file are stored in other threads already.
     """
     for thread in plan.threads:
         expected = models.thread_key_name(thread.name)
@@ -188,6 +191,7 @@ def _refuse_elsewhere(plan: Plan) -> None:
                 if row is not None and row.thread != expected:
                     raise errors.Conflict(
                         f"{plan.report.file}:{node.line}: comment {node.id} belongs to "
-                        f"{thread.name.id} but is stored in {row.thread_id} already",
+                        f"{thread.name.id} but is stored in {row.thread_id} already; "
+                        "the export of another website goes to a site of its own",
                         code="imported-elsewhere",
                     )

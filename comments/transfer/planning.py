@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from comments import digests, errors, models, records, rendering, threadids
+from comments import authorids, digests, errors, models, records, rendering, threadids
 from comments.records import Status, ThreadState
 from comments.transfer import ordering, report, source, spool
 
@@ -50,7 +50,7 @@ def author_id(secret: str, site: str, comment: source.Comment) -> str:
         known = ("name", " ".join(comment.name.split()).casefold())
     else:
         return ""
-    return "i:" + digests.text(digests.keyed(secret, "imported author", site, *known))
+    return authorids.IMPORTED + digests.text(digests.keyed(secret, "imported author", site, *known))
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:

@@ -6,7 +6,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, datastore, delivery, moderation, policies, records, rules
+from comments import config, datastore, delivery, imports, moderation, policies, records, rules
 from comments.records import Policy, Verb
 from tests import axe
 from tests.browser.conftest import OpenTab, Say, Tab
@@ -70,6 +70,26 @@ def told() -> list[str]:
 
 def row(page: playwright.Page, comment_id: str) -> playwright.Locator:
     return page.locator(f"#case-{comment_id}")
+
+
+def test_the_bar_is_one_row_and_the_imports_are_shown_whole_on_a_small_screen(
+    server: str, open_tab: OpenTab, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        callers.account("bob", OWNER)
+        name = "wordpress-of-the-garden.xml"
+        with imports.Journal("demo", "wordpress", name, 12_345, callers.here) as journal:
+            journal.end(12_345)
+    page = open_tab(f"{server}/admin/sign-in", viewport={"width": 1100, "height": 800}).page
+    sign_in(page, server)
+    page.goto(f"{server}/admin/sites/demo/imports")
+    first = page.get_by_role("link", name="Home").bounding_box()
+    last = page.get_by_role("button", name="Sign out").bounding_box()
+    assert first is not None
+    assert last is not None
+    assert last["y"] < first["y"] + first["height"]
+    table = page.get_by_role("region", name="Imports")
+    assert table.evaluate("region => region.scrollWidth - region.clientWidth") == 0
 
 
 def test_keys_alone_decide_select_undo_and_say_so(

@@ -44,6 +44,12 @@ def test_a_reader_without_javascript_walks_to_the_end(server, open_tab, said):
     )
 
 
+def test_the_demo_page_leads_to_it(server, open_tab, said):
+    page = open_tab(f"{server}/?site=demo&thread=demo", java_script_enabled=False).page
+    page.get_by_role("link", name="read them").click()
+    expect(page.locator(".ft-body").first).to_have_text("root 0")
+
+
 def test_a_permalink_points_at_its_comment(server, open_tab, said):
     page = open_tab(f"{server}/embed/demo?thread=demo", java_script_enabled=False).page
     comment = page.get_by_role("article", name="Cyd").last

@@ -29,6 +29,17 @@ def _sign_in(page: playwright.Page, server: str, login: str = "ann") -> None:
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
 
 
+def test_the_key_of_a_link_is_shown_where_its_owner_has_to_copy_it_and_nowhere_else(
+    server: str, open_tab: OpenTab, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        link = accountcli.first_owner_link(server, SECRET)
+    shown = open_tab(link).page.get_by_label("Key").filter(visible=True)
+    expect(shown).to_have_count(0)
+    shown = open_tab(link, java_script_enabled=False).page.get_by_label("Key")
+    expect(shown.filter(visible=True)).to_have_count(2)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
     server: str, open_tab: OpenTab, open_store: datastore.Store, host: str

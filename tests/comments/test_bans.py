@@ -64,6 +64,7 @@ def test_a_ban_may_hide_what_was_written_and_its_undo_brings_that_back(site: rec
     ("given", "field"),
     [
         ({"author": ""}, "author"),
+        ({"author": "ann"}, "author"),
         ({"author": "x" * 201}, "author"),
         ({"until": ruled.NOW}, "until"),
     ],

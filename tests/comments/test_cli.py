@@ -172,6 +172,21 @@ def test_a_dry_run_stores_nothing(
     assert list(repair.threads("demo")) == []
 
 
+def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
+    run: Runner, site: records.Site, open_store: datastore.Store, export: Path
+) -> None:
+    run("import", "disqus", export, "--site", "demo")
+    moved = export.with_name("moved.xml")
+    moved.write_text(FIXTURE.replace("/page/", "/moved/"), encoding="utf-8")
+    for options in (("--dry-run",), ()):
+        refused = run("import", "disqus", moved, "--site", "demo", *options)
+        assert refused.exit_code == 1
+        assert "is stored in" in refused.output
+        assert "goes to a site of its own" in refused.output
+    with open_store.context():
+        assert [each.file for each in imports.of("demo")] == ["export.xml"]
+
+
 def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
     run: Runner, site: records.Site, store: datastore.Store, export: Path
 ) -> None:

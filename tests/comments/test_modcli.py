@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import click.testing
 import flask
@@ -10,6 +11,7 @@ import pytest
 from comments import audit, datastore, modcli, moderation, records, rulebook
 from comments.records import Status
 from tests import trees
+from tests.comments.exports import THREAD, post
 
 Run = Callable[..., click.testing.Result]
 
@@ -50,12 +52,16 @@ def test_what_cannot_be_is_one_line_and_exit_code_1(run: Run) -> None:
     for arguments, word in (
         (("rule", "add", "demo"), "condition"),
         (("rule", "add", "demo", "--word", "a*b"), "words"),
+        (("rule", "add", "demo", "--website", "https://x.example/"), "websites: is a host"),
+        (("rule", "add", "demo", "--host", "x y"), "hosts: is a host"),
+        (("rule", "test", "demo", "--host", "x.example:80"), "hosts: is a host"),
         (("rule", "remove", "demo", "none"), "no such rule"),
         (("rule", "test", "demo"), "no such rule"),
         (("rule", "list", "nowhere"), "no such site"),
         (("moderate", "queue", "nowhere"), "no such site"),
         (("moderate", "unban", "demo", "g:ann"), "no such ban"),
         (("moderate", "ban", "demo", "a" * 26), "no such comment"),
+        (("moderate", "ban", "demo", "a" * 25), "author: is not the id of an author"),
         (("moderate", "undo", "demo", "a" * 26), "no such entry"),
         (("moderate", "thread", "demo", "nowhere", "--lock"), "no such thread"),
         (("moderate", "approve", "demo", "a" * 26), "no such comment"),
@@ -64,6 +70,21 @@ def test_what_cannot_be_is_one_line_and_exit_code_1(run: Run) -> None:
         assert told.exit_code == 1, arguments
         assert word in told.output
         assert "Traceback" not in told.output
+
+
+def test_a_ban_of_thousands_of_years_is_refused(run: Run, rows: list) -> None:
+    told = run("moderate", "ban", "demo", rows[0].id, "--days", "999999999")
+    assert told.exit_code == 2
+    assert "--days" in told.output
+
+
+def test_the_queue_shows_how_the_text_of_an_imported_comment_begins(
+    run: Run, export: Callable[..., Path]
+) -> None:
+    file = export(THREAD, post("1", message="<p>Buy &amp; <b>sell</b></p>"))
+    assert run("import", "disqus", str(file), "--site", "demo").exit_code == 0
+    told = run("moderate", "queue", "demo", "--status", "approved").output
+    assert told.splitlines()[0].endswith("\tBuy & sell")
 
 
 def test_a_rule_is_tried_before_it_is_added_and_after(run: Run, rows: list) -> None:

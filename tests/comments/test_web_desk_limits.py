@@ -113,7 +113,7 @@ def test_imports_are_shown_with_how_far_they_came(
         assert "goes on" in owner.page("/imports")
         monkeypatch.setattr(imports, "_PAUSE", 0.0)
         journal.advance(200)
-        assert "<td>300</td>" in owner.page("/imports")
+        assert "<td>300 of 1000</td>" in owner.page("/imports")
     journal.end(299)
     page = owner.page("/imports")
     assert "<td>done</td>" in page
