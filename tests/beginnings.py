@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -24,10 +24,12 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 
 
 @contextmanager
-def opened(path: Path | None) -> Iterator[inprocess.Engine]:
+def opened(
+    path: Path | None, concurrency: Literal["optimistic", "pessimistic"] = "pessimistic"
+) -> Iterator[inprocess.Engine]:
     """An engine that serves what index.yaml names, in the mode of the product; None: in memory."""
     with inprocess.open_engine(
-        path, indexes=INDEXES, concurrency="pessimistic", history=0, durability="fast"
+        path, indexes=INDEXES, concurrency=concurrency, history=0, durability="fast"
     ) as engine:
         yield engine
 

@@ -40,6 +40,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path):
         yield lambda thread: stores.open(request.param, thread)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_every_layout_answers_what_a_walk_over_the_links_gives(
     opened: Open, shape: shapes.Shape
@@ -55,6 +56,7 @@ def test_every_layout_answers_what_a_walk_over_the_links_gives(
             assert ids(layout.subtree(said.id)) == talk.walk(thread, said.id)
 
 
+@pytest.mark.slow
 def test_every_layout_answers_the_same_after_replies_and_edits(opened: Open) -> None:
     thread = talk.thread(WIDE)
     # Enough below one comment that its bucket is cut in two; and the last of a bucket's run.

@@ -16,11 +16,11 @@ from werkzeug.test import TestResponse
 from comments import datastore, personal
 from comments.accounts import identities, openid, people, vouchers
 from emulator import faults, inprocess
+from tests import beginnings
 from tests.comments import assertions, callers, calls, travellers
 from tests.comments.callers import PASSWORD, here
-from tests.conftest import ROOT
 
-pytestmark = pytest.mark.usefixtures("quick_passwords")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_passwords")]
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
 FAULTS = list(itertools.product(("UNAVAILABLE", "PERMISSION_DENIED"), ("before", "after")))
@@ -30,9 +30,7 @@ GOOD = {200, 201, 202, 303}
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
     """Optimistic, or a call that begins a transaction and loses its answer leaves locks for 2 s."""
-    with inprocess.open_engine(
-        None, indexes=ROOT / "index.yaml", concurrency="optimistic", history=0
-    ) as engine:
+    with beginnings.opened(None, "optimistic") as engine:
         yield engine
 
 

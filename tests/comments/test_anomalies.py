@@ -17,11 +17,12 @@ from werkzeug.test import TestResponse
 
 from comments import datastore, delivery, records, repair, voting
 from emulator import faults, inprocess
-from tests import recounts, trees
+from tests import beginnings, recounts, trees
 from tests.comments import stocktaking
 from tests.comments.calls import ONE, THREAD, answer, bearer, post
 from tests.comments.test_counting_processes import STATUSES
-from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
 
 SOME = ["UNAVAILABLE", "DEADLINE_EXCEEDED", "PERMISSION_DENIED"]
 Act = Callable[[FlaskClient, dict, str], TestResponse]
@@ -30,9 +31,7 @@ Act = Callable[[FlaskClient, dict, str], TestResponse]
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
     """Optimistic, or a call that begins a transaction and loses its answer leaves locks for 2 s."""
-    with inprocess.open_engine(
-        None, indexes=ROOT / "index.yaml", concurrency="optimistic", history=0
-    ) as engine:
+    with beginnings.opened(None, "optimistic") as engine:
         yield engine
 
 

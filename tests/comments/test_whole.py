@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
-from benchmarks import ours, shapes, talk
+from benchmarks import ours, talk
 from comments import (
     datastore,
     floor,
@@ -25,7 +25,8 @@ from comments import (
 )
 from comments.web import codings
 from emulator import inprocess, testing
-from tests import folds, trees
+from tests import beginnings, folds, trees
+from tests.comments import filled
 
 SECRET = "a secret of the tests"
 PAGE = "/api/v1/sites/demo/comments?thread=page"
@@ -273,22 +274,24 @@ def test_an_empty_thread_is_an_empty_list(client: FlaskClient) -> None:
     assert client.get(ALL).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
+def _store(engine: inprocess.Engine) -> datastore.Store:
+    return datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+
+
 @pytest.mark.slow
 def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
-    engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # buckets of their real size
-    thread = talk.thread(shapes.repeated(shapes.grown(1_000), 10_000))
-    ours.fill(engine, thread, is_folded=True)
-    store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
-    with store.context():
+    path, order = filled.copied(tmp_path_factory, 10_000), talk.walk(filled.thread(10_000))
+    with beginnings.opened(path) as engine, _store(engine).context():
         listing = whole.listing(ours.NAME, SECRET)
         with testing.meter(engine) as cost:
             found = listing.page().json()
         keys = [key[-2] for key in cost.keys_read]
         assert cost.reads <= 1 + keys.count("Bucket")
         assert 30 <= keys.count("Bucket") <= 120
-        assert [each["id"] for each in msgspec.json.decode(found)["comments"]] == talk.walk(thread)
+        assert [each["id"] for each in msgspec.json.decode(found)["comments"]] == order
         with testing.meter(engine) as cost:
             assert listing.page().json() == found
         assert cost.reads == 0

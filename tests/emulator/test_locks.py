@@ -278,6 +278,7 @@ def test_several_requests_of_one_transaction_may_run_at_once(service, key, threa
     service.commit(upsert(service, key, a=2), transaction=transaction)
 
 
+@pytest.mark.slow
 def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
     key = service.key("T", "counter")
     service.put(key, n=0)

@@ -215,6 +215,7 @@ def test_an_offset_skips_results(client):
     assert names(client.query(Asked("T", order=("v",), offset=9, limit=2))) == ""
 
 
+@pytest.mark.slow
 def test_a_query_of_many_batches_is_read_whole(client):
     for number in range(700):
         client.put(("T", number + 1), v=number)
