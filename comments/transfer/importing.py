@@ -50,6 +50,7 @@ class Plan:
     ) -> None:
         self.threads = threads
         self.report = report
+        self.is_compared = False  # with what is stored
         self._spool = store
         self._site = site
         self._system = system
@@ -174,7 +175,7 @@ def _write_batch(
 
 
 def check(plan: Plan) -> None:
-    """Refuse before writing what can only be written in part. Stores nothing.
+    """Refuse before writing what can only be written in part. Stores nothing; once is enough.
 
     A comment's thread changes when the site's rules for page ids did, or when the ids belong to
     another export of the same system; replies would then answer across threads.
@@ -182,6 +183,8 @@ def check(plan: Plan) -> None:
     Raises:
         errors.Conflict: comments of the file are stored in other threads already.
     """
+    if plan.is_compared:
+        return
     for thread in plan.threads:
         expected = models.thread_key_name(thread.name)
         for start in range(0, len(thread.nodes), _LOOKUP):
@@ -195,3 +198,4 @@ def check(plan: Plan) -> None:
                         "the export of another website goes to a site of its own",
                         code="imported-elsewhere",
                     )
+    plan.is_compared = True

@@ -7,7 +7,7 @@ import pytest
 
 from comments import datastore, errors, floor, records, repair, sorthash
 from comments.transfer import importing
-from emulator import inprocess
+from emulator import inprocess, testing
 from tests.comments.exports import (
     NOW,
     ROSES,
@@ -151,6 +151,19 @@ def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_start
     assert caught.value.code == "imported-elsewhere"
     assert f"{path}:4" in caught.value.message
     assert entities() == before
+
+
+def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
+    garden: records.Site, engine: inprocess.Engine
+):
+    with planned("disqus.xml") as plan:
+        with testing.meter(engine) as cost:
+            importing.check(plan)
+        assert cost.reads == plan.report.comments
+        with testing.meter(engine) as cost:
+            importing.check(plan)
+        assert cost.reads == 0
+        assert write(plan).added == plan.report.comments
 
 
 def test_a_commit_whose_answer_was_lost_is_counted_once(
