@@ -43,6 +43,6 @@ def _set(site_id: str, name: str, value: str) -> None:
     """
     is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
     if name != "then" and not is_number:
-        raise errors.BadInput(name, "is a whole number")
+        raise errors.BadInput(name, f"is a whole number, up to {budgets.MOST}")
     sites.change(site_id, budget={name: value if name == "then" else int(value)})
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")

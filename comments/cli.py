@@ -149,7 +149,7 @@ def _set_thread(site_id: str, thread: str, names: tuple[str, ...], *, no_categor
 
     if bool(names) == no_category:
         raise click.ClickException("give --category, once for each, or --no-category")
-    name = records.ThreadName(sites.get(site_id).id, thread)
+    name = console.thread(site_id, thread)
     moved = filing.change(name, names, now=datetime.now(UTC))
     click.echo(f"{moved} comments moved.")
 
@@ -269,8 +269,9 @@ def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
 
     chosen = [sites.get(site_id)] if site_id else sites.every()
     names = [name for site in chosen for name in upkeep.threads(site.id)]
-    if thread is not None:
-        names = [name for name in names if name.id == thread]
+    if site_id is not None and thread is not None:
+        wanted = console.thread(site_id, thread)
+        names = [name for name in names if name == wanted]
         if not names:
             raise errors.NotFound("thread", thread)
     if wait and names:
@@ -312,7 +313,7 @@ def _recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
 
     found = 0
     if site_id is not None and thread is not None:
-        name = records.ThreadName(sites.get(site_id).id, thread)
+        name = console.thread(site_id, thread)
         if datastore.get(models.thread_key(name)) is None:
             raise errors.NotFound("thread", thread)
         found = recount.thread(name, tell=_show, fixes=fix)

@@ -1,7 +1,7 @@
 """What commands share: they enter the store, and say in one line what was refused.
 
-Owns how a command of `flask --app main ...` meets the application: its settings, its store, and
-exit code 1 for input that was refused.
+Owns how a command of `flask --app main ...` meets the application: its settings, its store, which
+thread is meant, and exit code 1 for input that was refused.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 import click
 import flask
 
-from comments import config, datastore, errors
+from comments import config, datastore, errors, models, records, sites, threadids
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,6 +29,25 @@ def _store() -> Iterator[None]:
     store: datastore.Store = flask.current_app.extensions["flatthread"].store
     with store.context():
         yield
+
+
+def thread(site_id: str, given: str) -> records.ThreadName:
+    """A thread of a website, by its id or by the address of its page.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    site = sites.get(site_id)
+    name = records.ThreadName(site.id, given)
+    if "://" not in given or datastore.get(models.thread_key(name)) is not None:
+        return name
+    try:
+        page = threadids.canonical_page(
+            given, query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
+        )
+    except errors.BadInput:
+        return name
+    return records.ThreadName(site.id, page)
 
 
 def reported(command: Callable[P, T]) -> Callable[P, T]:

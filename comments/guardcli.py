@@ -80,5 +80,5 @@ def _no_turnstile(site_id: str) -> None:
 
 def _number(value: str) -> int:
     if not (value.isascii() and value.isdecimal() and len(value) <= 9):  # noqa: PLR2004
-        raise click.ClickException("give a whole number, or: service")
+        raise click.ClickException("give a whole number of up to 9 digits, or: service")
     return int(value)

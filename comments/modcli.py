@@ -262,7 +262,7 @@ def _thread(
     """Lock a thread or open it, or give it a policy of its own."""
     from comments import policies
 
-    name = records.ThreadName(sites.get(site_id).id, thread)
+    name = console.thread(site_id, thread)
     state = {True: records.ThreadState.CLOSED, False: records.ThreadState.OPEN, None: None}[locks]
     wanted = records.Policy(policy) if policy not in {None, "inherit"} else None
     found = policies.set_thread(

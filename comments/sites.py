@@ -153,7 +153,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         errors.BadInput: an origin, a category or an address is malformed, `cdn_seconds` is not
             0 to `LONGEST_CDN`, a rule for posts or a budget is out of its range.
     """
-    addresses = None if moderators is None else [mail.check_address(each) for each in moderators]
+    addresses = None if moderators is None else list(map(_moderator, moderators))
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
         raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
@@ -294,3 +294,10 @@ def _is_host(host: str) -> bool:
         except ValueError:
             return False
     return len(host) <= _LONGEST_HOST and _HOST.fullmatch(host) is not None
+
+
+def _moderator(address: str) -> str:
+    try:
+        return mail.check_address(address)
+    except errors.BadInput as error:
+        raise errors.BadInput("moderators", error.reason) from error

@@ -12,7 +12,7 @@ import click
 import msgspec
 from flask.cli import AppGroup
 
-from comments import console, records, sites, tables
+from comments import console, sites, tables
 
 if TYPE_CHECKING:
     from comments import stats
@@ -97,7 +97,7 @@ def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
     """Show who wrote in a thread: the ids of authors."""
     from comments import stats
 
-    name = records.ThreadName(sites.get(site_id).id, thread)
+    name = console.thread(site_id, thread)
     _print(stats.Person, lambda after: stats.commenters(name, after=after), form)
 
 

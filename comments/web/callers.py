@@ -86,7 +86,7 @@ def require(role: roles.Role, site: str) -> people.Account:
     """
     account = require_account()
     if not roles.has(account.grants, role, site):
-        raise errors.Forbidden(f"this takes a {role} of {site[:100]}", code="not-allowed")
+        raise errors.Forbidden(f"this is for {role}s of {site[:100]}", code="not-allowed")
     return account
 
 

@@ -172,6 +172,17 @@ def test_a_dry_run_stores_nothing(
     assert list(repair.threads("demo")) == []
 
 
+def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Site) -> None:
+    for arguments, said in (
+        (("site", "set", "demo", "--moderator", "nobody"), "moderators: is not one plain address"),
+        (("budget", "set", "demo", "writes", "9" * 30), "writes: is a whole number, up to "),
+        (("guard", "set", "demo", "same_texts", "9" * 30), "a whole number of up to 9 digits"),
+    ):
+        refused = run(*arguments)
+        assert refused.exit_code == 1
+        assert said in refused.output
+
+
 def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
     run: Runner, site: records.Site, open_store: datastore.Store, export: Path
 ) -> None:

@@ -130,6 +130,22 @@ def test_a_ban_by_a_comment_hides_and_its_undo_brings_back(
     assert {_status(open_store, row) for row in rows} == {Status.APPROVED}
 
 
+@pytest.mark.parametrize("address", ["https://example.com/a/", "http://example.com/a?b=1#c"])
+def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
+    run: Run, site: records.Site, open_store: datastore.Store, address: str
+) -> None:
+    with open_store.context():
+        trees.post(site, "hello", thread="example.com/a")
+    for given in ("example.com/a", address):
+        assert run("moderate", "thread", "demo", given, "--lock").output.startswith("closed, ")
+        assert run("thread", "set", "demo", given, "--no-category").exit_code == 0
+        assert "1" in run("stats", "commenters", "demo", given, "--format", "csv").output
+        assert run("recount", "demo", given).exit_code == 0
+        assert run("fold", "demo", given, "--no-wait").output.startswith("1 threads folded")
+    told = run("moderate", "thread", "demo", "https://example.com/b", "--lock")
+    assert (told.exit_code, told.output) == (1, "Error: no such thread: example.com/b\n")
+
+
 def test_a_policy_is_shown_and_changed_part_by_part(
     run: Run, rows: list, open_store: datastore.Store
 ) -> None:

@@ -181,6 +181,7 @@ def test_a_role_is_required_on_its_own_site(
                 with pytest.raises(errors.Forbidden) as refused:
                     web_callers.require(role, "demo")
                 assert refused.value.code == "not-allowed"
+                assert refused.value.message == f"this is for {role}s of demo"
         with app.test_request_context("/admin"), pytest.raises(web_callers.NotSignedIn):
             web_callers.require(role, "demo")
 
