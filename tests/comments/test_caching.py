@@ -1,0 +1,60 @@
+"""Claims about the cache of a process: what it says it keeps is what it keeps, and bounded."""
+
+import sys
+import threading
+from collections import OrderedDict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import caching
+
+MOST = 100
+STEPS = st.tuples(st.sampled_from(("keep", "get", "drop")), st.integers(0, 5), st.integers(0, 120))
+
+
+@given(st.lists(STEPS, max_size=40))
+def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int, int]]) -> None:
+    cache = caching.Cache(MOST)
+    expected: OrderedDict[int, int] = OrderedDict()
+    for verb, key, size in steps:
+        if verb == "get":
+            assert cache.get(key) == expected.get(key)
+            if key in expected:
+                expected.move_to_end(key)
+            continue
+        expected.pop(key, None)
+        if verb == "drop":
+            cache.drop(key)
+            continue
+        cache.keep(key, size, size)
+        if size <= MOST:
+            expected[key] = size
+        while sum(expected.values()) > MOST:
+            expected.popitem(last=False)
+        assert cache.size == sum(expected.values())
+    assert {key: cache.get(key) for key in range(6)} == {key: expected.get(key) for key in range(6)}
+
+
+def test_threads_that_keep_and_drop_at_once_leave_its_bytes_right() -> None:
+    cache, before = caching.Cache(MOST), sys.getswitchinterval()
+
+    def use(number: int) -> None:
+        for step in range(2_000):
+            cache.keep((number + step) % 7, step, 1 + step % 40)
+            cache.get(step % 7)
+            cache.drop((number * step) % 7)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert 0 <= cache.size <= MOST
+    for key in range(7):
+        cache.drop(key)
+    assert cache.size == 0
