@@ -79,19 +79,20 @@ class Replay:
     def _changes(self) -> Iterator[None]:
         site = sites.add("bench", ["https://bench.example"], scheme=SETTINGS.scheme, now=START)
         for place, parent in enumerate(self._shape):
-            self._post(site, place, parent)
+            self.post(site, place, parent, START + timedelta(seconds=place))
             self.spent.changes += 1
             yield
             if self._chance.random() < self._edits:
-                self._edit(place)
+                self.edit(place)
                 self.spent.changes += 1
                 yield
             if self._chance.random() < self._votes:
-                self._vote()
+                self.vote(START + timedelta(seconds=place))
                 self.spent.changes += 1
                 yield
 
-    def _post(self, site: records.Site, place: int, parent: int | None) -> None:
+    def post(self, site: records.Site, place: int, parent: int | None, now: datetime) -> None:
+        """Post the comment of a place."""
         draft = posting.Draft(
             site,
             NAME.id,
@@ -99,10 +100,10 @@ class Replay:
             records.Author(f"reader {place % 400}", id=f"g:{place % 400}"),
             f"{place}: {WORDS * (1 + place % 4)}",
         )
-        now = START + timedelta(seconds=place)
         self._posted.append(posting.post(draft, settings=SETTINGS, now=now).comment)
 
-    def _edit(self, place: int) -> None:
+    def edit(self, place: int) -> None:
+        """Edit one of the last comments."""
         chosen = self._chance.choice(self._posted[-RECENT:])
         posting.edit(
             chosen.id,
@@ -113,8 +114,8 @@ class Replay:
             now=chosen.created,
         )
 
-    def _vote(self) -> None:
-        """A new score, as the coalesced votes of some seconds come to one write of the row."""
+    def vote(self, now: datetime) -> None:
+        """Write a new score: the coalesced votes of some seconds come to one write of the row."""
         recent = self._posted[-RECENT:]
         roots = [row for row in self._posted if row.parent is None]
         chosen = self._chance.choice(roots if self._chance.random() < 0.5 else recent)
@@ -124,7 +125,8 @@ class Replay:
             row.up += 1
             row.score += 1
             row.revision += 1
-            row.unfolded = True
+            if not row.unfolded:
+                row.unfolded, row.fold_by = True, now + timedelta(seconds=tasks.FOLD_AFTER)
             datastore.apply(datastore.Writes("tree", put=(row,)))
 
         datastore.transaction(body)

@@ -104,6 +104,7 @@ def add_thread(
         # As a folding leaves them, so that the one below has nothing to clear.
         for flag in ("unfolded", "rewrites"):
             template.properties[flag].boolean_value = False
+        template.properties["fold_by"].null_value = 0
         template.properties["shelved"].boolean_value = True
     engine.load(rows(template, thread, votes), PROJECT)
 

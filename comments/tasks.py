@@ -25,8 +25,8 @@ HOLDINGS = "tasks"  # under which `datastore.kept` keeps the backlog
 TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
 TOLD_AT_ONCE = 200  # events
 MOST_EVENTS = 10_000  # that wait; what is beyond is found by a sweep
-FOLD_ROWS = 64  # changes; benchmarks/folding.py shows what fewer cost
-FOLD_AFTER = 300.0  # seconds
+FOLD_ROWS = 64  # changes; benchmarks/folding.py shows what fewer, and sooner, cost
+FOLD_AFTER = 900.0  # seconds; a row says itself by when (`fold_by`), so whoever looks knows it
 # Seconds: at once, but a burst of edits is one folding. With the grace, and the minute that cron
 # may take, an erased text leaves every stored form within minutes; the promise is an hour.
 ERASE_AFTER = 1.0
@@ -114,11 +114,16 @@ class Backlog:
                 del self._waiting[name]
             return due
 
+    @property
+    def next_due(self) -> float:
+        """When something is due, by the clock; infinite where nothing waits."""
+        with self._changed:
+            return min((self._events_due, *(each.due for each in self._waiting.values())))
+
     def wait(self, until: float) -> bool:
         """Wait for something to be due, for `until` or for the end. False when that has come."""
         with self._changed:
-            first = min((self._events_due, *(each.due for each in self._waiting.values())))
-            seconds = min(first, until) - self.clock()
+            seconds = min(self.next_due, until) - self.clock()
             if self._is_open and seconds > 0:
                 self._changed.wait(min(seconds, FOLD_AFTER))
             return self._is_open

@@ -19,6 +19,7 @@ time to time each one, looks for the threads and lists that have some (`look`).
 
 import dataclasses
 import logging
+import math
 import random
 import threading
 import time
@@ -33,10 +34,10 @@ from comments import (
     delivery,
     errors,
     filing,
+    flagged,
     folding,
     followers,
     limits,
-    models,
     postroom,
     records,
     retention,
@@ -131,6 +132,22 @@ class Upkeep:
         """How much waits to be delivered or told, and for how long."""
         return postroom.waiting(self.now())
 
+    def due(self, backlog: tasks.Backlog) -> Iterator[tasks.Name]:
+        """Take from a backlog what is to be done now; others may have folded a thread meanwhile."""
+        for name in backlog.take():
+            left = self._left(name) if isinstance(name, records.ThreadName) else 0.0
+            if left <= 0:
+                yield name
+            elif left < math.inf:
+                backlog.add(name, changes=0, within=left)
+
+    def _left(self, name: records.ThreadName) -> float:
+        try:
+            return flagged.wait(name, self.now())
+        except Exception as error:  # noqa: BLE001 - whoever folds it sees what is there
+            report(f"looking at {name.site} {name.id}", error)
+            return 0.0
+
     def round(self, names: Iterable[tasks.Name]) -> Done:
         """Fold these, votes counted first, and clear what was switched long enough ago.
 
@@ -168,11 +185,14 @@ class Upkeep:
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
             report("deleting what has expired", error)
 
-    def fold(self, name: records.ThreadName) -> bool:
+    def fold(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
-        folded = folding.fold(self._scheme, name, now=self.now())
+        folded = folding.fold(self._scheme, name, now=self.now(), only_due=only_due)
         if folded is None:
             return False
+        if folded.left_until is not None:
+            # What was due is folded, its flags stand for the grace; the rest came since.
+            tasks.again(name, within=(folded.left_until - self.now()).total_seconds())
         due = self._clock() + folding.GRACE
         orphans = tuple(folding.sweep(name))
         if folded.directory.content.clearing or folded.directory.content.dead or orphans:
@@ -195,7 +215,7 @@ class Upkeep:
         if isinstance(name, records.VotedComment):
             voting.count(name.id, now=self.now())
             return True
-        return self.fold(name)
+        return self.fold(name, only_due=True)
 
     def _clear(self) -> int:
         due = [each for each in self._switched if each.due <= self._clock()]
@@ -224,22 +244,10 @@ def of_process(
     return datastore.kept(HOLDINGS, lambda: Upkeep(scheme, handlers=handlers, reach=reach))
 
 
-def look() -> list[tasks.Name]:
-    """What is to be done, whoever left it: votes to count, threads with flagged rows, lists."""
-    return [*voting.waiting(datetime.now(UTC)), *_flagged(), *followers.asking()]
-
-
-def _flagged() -> list[records.ThreadName]:
-    query = datastore.Query(
-        "Comment",
-        where=(("unfolded", "=", True),),
-        order=("thread",),
-        projection=("thread",),
-        distinct_on=("thread",),
-    )
-    names = [message.properties["thread"].string_value for message in datastore.fetch(query)]
-    rows = datastore.get_multi([models.thread_key_of(name) for name in names])
-    return [models.thread_record(row).name for row in rows if row is not None]
+def look(now: datetime | None = None) -> list[tasks.Name]:
+    """What is to be done, whoever left it: votes to count, threads to fold, lists."""
+    now = datetime.now(UTC) if now is None else now
+    return [*voting.waiting(now), *flagged.due(now), *followers.asking()]
 
 
 def settle(now: datetime) -> int:

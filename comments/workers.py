@@ -99,7 +99,7 @@ class Worker:
         self._deliver()
         if self._next_look <= self._backlog.clock():
             self._look()
-        return self._upkeep.round(self._backlog.take())
+        return self._upkeep.round(self._upkeep.due(self._backlog))
 
     def _deliver(self) -> None:
         try:

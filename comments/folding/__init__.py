@@ -50,6 +50,7 @@ from comments import (
     records,
     shelves,
     sorthash,
+    tasks,
     tree,
     views,
 )
@@ -85,10 +86,14 @@ _OWNER = "folding"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Folded:
-    """A directory that was switched to. `clear` it after `GRACE`."""
+    """A directory that was switched to. `clear` it after `GRACE`.
+
+    `left_until`: when the first of the rows is to be folded that it left alone.
+    """
 
     name: records.ThreadName
     directory: buckets.Directory
+    left_until: datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class Prepared:
     content: buckets.Content
     written: tuple[str, ...]
     token: str
+    left_until: datetime | None = None
 
     @property
     def is_change(self) -> bool:
@@ -108,23 +114,39 @@ class Prepared:
 
 
 def fold(
-    scheme: sorthash.Scheme, name: records.ThreadName, *, now: datetime | None = None
+    scheme: sorthash.Scheme,
+    name: records.ThreadName,
+    *,
+    now: datetime | None = None,
+    only_due: bool = False,
 ) -> Folded | None:
-    """Take the changed rows of a thread into its directory. None if somebody else was faster."""
-    prepared = prepare(scheme, name, now=now)
+    """Take the changed rows of a thread into its directory. None if somebody else was faster.
+
+    `only_due`: leave them alone if they are few and may wait.
+    """
+    prepared = prepare(scheme, name, now=now, only_due=only_due)
     return None if prepared is None else switch(prepared)
 
 
 def prepare(
-    scheme: sorthash.Scheme, name: records.ThreadName, *, now: datetime | None = None
+    scheme: sorthash.Scheme,
+    name: records.ThreadName,
+    *,
+    now: datetime | None = None,
+    only_due: bool = False,
 ) -> Prepared | None:
     """Write the new buckets. None if somebody else switched meanwhile.
 
-    By `now`, else by this machine's clock, is counted how long cursors of rankings are good.
+    By `now`, else by this machine's clock, is counted how long cursors of rankings are good, and
+    with `only_due` how long rows may wait.
     """
+    now = now or datetime.now(UTC)
     stored = materialized.load_directory(name)
     base, rows = stored, list(materialized.flagged(name))
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
+    until = _left_until(fresh, now) if only_due else None
+    if until is not None:
+        return Prepared(name, stored, stored.content, (), "", until)
     if not stored.version or any(row.moved for row in fresh):
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
@@ -160,9 +182,16 @@ def prepare(
         ),
         best=best,
         about=about,
-        replaced=_replaced(stored.content, best, now or datetime.now(UTC)),
+        replaced=_replaced(stored.content, best, now),
     )
     return Prepared(name, stored, content, tuple(attempt.written), attempt.token)
+
+
+def _left_until(rows: Sequence[materialized.Row], now: datetime) -> datetime | None:
+    """When the first of some rows is to be folded, if all of them may wait; else None."""
+    known = [row.fold_by for row in rows if row.fold_by is not None and row.fold_by > now]
+    may_wait = known and len(known) == len(rows) < tasks.FOLD_ROWS
+    return min(known) if may_wait else None
 
 
 def _replaced(
@@ -180,7 +209,7 @@ def switch(prepared: Prepared) -> Folded | None:
     """Make the prepared directory the thread's, unless somebody was faster. None if so."""
     name, content = prepared.name, prepared.content
     if not prepared.is_change:
-        return Folded(name, prepared.base)
+        return Folded(name, prepared.base, prepared.left_until)
     first, *rest = shelves.parts(buckets.encode_content(content))
     writer = attempts.Writer(name, prepared.base.version, prepared.token, list(prepared.written))
     directory = buckets.Directory(prepared.token, content)

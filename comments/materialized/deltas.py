@@ -20,7 +20,8 @@ class Row:
     """One row that is not folded, as it was read.
 
     `shelved`: the directory once held it listed. `rewrites`: what it held then must go at once.
-    `moved`: it was held at another hash, or may have been. `flagged`: its flag stands.
+    `moved`: it was held at another hash, or may have been. `flagged`: its flag stands. `fold_by`:
+    when it is to be folded; None for at once.
     """
 
     entry: buckets.Entry
@@ -31,6 +32,7 @@ class Row:
     votes: tuple[int, int]
     moved: bool = False
     flagged: bool = True
+    fold_by: datetime | None = None
 
 
 def changed(content: buckets.Content, rows: Iterable[Row]) -> datetime | None:
@@ -69,6 +71,7 @@ def row_of(message: Any) -> Row:
         (0, 0) if record.is_tombstone or not record.listed else (record.up, record.down),
         message.properties["moved"].boolean_value,
         message.properties["unfolded"].boolean_value,
+        models.stored_time(message, "fold_by"),
     )
 
 

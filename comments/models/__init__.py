@@ -159,6 +159,7 @@ from comments.models.times import (
     plain,
     plain_or_none,
     projected_time,
+    stored_time,
 )
 from comments.models.trees import (
     Comment,
@@ -264,6 +265,7 @@ __all__ = [
     "state_from_message",
     "statistics_key",
     "statistics_scope",
+    "stored_time",
     "subscriber_key",
     "subscription_key",
     "texts",

@@ -23,6 +23,11 @@ def projected_time(value: Any) -> datetime | None:
     return _EPOCH + timedelta(microseconds=value.integer_value)
 
 
+def stored_time(message: Any, name: str) -> datetime | None:
+    """A moment of an entity as a message; None for none, and where it was stored without it."""
+    return _time_or_none(message.properties[name]) if name in message.properties else None
+
+
 def _time(value: Any) -> datetime:
     moment: datetime = value.timestamp_value.ToDatetime(UTC)
     return moment

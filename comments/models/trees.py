@@ -56,7 +56,8 @@ class Comment(ndb.Model):
     `text_revision` is the revision its text came with, where votes have raised it since; else it
     is not there. Of the votes `up` and `down`, `cast_up` and `cast_down` are Vote entities; the
     others were imported. `rule` and `why` say how it came to its status, `stood` what it was
-    before, and `judged` when that was decided.
+    before, and `judged` when that was decided. `fold_by` is when a folding is to have taken in a
+    row that is `unfolded`; None for others.
     """
 
     site = ndb.StringProperty(required=True)
@@ -80,6 +81,7 @@ class Comment(ndb.Model):
     listed = ndb.BooleanProperty(required=True)
     revision = ndb.IntegerProperty(default=1)
     unfolded = ndb.BooleanProperty(default=False)
+    fold_by = ndb.DateTimeProperty(tzinfo=UTC)
     shelved = ndb.BooleanProperty(indexed=False, default=False)
     rewrites = ndb.BooleanProperty(indexed=False, default=False)
     moved = ndb.BooleanProperty(indexed=False, default=False)

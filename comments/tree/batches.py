@@ -7,7 +7,7 @@ from google.cloud import ndb
 
 from comments import datastore, errors, models, outbox, records, sorthash, tallies
 from comments.counters import Change as Counted
-from comments.tree.rows import OWNER, changed_at, new_row, new_thread, place, touch
+from comments.tree.rows import OWNER, at_once, changed_at, new_row, new_thread, place, touch
 from comments.tree.values import Draft, Imported, Text
 
 
@@ -128,7 +128,7 @@ class _Batch:
     def _list_above(self, parent: models.Comment | None) -> None:
         while parent is not None and not parent.listed:
             parent.listed = parent.unfolded = True
-            parent.changed = changed_at(parent)
+            parent.changed, parent.fold_by = changed_at(parent), at_once(parent)
             if parent.key.id() not in self.added:
                 touch(parent, was_listed=False)
             self.changed[parent.key.id()] = None

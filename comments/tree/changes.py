@@ -6,7 +6,7 @@ from datetime import datetime
 from comments import errors, models, opinions, outbox, records
 from comments.records import Status
 from comments.tree.listing import has_listed_below, settled_tombstones, with_status
-from comments.tree.rows import changed_rows, existing, touch
+from comments.tree.rows import changed_rows, existing, in_time, touch
 from comments.tree.values import Change, Text
 
 
@@ -89,7 +89,8 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     text_revision = row.text_revision or row.revision
     row.revision += 1
     row.text_revision = text_revision
-    row.unfolded = row.unfolded or row.listed or row.shelved
+    if not row.unfolded and (row.listed or row.shelved):
+        row.unfolded, row.fold_by = True, in_time(now)
     return changed_rows(outbox.Kind.VOTED, [(before, row)], now=now)
 
 

@@ -7,7 +7,7 @@ from google.cloud import ndb
 
 from comments import datastore, models, outbox, records, tallies
 from comments.counters import Change as Counted
-from comments.tree.rows import OWNER, changed_at, touch
+from comments.tree.rows import OWNER, at_once, changed_at, touch
 from comments.tree.values import Place, Refiled
 
 
@@ -23,6 +23,7 @@ def folded(seen: Mapping[str, tuple[int, bool]]) -> datastore.Writes:
         if row is None or row.revision != revision or not row.unfolded:
             continue
         row.unfolded = row.rewrites = row.moved = False
+        row.fold_by = None
         row.shelved = is_listed
         cleared.append(row)
     return datastore.Writes(OWNER, put=tuple(cleared))
@@ -34,6 +35,7 @@ def unfold(ids: Sequence[str]) -> datastore.Writes:
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
     for row in unknown:
         row.unfolded, row.changed = True, changed_at(row)
+        row.fold_by = at_once(row)
     return datastore.Writes(OWNER, put=tuple(unknown))
 
 

@@ -1,14 +1,15 @@
 """What the verbs share: rows as they are made, placed and marked, and what a change writes."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
-from comments import counters, datastore, errors, models, outbox, records, sorthash, tallies
+from comments import counters, datastore, errors, models, outbox, records, sorthash, tallies, tasks
 from comments.counters import Change as Counted
 from comments.records import Status
 from comments.tree.values import Change, Draft
 
 OWNER = "tree"
+_AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)  # over by any clock, however wrong those were
 
 
 def new_thread(
@@ -39,7 +40,7 @@ def new_row(
 ) -> models.Comment:
     """The row of a comment that has no place yet."""
     status = ruling.status
-    return models.Comment(
+    row = models.Comment(
         key=models.comment_key(draft.id),
         site=draft.name.site,
         thread=models.thread_key_name(draft.name),
@@ -65,6 +66,10 @@ def new_row(
         # What an import brought was decided elsewhere.
         judged=draft.created if ruling.rule else None,
     )
+    if row.unfolded:
+        # Nobody writes beside an import, so nothing more is worth waiting for.
+        row.fold_by = in_time(draft.created) if source is None else at_once(row)
+    return row
 
 
 def place(
@@ -129,8 +134,19 @@ def touch(row: models.Comment, *, was_listed: bool) -> None:
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may hold what this change took away.
     row.rewrites = row.unfolded
+    row.fold_by = at_once(row)
     if was_listed or row.listed:
         row.changed = changed_at(row)
+
+
+def in_time(now: datetime) -> datetime:
+    """By when a row is to be folded that changes now, where that takes nothing away."""
+    return now + timedelta(seconds=tasks.FOLD_AFTER)
+
+
+def at_once(row: models.Comment) -> datetime | None:
+    """By when a row that cannot wait is to be folded: a moment that is over. None if it is."""
+    return _AT_ONCE if row.unfolded else None
 
 
 def changed_at(row: models.Comment) -> datetime | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import folding as replays
-from benchmarks import shapes
+from benchmarks import paced, shapes
 from comments import tasks
 
 MOST = 1.2  # writes for each change, amortised: buckets, directories, rankings, cleared rows
@@ -18,4 +18,15 @@ def test_folding_writes_little_more_than_once_for_each_change(edits: float, vote
     )
     assert spent.changes > 700 * (1 + 0.8 * (edits + votes))
     assert lines > 2
+    assert spent.writes <= MOST * spent.changes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_so_it_does_at_the_pace_of_a_thread_whoever_takes_its_comments(processes: int) -> None:
+    """Folded by the product's workers, which see the time pass, and not after so many changes."""
+    at = [paced.EVERY * place for place in range(400)]
+    spent = paced.replay(shapes.grown(400), at, edits=0.1, votes=0.5, processes=processes)
+    assert spent.changes > 400 * 1.5
+    assert spent.foldings > spent.changes / tasks.FOLD_ROWS
     assert spent.writes <= MOST * spent.changes

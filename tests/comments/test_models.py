@@ -64,7 +64,7 @@ def test_both_ways_of_reading_a_row_give_one_record(
 def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
     indexed = {
         "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
-        "unfolded", "created", "revision", "changed", "site",
+        "unfolded", "fold_by", "created", "revision", "changed", "site",
     }  # fmt: skip
     stored = {
         "thread_id", "number", "child_count", "reply_to", "author_name",

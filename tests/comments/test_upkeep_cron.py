@@ -17,6 +17,7 @@ from comments import (
     models,
     ranking,
     records,
+    tasks,
     upkeep,
 )
 from emulator import inprocess
@@ -66,7 +67,9 @@ class Instance(readers.Reader):
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small buckets, and no row waits to be folded: the time of day stands still here."""
     folds.small_buckets(monkeypatch, 3)
+    monkeypatch.setattr(tasks, "FOLD_AFTER", 0.0)
 
 
 @pytest.fixture

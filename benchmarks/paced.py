@@ -1,0 +1,182 @@
+"""What folding costs at the pace of a real thread, on the product's own schedule.
+
+`benchmarks.folding` folds after every 64 changes. Here comments come when they came: the processes
+that take them have the product's backlog and upkeep, on one clock that runs from one thing that is
+to be done to the next, and they fold when those say so: after 64 changes, when the first has waited
+`tasks.FOLD_AFTER`, a second after an edit, and at each process's looks for what others left. Flags
+are cleared when the grace is over, so foldings overlap as they do. For ten comments there is one
+edit, half a minute to ten minutes later, and there are five new scores within the hour after them.
+Counted are the entities that all of that writes.
+
+    python -m benchmarks.paced [--times FILE] [--size 2251] [--edits 0.1] [--votes 0.5]
+        [--processes 1,2]
+
+FILE holds `id;parent;time` rows, times in seconds; without it a thread grows by a comment every 27
+seconds, as the discussion of 2,251 did over 17 hours. Prints a Markdown table.
+"""
+
+import argparse
+import contextlib
+import csv
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import shapes
+from benchmarks.folding import NAME, ROOT, SETTINGS, START, Replay
+from comments import datastore, sites, tasks, upkeep, workers
+from emulator import inprocess, testing
+
+EVERY = 27.0  # seconds between two comments, where no times are given
+
+
+class Spent(NamedTuple):
+    """What a thread's foldings wrote, and how many there were."""
+
+    changes: int
+    writes: int
+    foldings: int
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def time(self) -> datetime:
+        """The time of day."""
+        return START + timedelta(seconds=self.now)
+
+
+class _Process:
+    """One that takes comments and folds, with the thread of its worker at hand."""
+
+    def __init__(self, engine: inprocess.Engine, clock: _Clock, first: float) -> None:
+        self.store = datastore.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
+        self._engine = engine
+        self._clock = clock
+        self._next_look = first
+        self._backlog = self.store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock))
+        self._backlog.open()
+        self._upkeep = upkeep.Upkeep(SETTINGS.scheme, clock=clock, now=clock.time)
+        self.writes = self.foldings = 0
+
+    @property
+    def next_step(self) -> float:
+        """When it has something to do: to fold, to clear or to look, while anything waits."""
+        return min(self._backlog.next_due, self._upkeep.next_clearing, self._next_look)
+
+    def step(self) -> None:
+        """Do it, as a worker does."""
+        self._backlog.take_events()  # who is told of comments is no matter of folding
+        with self.store.context(), testing.meter(self._engine) as met:
+            if self._next_look <= self._clock():
+                self._next_look = self._clock() + workers.LOOK_EVERY
+                for name in upkeep.look(self._clock.time()):
+                    self._backlog.add(name, changes=0, within=0.0)
+            done = self._upkeep.round(self._upkeep.due(self._backlog))
+        self.writes += met.writes
+        self.foldings += done.folded
+
+
+class _Event(NamedTuple):
+    at: float
+    place: int
+    kind: str
+
+
+def times(path: Path) -> list[float]:
+    """When the comments of a file came, in seconds since the first."""
+    with path.open(encoding="utf-8", newline="") as file:
+        found = sorted(float(row[2]) for row in csv.reader(file, delimiter=";"))
+    return [each - found[0] for each in found]
+
+
+def _events(at: Sequence[float], chance: random.Random, edits: float, votes: float) -> list[_Event]:
+    """What happens to a thread, the first first."""
+    events = []
+    for place, came in enumerate(at):
+        events.append(_Event(came, place, "post"))
+        if chance.random() < edits:
+            events.append(_Event(came + chance.uniform(30, 600), place, "edit"))
+        if chance.random() < votes:
+            events.append(_Event(came + chance.uniform(10, 3_600), place, "vote"))
+    return sorted(events)
+
+
+def _until(moment: float, clock: _Clock, processes: Sequence[_Process]) -> None:
+    """Let the processes do what is to be done before a moment."""
+    while True:
+        first = min(processes, key=lambda process: process.next_step)
+        if first.next_step > moment:
+            break
+        clock.now = max(clock.now, first.next_step)
+        first.step()
+    clock.now = moment
+
+
+def replay(
+    shape: shapes.Shape,
+    at: Sequence[float],
+    *,
+    edits: float,
+    votes: float,
+    processes: int,
+) -> Spent:
+    """Let a thread grow at its pace: what was changed, and what folding wrote until all rests."""
+    clock, chance = _Clock(), random.Random(1)
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(inprocess.open_engine(None, indexes=ROOT / "index.yaml"))
+        spread = workers.LOOK_EVERY / processes
+        found = [_Process(engine, clock, spread * (n + 1)) for n in range(processes)]
+        with found[0].store.context():
+            site = sites.add("bench", ["https://bench.example"], scheme=SETTINGS.scheme, now=START)
+        thread = Replay(shape, engine, edits=edits, votes=votes)
+        events = _events(at, chance, edits, votes)
+        for event in events:
+            _until(event.at, clock, found)
+            with chance.choice(found).store.context():
+                if event.kind == "post":
+                    thread.post(site, event.place, shape[event.place], clock.time())
+                elif event.kind == "edit":
+                    thread.edit(event.place)
+                else:
+                    thread.vote(clock.time())
+                    tasks.changed(NAME)
+        _until(clock.now + 2 * tasks.FOLD_AFTER, clock, found)
+        return Spent(
+            len(events),
+            sum(process.writes for process in found),
+            sum(process.foldings for process in found),
+        )
+
+
+def main() -> None:
+    """Print what the schedule costs."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--times", type=Path)
+    options.add_argument("--size", type=int, default=2_251)
+    options.add_argument("--edits", type=float, default=0.1)
+    options.add_argument("--votes", type=float, default=0.5)
+    options.add_argument("--processes", default="1,2")
+    chosen = options.parse_args()
+    if chosen.times:
+        shape, at = shapes.read(chosen.times), times(chosen.times)
+    else:
+        shape, at = shapes.grown(chosen.size), [EVERY * place for place in range(chosen.size)]
+    shape, at = shape[: chosen.size], at[: chosen.size]
+    print("| processes | edits | votes | changes | foldings | writes for each change |")
+    print("|---|---|---|---|---|---|")
+    for processes in map(int, chosen.processes.split(",")):
+        for edits, votes in ((chosen.edits, chosen.votes), (0.0, 0.0)):
+            spent = replay(shape, at, edits=edits, votes=votes, processes=processes)
+            each = spent.writes / spent.changes
+            cells = [processes, edits, votes, spent.changes, spent.foldings, f"{each:.4f}"]
+            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
