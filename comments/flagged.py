@@ -7,8 +7,8 @@ process that looks comes to the same answer, whoever made the changes.
 """
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from comments import datastore, models, records, tasks
 
@@ -23,9 +23,10 @@ def due(now: datetime) -> list[records.ThreadName]:
         distinct_on=("thread",),
     )
     names = [
-        message.properties["thread"].string_value
-        for message in datastore.fetch(query)
-        if _seconds(message, now) <= 0 or _wait(message.properties["thread"].string_value, now) <= 0
+        properties["thread"].string_value
+        for properties in (message.properties for message in datastore.fetch(query))
+        if not left([models.projected_time(properties["fold_by"])], now)
+        or not _wait(properties["thread"].string_value, now)
     ]
     rows = datastore.get_multi([models.thread_key_of(name) for name in names])
     return [models.thread_record(row).name for row in rows if row is not None]
@@ -44,13 +45,16 @@ def _wait(thread: str, now: datetime) -> float:
         projection=("fold_by",),
         limit=tasks.FOLD_ROWS,
     )
-    found = list(datastore.fetch(query))
-    if len(found) >= tasks.FOLD_ROWS:
+    found = datastore.fetch(query)
+    return left([models.projected_time(row.properties["fold_by"]) for row in found], now)
+
+
+def left(times: Sequence[datetime | None], now: datetime) -> float:
+    """In how many seconds rows that are to be folded by these times are; infinite for no rows.
+
+    A row without a time is from before rows had one.
+    """
+    known = [each for each in times if each is not None]
+    if len(known) < len(times) or len(times) >= tasks.FOLD_ROWS:
         return 0.0
-    return _seconds(found[0], now) if found else math.inf
-
-
-def _seconds(message: Any, now: datetime) -> float:
-    """Until a row is to be folded. One without a time is from before rows had one."""
-    fold_by = models.projected_time(message.properties["fold_by"])
-    return 0.0 if fold_by is None else max(0.0, (fold_by - now).total_seconds())
+    return max(0.0, (min(known) - now).total_seconds()) if known else math.inf

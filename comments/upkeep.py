@@ -190,9 +190,9 @@ class Upkeep:
         folded = folding.fold(self._scheme, name, now=self.now(), only_due=only_due)
         if folded is None:
             return False
-        if folded.left_until is not None:
+        if folded.left:
             # What was due is folded, its flags stand for the grace; the rest came since.
-            tasks.again(name, within=(folded.left_until - self.now()).total_seconds())
+            tasks.again(name, within=folded.left)
         due = self._clock() + folding.GRACE
         orphans = tuple(folding.sweep(name))
         if folded.directory.content.clearing or folded.directory.content.dead or orphans:

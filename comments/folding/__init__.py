@@ -33,6 +33,7 @@ was retracted or edited leaves its bucket at once.
 
 import dataclasses
 import functools
+import math
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -42,6 +43,7 @@ import msgspec
 from comments import (
     buckets,
     datastore,
+    flagged,
     floor,
     heads,
     materialized,
@@ -50,7 +52,6 @@ from comments import (
     records,
     shelves,
     sorthash,
-    tasks,
     tree,
     views,
 )
@@ -88,12 +89,12 @@ _OWNER = "folding"
 class Folded:
     """A directory that was switched to. `clear` it after `GRACE`.
 
-    `left_until`: when the first of the rows is to be folded that it left alone.
+    `left`: in how many seconds the rows that it left alone are to be folded; 0 if it took all.
     """
 
     name: records.ThreadName
     directory: buckets.Directory
-    left_until: datetime | None = None
+    left: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Prepared:
     content: buckets.Content
     written: tuple[str, ...]
     token: str
-    left_until: datetime | None = None
+    left: float = 0.0
 
     @property
     def is_change(self) -> bool:
@@ -144,9 +145,9 @@ def prepare(
     stored = materialized.load_directory(name)
     base, rows = stored, list(materialized.flagged(name))
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
-    until = _left_until(fresh, now) if only_due else None
-    if until is not None:
-        return Prepared(name, stored, stored.content, (), "", until)
+    left = flagged.left([row.fold_by for row in fresh], now) if only_due else 0.0
+    if 0 < left < math.inf:
+        return Prepared(name, stored, stored.content, (), "", left)
     if not stored.version or any(row.moved for row in fresh):
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
@@ -187,13 +188,6 @@ def prepare(
     return Prepared(name, stored, content, tuple(attempt.written), attempt.token)
 
 
-def _left_until(rows: Sequence[materialized.Row], now: datetime) -> datetime | None:
-    """When the first of some rows is to be folded, if all of them may wait; else None."""
-    known = [row.fold_by for row in rows if row.fold_by is not None and row.fold_by > now]
-    may_wait = known and len(known) == len(rows) < tasks.FOLD_ROWS
-    return min(known) if may_wait else None
-
-
 def _replaced(
     content: buckets.Content, best: buckets.Best | None, now: datetime
 ) -> tuple[buckets.Replaced, ...]:
@@ -209,7 +203,7 @@ def switch(prepared: Prepared) -> Folded | None:
     """Make the prepared directory the thread's, unless somebody was faster. None if so."""
     name, content = prepared.name, prepared.content
     if not prepared.is_change:
-        return Folded(name, prepared.base, prepared.left_until)
+        return Folded(name, prepared.base, prepared.left)
     first, *rest = shelves.parts(buckets.encode_content(content))
     writer = attempts.Writer(name, prepared.base.version, prepared.token, list(prepared.written))
     directory = buckets.Directory(prepared.token, content)

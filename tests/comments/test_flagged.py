@@ -168,12 +168,12 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
     assert folding.fold(trees.SETTINGS.scheme, NAME) is not None
     late = trees.post(site, "late", now=LATER)
     end = LATER + timedelta(seconds=tasks.FOLD_AFTER)
-    for now, left_until in ((LATER, end), (end - MOMENT, end), (end, None)):
+    for now, left in ((LATER, tasks.FOLD_AFTER), (end - timedelta(seconds=1), 1.0), (end, 0.0)):
         with testing.meter(engine) as cost:
             folded = folding.fold(trees.SETTINGS.scheme, NAME, now=now, only_due=True)
         assert folded is not None
-        assert folded.left_until == left_until
-        assert bool(cost.writes) == (left_until is None)
+        assert folded.left == left
+        assert bool(cost.writes) == (not left)
     assert folded is not None
     folding.clear(folded)
     assert not _row(late).unfolded
@@ -202,7 +202,7 @@ def test_many_are_not_left_alone(site: records.Site, rows: int) -> None:
         trees.post(site, f"{number}")
     folded = folding.fold(trees.SETTINGS.scheme, NAME, now=NOW, only_due=True)
     assert folded is not None
-    assert (folded.left_until is None) == (rows == tasks.FOLD_ROWS)
+    assert (folded.left == 0) == (rows == tasks.FOLD_ROWS)
 
 
 def test_where_the_store_is_away_the_folding_says_so(
