@@ -17,8 +17,10 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import random
 import sqlite3
 import struct
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -105,7 +107,7 @@ def _size(path: str) -> int:
 
 
 def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], found: int) -> None:
-    if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+    if _with_log(connection) != "wal":
         raise errors.FailedPrecondition(f"{path} lies where SQLite can keep no write-ahead log.")
     if found == tables.FORMAT:
         return
@@ -123,6 +125,26 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
             connection.rollback()
 
 
+def _with_log(connection: sqlite3.Connection) -> str:
+    """Turn the write-ahead log on, which a file keeps, and return the file's journal mode.
+
+    A new file, or one that was copied, has none until then. The switch needs the file alone, and
+    where another process switches or writes just then SQLite refuses it at once: who holds a lock
+    already does not wait for another. So who loses that race tries again.
+    """
+    until = time.monotonic() + BUSY_SECONDS
+    mode = ""
+    while not mode:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as fault:
+            is_busy = fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - so that they do not meet again
+    return mode
+
+
 def empty_log(connection: sqlite3.Connection) -> bool:
     """Move the log into the file and cut it to nothing; False if others use it just now."""
     connection.execute("PRAGMA busy_timeout = 0")  # nobody waits for this
@@ -137,9 +159,11 @@ def empty_log(connection: sqlite3.Connection) -> bool:
 
 def found_format(connection: sqlite3.Connection, path: str) -> int:
     """Return a file's format, 0 for an empty one, if this engine can read it."""
-    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if not found and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    with _one_view(connection):  # another process may be making it
+        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if not found and is_empty:
         return 0
     if application != APPLICATION:
         raise errors.FailedPrecondition(
@@ -152,6 +176,19 @@ def found_format(connection: sqlite3.Connection, path: str) -> int:
             "engine wrote it."
         )
     return found
+
+
+@contextlib.contextmanager
+def _one_view(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read one state of the file with several statements."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()
 
 
 def _inode(path: str) -> int | None:

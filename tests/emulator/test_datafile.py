@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator import errors, inprocess
+from emulator import datafile, errors, inprocess
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 MOMENT = {"seconds": 1_800_000_010}  # of the last commit in it
@@ -35,6 +35,34 @@ connection.execute("PRAGMA cache_spill = 1")
 connection.execute("BEGIN IMMEDIATE")
 tables.upgrade(connection, 1)
 os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+# Processes that make a file at once, again and again; prints what any of them was refused.
+MAKING = """
+import multiprocessing, sys, time
+from emulator import datafile
+
+def make(path, barrier, faults):
+    barrier.wait()
+    try:
+        datafile.prepare(path, datafile.Durability.FAST, lambda: time.time_ns() // 1000)
+    except Exception as fault:
+        faults.put(repr(fault))
+
+fork = multiprocessing.get_context("fork")
+faults = fork.SimpleQueue()
+for number in range(40):
+    barrier = fork.Barrier(4)
+    makers = [
+        fork.Process(target=make, args=(f"{sys.argv[1]}{number}", barrier, faults))
+        for _ in range(4)
+    ]
+    for each in makers:
+        each.start()
+    for each in makers:
+        each.join()
+    while not faults.empty():
+        print(faults.get())
 """
 
 
@@ -131,6 +159,67 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(old, make_servi
     engine, service = opened(old, make_service)
     with engine:
         assert service.names(order=["a"]) == ["two", 1]
+
+
+def before_a_statement(monkeypatch, statement, number, act):
+    """Act once, before the file's connections run a statement for the nth time."""
+    connect, seen = datafile.connect, []
+
+    def run(text):
+        if text == statement:
+            seen.append(text)
+            if len(seen) == number:
+                act()
+
+    def traced(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.set_trace_callback(run)
+        return connection
+
+    monkeypatch.setattr(datafile, "connect", traced)
+    return seen
+
+
+def test_processes_that_make_a_file_at_once_all_have_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", MAKING, str(tmp_path / "data")],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == ""
+    assert tables(tmp_path / "data39") == FORMAT_2
+
+
+def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "data"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        asked_for = before_a_statement(
+            monkeypatch, "PRAGMA journal_mode = WAL", 3, lambda: other.execute("ROLLBACK")
+        )
+        inprocess.open_engine(path).close()
+        assert len(asked_for) >= 3
+    assert asked(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(tmp_path, monkeypatch):
+    monkeypatch.setattr("emulator.datafile.BUSY_SECONDS", 0.05)
+    path = tmp_path / "data"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(errors.Unavailable, match="busy"):
+            inprocess.open_engine(path)
+    inprocess.open_engine(path).close()
+
+
+def test_a_file_that_is_made_while_its_format_is_read_is_no_strangers(tmp_path, monkeypatch):
+    path = tmp_path / "data"
+    assert asked(path, "PRAGMA journal_mode = WAL") == [("wal",)]
+    before_a_statement(
+        monkeypatch, "PRAGMA application_id", 1, lambda: inprocess.open_engine(path).close()
+    )
+    inprocess.open_engine(path).close()
+    assert tables(path) == FORMAT_2
 
 
 def test_an_engine_of_format_1_cannot_write_on_after_an_upgrade(old):
