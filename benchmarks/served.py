@@ -72,7 +72,8 @@ class Starts(msgspec.Struct):
     few requests later; `new`: the first for a thread like it, of a process that has served for a
     while; `made`: pages of it that nobody has asked for; `rested`: the page that the process keeps,
     asked for after it had nothing to do for as long as before `process`; `kept`: the same in turns
-    with the others, by the same client on the same connection, the median of each start.
+    with the others, by the same client on the same connection, the median of each start; `row`: the
+    same in rows on connections of their own, as pages of the table are, of the process of `new`.
     """
 
     seconds: list[float]
@@ -83,6 +84,7 @@ class Starts(msgspec.Struct):
     made: dict[int, list[float]]
     rested: dict[int, list[float]]
     kept: dict[int, list[float]]
+    row: dict[int, list[float]]
 
 
 class Written(msgspec.Struct):
@@ -200,6 +202,8 @@ def _first(
         if times:
             says = f"first page at {size:,}, {_COLD[kind]}, to warm in turns"
             yield says, statistics.median(times) / statistics.median(starts.kept[size]), "3"
+            says = f"first page at {size:,}, {_COLD[kind]}, to warm in a row of the same process"
+            yield says, statistics.median(times) / statistics.median(starts.row[size]), "3"
     process, rested = starts.process[size], starts.rested[size]
     says = f"first page at {size:,}, {_COLD['process']}, to warm after a rest as long"
     yield says, statistics.median(process) / statistics.median(rested), "3"
@@ -233,12 +237,14 @@ def _starts(starts: Starts) -> str:
         "",
         (
             f"| comments | {' | '.join(_COLD.values())} | page that is made | warm, after a rest "
-            "| warm, in turns |"
+            "| warm, in turns | warm, in a row |"
         ),
-        "|---:|" + "---:|" * (len(_COLD) + 3),
+        "|---:|" + "---:|" * (len(_COLD) + 4),
     ]
     for size in starts.process:
-        kinds = [getattr(starts, kind).get(size) for kind in (*_COLD, "made", "rested", "kept")]
+        kinds = [
+            getattr(starts, kind).get(size) for kind in (*_COLD, "made", "rested", "kept", "row")
+        ]
         cells = [_ms(statistics.median(times)) if times else "" for times in kinds]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -43,6 +43,7 @@ _SERVED = 200  # requests more, until the process has served for a while
 _BETWEEN = 20  # requests between two threads that are new to it
 _REST = 0.3  # seconds without a request, as a process has had them before its first one
 _RESTS = 3
+_ROWS = 5  # on connections of their own
 _COPIES = 4  # of each thread that is not the smallest or very long: new to a process one by one
 _COPIED = 10_000  # comments of the longest one that is copied
 _MADE = range(51, 71)  # comments of pages that nobody has asked for before
@@ -65,6 +66,11 @@ class Stocked(msgspec.Struct):
     def copies(self) -> list[str]:
         """The comments of threads like it."""
         return [f"{self.path}-{number}" for number in _copies(self.size)]
+
+    @property
+    def made(self) -> list[str]:
+        """Pages that nobody has asked for; the first one reads all that the others are made of."""
+        return [f"{self.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE)]
 
     def calls(self) -> Iterator[served.Call]:
         """What is read of it."""
@@ -178,22 +184,37 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[served
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
     """Start the product again and again: how soon it answers, its memory, its first pages."""
-    found = served.Starts([], [], {}, {}, {}, {}, {}, {})
-    small = lean.Way("small", 0, served.request(threads[0].path))
+    found = served.Starts([], [], {}, {}, {}, {}, {}, {}, {})
+    sizes = learn(data, threads)
     for _ in range(times):
         for thread in threads[1:]:
-            way = lean.Way("cold", 0, served.request(thread.path))
+            way, size = cold(thread.path), sizes[thread.path]
             with _started(data, found) as connection:
                 # The process behind it has answered nothing yet but perhaps its health.
-                found.process.setdefault(thread.size, []).append(connection.turn(way))
+                found.process.setdefault(thread.size, []).append(connection.turn(way, size))
                 found.rested.setdefault(thread.size, []).extend(rested(connection))
             with _started(data, found) as connection:
-                connection.turn(small)
+                connection.learn(cold(threads[0].path))
                 for _ in range(_WARMING):
                     connection.ask()
-                found.thread.setdefault(thread.size, []).append(connection.turn(way))
-                serve(connection, thread, found)
+                found.thread.setdefault(thread.size, []).append(connection.turn(way, size))
+                serve(connection, thread, sizes, found)
+                row = found.row.setdefault(thread.size, [])
+                for _ in range(_ROWS):
+                    row += lean.alone(lean.Way("row", connection.port, way.request), _BETWEEN)
     return found
+
+
+def cold(path: str) -> lean.Way:
+    """A page that the process behind a connection does not keep."""
+    return lean.Way(path, 0, served.request(path))
+
+
+def learn(data: Path, threads: Sequence[Stocked]) -> dict[str, int]:
+    """How long the answers are, so that who times them reads no headers meanwhile."""
+    paths = [path for each in threads for path in (each.path, *each.copies, *each.made)]
+    with processes.product(data, "/healthz") as product, lean.connected(product.port) as connection:
+        return {path: connection.learn(cold(path)) for path in paths}
 
 
 def rested(connection: lean.Connection) -> Iterator[float]:
@@ -205,18 +226,20 @@ def rested(connection: lean.Connection) -> Iterator[float]:
         yield connection.ask()
 
 
-def serve(connection: lean.Connection, thread: Stocked, found: served.Starts) -> None:
+def serve(
+    connection: lean.Connection, thread: Stocked, sizes: dict[str, int], found: served.Starts
+) -> None:
     """Ask a process that serves for what it has not been asked for yet."""
     kept = [connection.ask() for _ in range(_SERVED)]
     new = found.new.setdefault(thread.size, [])
     for path in thread.copies:
         kept += [connection.ask() for _ in range(_BETWEEN)]
-        new.append(connection.turn(lean.Way("new", 0, served.request(path))))
+        new.append(connection.turn(cold(path), sizes[path]))
     found.kept.setdefault(thread.size, []).append(statistics.median(kept))
+    longest, *rest = thread.made
+    connection.turn(cold(longest), sizes[longest])  # has read their bucket
     made = found.made.setdefault(thread.size, [])
-    longest, *rest = (f"{thread.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE))
-    connection.turn(lean.Way("made", 0, served.request(longest)))  # has read their bucket
-    made += [connection.turn(lean.Way("made", 0, served.request(path))) for path in rest]
+    made += [connection.turn(cold(path), sizes[path]) for path in rest]
 
 
 @contextlib.contextmanager

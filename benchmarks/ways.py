@@ -107,6 +107,9 @@ def whole(number: int) -> str:
     return f"{path(number)}&limit=all"
 
 
+_PAGES = [f"{path(0)}&limit={limit}" for limit in _LIMITS]
+
+
 def way(server: processes.Server, asked: str, tag: str = "") -> lean.Way:
     """A request as it is sent."""
     known = {"If-None-Match": tag} if tag else {}
@@ -127,19 +130,28 @@ def in_turns(asked: dict[str, Way], rounds: int, each: int) -> dict[str, Found]:
     return found
 
 
-def made(product: processes.Server) -> dict[str, Found]:
+def learn(data: Path) -> dict[str, int]:
+    """How long the answers are, so that who times them reads no headers meanwhile."""
+    asked = [*map(path, range(THREADS)), *map(whole, range(THREADS)), *_PAGES]
+    with processes.product(data, "/healthz") as product, lean.connected(product.port) as connection:
+        return {each: connection.learn(way(product, each)) for each in asked}
+
+
+def made(product: processes.Server, sizes: dict[str, int]) -> dict[str, Found]:
     """Ask what this process was never asked."""
     found = {"101 to 200 comments, made": Found(), "whole, new to the process": Found()}
-    pages = [f"{path(0)}&limit={limit}" for limit in _LIMITS]
-    for name, paths in zip(found, (pages, map(whole, range(1, THREADS))), strict=True):
+    for name, paths in zip(found, (_PAGES, map(whole, range(1, THREADS))), strict=True):
         with lean.connected(product.port) as connection:
-            connection.turn(way(product, path(0)))
-            asks = [functools.partial(connection.turn, way(product, each)) for each in paths]
+            connection.learn(way(product, path(0)))
+            asks = [
+                functools.partial(connection.turn, way(product, each), sizes[each])
+                for each in paths
+            ]
             found[name].add(product, asks)
     return found
 
 
-def new(data: Path, starts: int) -> dict[str, Found]:
+def new(data: Path, sizes: dict[str, int], starts: int) -> dict[str, Found]:
     """Ask processes that have answered nothing yet, and for threads that are new to them."""
     found = {
         "first page, first of a process": Found(),
@@ -152,8 +164,8 @@ def new(data: Path, starts: int) -> dict[str, Found]:
             product.settle()
             with lean.connected(product.port) as connection:
                 asks = [
-                    functools.partial(connection.turn, way(product, path(number)))
-                    for number in range(THREADS)
+                    functools.partial(connection.turn, way(product, each), sizes[each])
+                    for each in map(path, range(THREADS))
                 ]
                 first.add(product, asks[:1])
                 early.add(product, asks[1:_EARLY])
@@ -165,11 +177,12 @@ def new(data: Path, starts: int) -> dict[str, Found]:
 
 def measure(data: Path, rounds: int, each: int, starts: int) -> dict[str, Found]:
     """Measure everything."""
+    sizes = learn(data)
     with processes.product(data, "/healthz") as product:
         with processes.other("benchmarks.ways:bare", {}, "/") as floor:
             found = in_turns(ways(product, floor), rounds, each)
-        found |= made(product)
-    return found | new(data, starts)
+        found |= made(product, sizes)
+    return found | new(data, sizes, starts)
 
 
 def lines(found: dict[str, Found]) -> Iterator[str]:
