@@ -28,10 +28,21 @@ hypothesis_settings.load_profile("ci")
 applications.compile_once()
 
 
+_IS_MEASURED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say of each test whether it is measured."""
+    repeated = measuring.repeated(item.nodeid for item in items)
+    for item in items:
+        marked = any(item.get_closest_marker(each) for each in measuring.UNMEASURED)
+        item.stash[_IS_MEASURED] = not marked and item.nodeid not in repeated
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test with its fixtures, measured or not."""
-    if not any(item.get_closest_marker(each) for each in measuring.UNMEASURED):
+    if item.stash[_IS_MEASURED]:
         return (yield)
     with measuring.paused():
         return (yield)

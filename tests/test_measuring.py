@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests import programs
+from tests import measuring, programs
 
 PROBE = """
 def before():
@@ -51,3 +51,10 @@ def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path
     )
     not_measured = PROBE.splitlines().index('    return "not measured"') + 1
     assert ended.stdout.splitlines() == ["None", "told", str([not_measured])]
+
+
+def test_of_the_values_of_one_test_a_few_are_measured():
+    given = [f"a.py::test_one[{value}]" for value in "abcde"]
+    others = ["a.py::test_two", "a.py::test_two[x]", "b.py::test_one[a]"]
+    assert measuring.repeated([*given, *others]) == {*given[measuring.MOST :]}
+    assert measuring.repeated(["a.py::test_two"] * 9) == set()

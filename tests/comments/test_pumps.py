@@ -11,6 +11,8 @@ import resource
 import subprocess
 import sys
 
+import pytest
+
 from tests import programs
 from tests.comments import pumps
 from tests.conftest import ROOT
@@ -30,6 +32,7 @@ def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_nothing_that_reads_a_text_takes_more_than_a_moment() -> None:
     done = _run(seconds=SECONDS)
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -112,6 +112,7 @@ def asked(app: flask.Flask, path: str, headers: dict[str, str] | None = None) ->
     return app.test_client().get(path, headers=headers)
 
 
+@pytest.mark.slow
 def test_a_header_that_no_cache_keys_changes_no_answer(
     app: flask.Flask, settings: config.Settings, open_store: datastore.Store, paths: list[str]
 ) -> None:

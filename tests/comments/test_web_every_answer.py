@@ -323,6 +323,7 @@ def _body(answer: Answer) -> Iterator[str]:
         yield "HEAD with a body"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_every_answer_says_what_it_must(answers: dict[str, list[Answer]], way: str) -> None:
     found = [f"{answer}: {problem}" for answer in answers[way] for problem in problems(answer)]
@@ -330,6 +331,7 @@ def test_every_answer_says_what_it_must(answers: dict[str, list[Answer]], way: s
     assert found == []
 
 
+@pytest.mark.slow
 def test_every_kind_of_answer_is_among_them(answers: dict[str, list[Answer]]) -> None:
     seen = {answer.response.status_code for each in answers.values() for answer in each}
     assert seen >= {200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 500, 503}

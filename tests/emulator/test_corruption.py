@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from emulator import errors, inprocess, inspection
 from tests.emulator import ledger
 
+pytestmark = pytest.mark.slow
+
 COMMITS = 40
 ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 CLEAR = {"FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}

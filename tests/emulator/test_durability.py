@@ -21,6 +21,8 @@ from emulator import faultrules
 from tests import programs
 from tests.emulator import ledger, vfs
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 PATIENCE = programs.PATIENCE
 
@@ -57,7 +59,6 @@ def write_until_killed(path, acknowledged, *, lines, pause=0.0, plan=None):
     return child.returncode
 
 
-@pytest.mark.slow
 def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path):
     chance = random.Random(20261121)
     acknowledged = ledger.Acknowledged()

@@ -20,6 +20,8 @@ from emulator import faultrules
 from tests import programs
 from tests.emulator import crowd, ledger, powerloss, vfs
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 PATIENCE = programs.PATIENCE
 
@@ -73,7 +75,6 @@ def check(path, acknowledged):
         acknowledged[name].commits = count
 
 
-@pytest.mark.slow
 def test_a_crowd_killed_at_random_moments_loses_nothing(tmp_path, acknowledged):
     chance = random.Random(20261121)
     groups = []

@@ -15,6 +15,8 @@ import pytest
 from tests import programs
 from tests.emulator import powerloss, vfs
 
+pytestmark = pytest.mark.slow
+
 LOSSES = 15 * int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 
 
