@@ -172,7 +172,8 @@ class Directory:
     def weight(self) -> int:
         """About how many bytes it takes in a process, with what is worked out about it."""
         size = sum(_OVERHEAD + line.begins * _ROOT for line in self.lines)
-        return size + sum(_OVERHEAD + len(mark.json) for mark in self.content.tail)
+        size += sum(_OVERHEAD + len(mark.json) for mark in self.content.tail)
+        return size + _OVERHEAD * len(self.content.clearing)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -1,8 +1,10 @@
 """Claims about stored buckets and directories: their bytes are for ever, their lines are right."""
 
+import tracemalloc
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
 from comments import buckets, sorthash
 
@@ -87,3 +89,37 @@ CONTENT_OF = buckets.Content(
     dead=("s-1",),
     changed=datetime(2026, 1, 2, 3, 4, 5, 678901, UTC),
 )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        buckets.Content(
+            lines=tuple(buckets.line(SCHEME, f"{n:026}", ENTRIES, "") for n in range(900))
+        ),
+        buckets.Content(
+            tail=tuple(
+                buckets.Mark(f"{n:04}", f"{n:026}", 1000 + n, b"j" * 600, held=False)
+                for n in range(900)
+            )
+        ),
+        buckets.Content(
+            clearing=tuple(
+                buckets.Clearing(f"{n:026}", 1000 + n, is_listed=True) for n in range(900)
+            )
+        ),
+    ],
+    ids=["lines", "tail", "rows to be cleared"],
+)
+def test_a_directory_weighs_about_what_it_takes(content: buckets.Content) -> None:
+    """A cache is bounded in bytes only if whoever keeps something in it says how many it takes."""
+    stored = buckets.encode_content(content)
+    tracemalloc.start()
+    try:
+        read = buckets.Directory("v", stored)
+        worked_out = read.clearing, read.roots, read.before, read.firsts
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(worked_out) == 4
+    assert taken / 2 < read.weight < taken * 2
