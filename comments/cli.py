@@ -92,11 +92,19 @@ def _list_sites() -> None:
 @click.argument("site_id", metavar="ID")
 @click.option("--origin", "origins", multiple=True, help="Where its pages come from; replaces all.")
 @click.option(
-    "--query-key", "query_keys", multiple=True, help="Keys that tell pages apart; replaces all."
+    "--query-key",
+    "query_keys",
+    multiple=True,
+    help="Keys that tell pages apart; replaces all; '' for none.",
 )
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
 @click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
-@click.option("--category", "filed", multiple=True, help="What pages may file under; replaces all.")
+@click.option(
+    "--category",
+    "filed",
+    multiple=True,
+    help="What pages may file under; replaces all; '' for none.",
+)
 @click.option(
     "--moderator",
     "moderators",
@@ -120,15 +128,20 @@ def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
     site = sites.change(
         site_id,
         origins=origins or None,
-        query_keys=query_keys or None,
+        query_keys=_given(query_keys),
         keep_trailing_slash=keep_trailing_slash,
         cdn_seconds=cdn_seconds,
-        filed=filed or None,
-        moderators=[each for each in moderators if each] if moderators else None,
+        filed=_given(filed),
+        moderators=_given(moderators),
     )
     # Origins that are given stand instead of those there were: whoever did not mean that sees it.
     named = f"{site.id} ({', '.join(site.origins)})" if origins else site.id
     click.echo(f"Changed {named}. Running processes notice within a minute.")
+
+
+def _given(values: tuple[str, ...]) -> list[str] | None:
+    """The values of an option that replace all there were; None where it was not given."""
+    return [each for each in values if each] if values else None
 
 
 _threads = AppGroup("thread", help="Change threads.")

@@ -27,6 +27,7 @@ from comments import (
     models,
     records,
     sorthash,
+    threadids,
 )
 
 _TERM = 60.0
@@ -150,13 +151,14 @@ def change(  # noqa: PLR0913 - each may be changed alone
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: an origin, a category or an address is malformed, `cdn_seconds` is not
-            0 to `LONGEST_CDN`, a rule for posts or a budget is out of its range.
+        errors.BadInput: an origin, a query key, a category or an address is malformed,
+            `cdn_seconds` is not 0 to `LONGEST_CDN`, a rule for posts or a budget is out of range.
     """
     addresses = None if moderators is None else list(map(_moderator, moderators))
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
         raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
+    keys = None if query_keys is None else threadids.checked_query_keys(query_keys)
     names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
 
     def body() -> records.Site:
@@ -167,7 +169,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
             return models.site_record(row)
         before = models.site_record(row)
         row.origins = row.origins if checked is None else checked
-        row.query_keys = row.query_keys if query_keys is None else list(query_keys)
+        row.query_keys = row.query_keys if keys is None else list(keys)
         if keep_trailing_slash is not None:
             row.keep_trailing_slash = keep_trailing_slash
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds

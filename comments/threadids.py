@@ -37,6 +37,8 @@ MAX_BYTES = 2_000
 # A host name on the wire; a longer one cannot be looked up.
 MAX_HOST = 253
 MAX_PORT = 65_535
+MAX_QUERY_KEYS = 20
+MAX_QUERY_KEY = 100  # characters
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
@@ -46,6 +48,8 @@ _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+# What ends a key in a query, and blanks: whoever gives them means several keys, or a pair.
+_NO_KEY = re.compile(r"[\s&=#?]")
 _SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
 _ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
 _ENCODED_CONTROL = re.compile("%[01].|%7F")
@@ -104,6 +108,25 @@ def canonical_page(
     result = host + path + _query(query or "", frozenset(query_keys))
     _refuse_long("page", result)
     return result
+
+
+def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
+    """Keys of a query that are to tell a site's pages apart, each once.
+
+    Raises:
+        errors.BadInput: one is empty, longer than `MAX_QUERY_KEY` or nothing that stands before
+            the "=" of a query, or they are more than `MAX_QUERY_KEYS`.
+    """
+    keys = tuple(dict.fromkeys(given))
+    if len(keys) > MAX_QUERY_KEYS:
+        raise errors.BadInput("query_keys", f"are more than {MAX_QUERY_KEYS}")
+    for key in keys:
+        _refuse_unreadable("query_keys", key)
+        if len(key) > MAX_QUERY_KEY:
+            raise errors.BadInput("query_keys", f"one is longer than {MAX_QUERY_KEY} characters")
+        if not key or _NO_KEY.search(key):
+            raise errors.BadInput("query_keys", f'"{key}" is no key of a query: id is, of ?id=7')
+    return keys
 
 
 def page_url(url: str, thread: str, rules: SiteRules) -> str:

@@ -62,6 +62,8 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
     run("site", "set", "blog", "--category", "Sport", "--category", "News")
     assert sites.get("blog").categories == ("news", "sport")
     assert sites.get("blog").cdn_seconds == 5
+    run("site", "set", "blog", "--category", "", "--query-key", "")
+    assert (sites.get("blog").categories, sites.get("blog").query_keys) == ((), ())
 
 
 def test_a_thread_is_given_other_categories(
@@ -106,6 +108,7 @@ def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records
         (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),
         (["thread", "set", "demo", "page"], "give --category"),
         (["thread", "set", "demo", "page", "--category", "a", "--no-category"], "give --category"),
+        (["site", "set", "demo", "--query-key", "a b"], 'query_keys: "a b" is no key of a query'),
         (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),
         (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
         (["site", "add", "demo", "--origin", "https://x.example"], "site demo exists"),

@@ -215,6 +215,34 @@ def test_only_the_sites_query_keys_are_kept_and_sorted():
     assert kept == "x.example/?caf%C3%A9=%C3%A9&p=2&p=1&q=~&q"
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [""],
+        [" "],
+        ["a b"],
+        ["p=7"],
+        ["a&b"],
+        ["?p"],
+        ["p#"],
+        ["p\n"],
+        ["p\x00"],
+        ["\ud800"],
+        ["x" * (threadids.MAX_QUERY_KEY + 1)],
+        [str(number) for number in range(threadids.MAX_QUERY_KEYS + 1)],
+    ],
+)
+def test_what_is_no_key_of_a_query_is_refused(keys):
+    with pytest.raises(errors.BadInput) as refused:
+        threadids.checked_query_keys(keys)
+    assert refused.value.field == "query_keys"
+
+
+def test_a_key_of_a_query_is_named_once_and_may_have_any_letters():
+    keys = ["p", "id[]", "caf\u00e9", "p", "x" * threadids.MAX_QUERY_KEY]
+    assert threadids.checked_query_keys(keys) == tuple(dict.fromkeys(keys))
+
+
 def test_an_unreadable_value_of_a_kept_key_is_refused():
     with pytest.raises(errors.BadInput):
         threadids.canonical_page("https://x.example/?p=%ff", query_keys=("p",))

@@ -158,7 +158,8 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
     assert len(audit.log("demo")) == 1
     for name, value in (
         ("origins", "demo.example"), ("origins", "javascript:alert(1)"), ("cdn_seconds", "61"),
-        ("cdn_seconds", ""), ("moderators", "nobody"), ("role", "owner"), ("digits", "01"),
+        ("cdn_seconds", ""), ("moderators", "nobody"), ("query_keys", "p=7"),
+        ("role", "owner"), ("digits", "01"),
     ):  # fmt: skip
         owner.settle("/settings", status=400, **{**form, name: value})
     assert sites.get("demo") == site
