@@ -69,14 +69,21 @@ class Connection:
 
     def learn(self, way: Way) -> int:
         """Ask this from now on, and once now; the bytes of a whole answer."""
+        self.fetch(way)
+        return self._size
+
+    def fetch(self, way: Way) -> tuple[bytes, float]:
+        """Ask this from now on, and once now; the body of the answer, and how long it took."""
         self._request = way.request.encode("latin-1")
+        start = time.perf_counter()
         self.socket.sendall(self._request)
         head, _, body = self._until_body(way.name)
-        self._left = _body_length(way, head) - len(body)
-        self._size = len(head) + 4 + len(body) + self._left
-        while self._left > 0:
-            self.receive()
-        return self._size
+        length = _body_length(way, head)
+        while len(body) < length:
+            body += self._more(way.name)
+        took = time.perf_counter() - start
+        self._size = len(head) + 4 + length
+        return body, took
 
     def turn(self, way: Way, size: int) -> float:
         """Ask this from now on, whose answers are of this `size`; how long the first one took."""
@@ -87,11 +94,14 @@ class Connection:
     def _until_body(self, name: str) -> tuple[bytes, bytes, bytes]:
         head = b""
         while b"\r\n\r\n" not in head:
-            more = self.socket.recv(65_536)
-            if not more:
-                raise SystemExit(f"{name}: the server hung up")
-            head += more
+            head += self._more(name)
         return head.partition(b"\r\n\r\n")
+
+    def _more(self, name: str) -> bytes:
+        more = self.socket.recv(65_536)
+        if not more:
+            raise SystemExit(f"{name}: the server hung up")
+        return more
 
     def send(self) -> None:
         """Send the request."""

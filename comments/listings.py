@@ -63,22 +63,27 @@ class Listing(Generic[Made]):
 
         It is called again, with another offer, if the thread's buckets go while it makes the page.
         """
-        cut = self.cut
-        if cut is not None:
-            with contextlib.suppress(materialized.NotMaterialized):
-                offer = self.headed()
-                if offer is not None:
-                    return give(offer)
-                return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
+        with contextlib.suppress(materialized.NotMaterialized):
+            return self.materialised(give)
         page = self.otherwise()
         return give(Offer("", lambda: page))
 
-    def headed(self) -> Offer[Made] | None:
-        """The first page, if the thread's head is one now; else `answer`, in the same request.
+    def materialised(self, give: Callable[[Offer[Made]], T]) -> T:
+        """Answer as `answer` does, but never from the floor.
 
         Raises:
-            materialized.NotMaterialized: only the floor knows the thread.
+            materialized.NotMaterialized: only the floor knows the thread, or this page of it.
         """
+        cut = self.cut
+        if cut is None:
+            raise materialized.NotMaterialized("no view is cut for such a page")
+        offer = self._headed()
+        if offer is not None:
+            return give(offer)
+        return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
+
+    def _headed(self) -> Offer[Made] | None:
+        """The first page, if the thread's head is one now; else a view is to be asked, at once."""
         top = self.top
         head = None if top is None else materialized.head(self.name, self.first)
         if head is None or top is None:

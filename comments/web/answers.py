@@ -145,21 +145,30 @@ def _maker(offer: reading.Offer, form: Form) -> _Make:
     return lambda tag, coding, _: _Kept(tag, (codings.encode(data(), coding),))
 
 
-def headed(basis: Basis, thread: str) -> tuple[Basis, Callable[[], Body]] | None:
-    """What the answer to the basis' question about another thread rests on, and how it is made.
+def of_thread(
+    basis: Basis, thread: str, is_known: Callable[[str], bool]
+) -> tuple[Basis, Body | None] | None:
+    """The answer to the basis' question about a thread, and what that rests on.
 
-    None where it takes more than the thread's head: `page` makes it.
+    There are no bytes for who knows its tag, as it is sent. None where only `page` can answer.
 
     Raises:
-        materialized.NotMaterialized: the same, of a thread that was not folded.
+        materialized.NotMaterialized: the same, where only the floor knows the thread.
     """
     listing = None if basis.of is None else basis.of(thread)
-    offer = None if listing is None else listing.headed()
-    if listing is None or offer is None:
+    if listing is None:
         return None
-    place, tag = (_plain(listing.key), basis.place[1]), offer.tag
-    make = functools.partial(_made, place, tag, _maker(offer, _AS_JSON))
-    return Basis(basis.site, listing.name, offer.lasts, place, tag, basis.of), make
+    name, place = listing.name, (_plain(listing.key), basis.place[1])
+
+    def give(offer: reading.Offer) -> tuple[Basis, Body | None] | None:
+        if not offer.lasts:
+            return None
+        found = Basis(basis.site, name, offer.lasts, place, offer.tag, basis.of)
+        if is_known(codings.tag(offer.tag, place[1])):
+            return found, None
+        return found, _made(place, offer.tag, _maker(offer, _AS_JSON))
+
+    return listing.materialised(give)
 
 
 def offered(

@@ -3,8 +3,9 @@
 Most requests for a page are for one that was just sent. Flask's machinery would find that out at
 three times the cost of the probe that proves it, so such an answer is given before Flask is asked:
 with the headers that Flask gave it and the bytes that `answers` keeps. And the first page of one
-thread is answered as that of another thread of its site was, but for bytes, length and tag: where
-the thread's head is that page, Flask would cost as much as all the rest. What must stay true:
+thread is answered as that of another thread of its site was, or its own before a change, but for
+bytes, length and tag: where it can be cut from the materialised thread, Flask would cost as much as
+all the rest. What must stay true:
 
 - An answer is given again only to the very same question (path, query, coding) and only while what
   it rests on is so: the site's settings, and the thread's tag by a probe of this request.
@@ -17,7 +18,7 @@ the thread's head is that page, Flask would cost as much as all the rest. What m
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.datastructures import Accept
@@ -95,15 +96,14 @@ class Replays:
         """Answer as the same question about another thread was; None where that will not do."""
         family = _family(question)
         like: _Replay | None = self._kept.get(family) if family else None
-        found = None if like is None else _of_thread(like, question[1])
+        found = None if like is None else _of_thread(like, question[1], environ)
         if like is None or found is None:
             return None
-        basis, make = found
+        basis, body = found
         tag = codings.tag(basis.tag, basis.place[1])
-        if _is_known(environ, tag):
+        if body is None:
             start_response(_UNCHANGED, _with(like.unchanged, {"ETag": f'"{tag}"'}))
             return ()
-        body = make()
         size = str(sum(map(len, body)))
         own = {"ETag": f'"{tag}"', "Content-Length": size}
         headers, unchanged = _with(like.headers, own), _with(like.unchanged, own)
@@ -165,17 +165,17 @@ def _stands(replay: _Replay) -> bool:
 
 
 def _of_thread(
-    like: _Replay, query: str
-) -> tuple[answers.Basis, Callable[[], answers.Body]] | None:
-    """What the same question about another thread is answered with, if its head will do."""
+    like: _Replay, query: str, environ: "WSGIEnvironment"
+) -> tuple[answers.Basis, answers.Body | None] | None:
+    """What the same question about another thread is answered with; None where that will not do."""
     site = like.basis.site
     try:
         with datastore.within(_PATIENCE):
             if sites.get(site.id) != site:
                 return None
             thread = threadids.thread_from_query(query.encode("latin-1"), site)
-            return answers.headed(like.basis, thread)
-    except errors.FlatthreadError:
+            return answers.of_thread(like.basis, thread, lambda tag: _is_known(environ, tag))
+    except Exception:  # noqa: BLE001 - what goes wrong again goes wrong where Flask's handlers are
         return None
 
 

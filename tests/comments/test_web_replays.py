@@ -7,6 +7,7 @@ Whatever is asked, and whatever was written through either, both say the same.
 import random
 import string
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import flask
 import flask.testing
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from comments import app as wiring
-from comments import config, datastore, folding, materialized, posting, records, sites
-from comments.web import replays
+from comments import config, datastore, folding, materialized, posting, public, records, sites
+from comments.web import answers, replays
 from emulator import inprocess, testing
 from tests import folds, trees
 from tests.comments import starts
@@ -287,6 +288,93 @@ def test_what_changed_in_another_thread_is_in_its_first_answer(
     url = f"{SITE}?thread=other"
     assert plain.client.post(url, json={"name": "Ann", "body": "just now"}).status_code == 201
     assert "just now" in quick.client.get(url).text
+    assert quick.asked == 1
+
+
+@pytest.mark.parametrize("headers", [{}, GZIP])
+def test_flask_is_not_asked_again_after_changes(
+    quick: Process, plain: Process, rows: dict[str, records.Comment], headers: dict[str, str]
+) -> None:
+    before = quick.client.get(PAGE, headers=headers).headers["ETag"]
+    for number in range(3):
+        posted = {"name": "Ann", "body": f"new text {number}", "parent": rows["1"].id}
+        assert plain.client.post(PAGE, json=posted).status_code == 201
+        known = {**headers, "If-None-Match": before}
+        found = answer(quick.client.get(PAGE, headers=known))
+        assert found == answer(plain.client.get(PAGE, headers=known))
+        assert found[0] == "200 OK"
+        before = dict(found[1])["ETag"]
+    posted = {"name": "Ann", "body": "told by another process", "parent": rows["1"].id}
+    assert plain.client.post(PAGE, json=posted).status_code == 201
+    known = {**headers, "If-None-Match": plain.client.get(PAGE, headers=headers).headers["ETag"]}
+    assert answer(quick.client.get(PAGE, headers=known)) == answer(
+        plain.client.get(PAGE, headers=known)
+    )
+    assert quick.client.get(PAGE, headers=known).status_code == 304
+    assert quick.asked == 1
+
+
+def test_a_changed_page_is_made_once_and_not_for_who_has_it(
+    quick: Process,
+    plain: Process,
+    rows: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quick.client.get(PAGE)
+    posted = {"name": "Ann", "body": "a change", "parent": rows["1"].id}
+    assert plain.client.post(PAGE, json=posted).status_code == 201
+    known = {"If-None-Match": plain.client.get(PAGE).headers["ETag"]}
+    sought, made = [], []
+    of_thread, fragments = answers.of_thread, public.Rows.json
+
+    def seek(*asked: Any) -> object:
+        sought.append(asked)
+        return of_thread(*asked)
+
+    def make(rows: public.Rows) -> bytes:
+        made.append(rows)
+        return fragments(rows)
+
+    monkeypatch.setattr(answers, "of_thread", seek)
+    monkeypatch.setattr(public.Rows, "json", make)
+    assert quick.client.get(PAGE, headers=known).status_code == 304
+    assert (len(sought), len(made)) == (1, 0)
+    for _ in range(3):
+        assert quick.client.get(PAGE).status_code == 200
+    assert (len(sought), len(made), quick.asked) == (2, 1, 1)
+
+
+def test_what_only_the_floor_knows_is_left_to_flask(
+    engine: inprocess.Engine, quick: Process, plain: Process, rows: dict[str, records.Comment]
+) -> None:
+    for process in (quick, plain):
+        process.client.get(PAGE)
+    asked = f"{SITE}?thread=raw"  # was never folded
+    costs = []
+    for process in (quick, plain):
+        with testing.meter(engine) as cost:
+            found = answer(process.client.get(asked))
+        assert found[0] == "200 OK"
+        costs.append((found, cost.reads))
+    assert costs[0] == costs[1]
+    assert quick.asked == 2
+
+
+def test_what_goes_wrong_before_flask_is_asked_goes_wrong_as_ever(
+    quick: Process,
+    plain: Process,
+    rows: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quick.client.get(PAGE)
+
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("comments.heads.Head.page", fail)
+    failed = [process.client.get(f"{SITE}?thread=other") for process in (quick, plain)]
+    assert [each.status_code for each in failed] == [500, 500]
+    assert failed[0].get_json()["code"] == failed[1].get_json()["code"]
     assert quick.asked == 2
 
 
