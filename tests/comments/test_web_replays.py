@@ -291,21 +291,25 @@ def test_what_changed_in_another_thread_is_in_its_first_answer(
     assert quick.asked == 1
 
 
+def post(process: Process, parent: records.Comment, body: str) -> None:
+    """Answer a comment of the page."""
+    posted = {"name": "Ann", "body": body, "parent": parent.id}
+    assert process.client.post(PAGE, json=posted).status_code == 201
+
+
 @pytest.mark.parametrize("headers", [{}, GZIP])
 def test_flask_is_not_asked_again_after_changes(
     quick: Process, plain: Process, rows: dict[str, records.Comment], headers: dict[str, str]
 ) -> None:
     before = quick.client.get(PAGE, headers=headers).headers["ETag"]
     for number in range(3):
-        posted = {"name": "Ann", "body": f"new text {number}", "parent": rows["1"].id}
-        assert plain.client.post(PAGE, json=posted).status_code == 201
+        post(plain, rows["1"], f"new text {number}")
         known = {**headers, "If-None-Match": before}
         found = answer(quick.client.get(PAGE, headers=known))
         assert found == answer(plain.client.get(PAGE, headers=known))
         assert found[0] == "200 OK"
         before = dict(found[1])["ETag"]
-    posted = {"name": "Ann", "body": "told by another process", "parent": rows["1"].id}
-    assert plain.client.post(PAGE, json=posted).status_code == 201
+    post(plain, rows["1"], "told by another process")
     known = {**headers, "If-None-Match": plain.client.get(PAGE, headers=headers).headers["ETag"]}
     assert answer(quick.client.get(PAGE, headers=known)) == answer(
         plain.client.get(PAGE, headers=known)
@@ -321,8 +325,7 @@ def test_a_changed_page_is_made_once_and_not_for_who_has_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     quick.client.get(PAGE)
-    posted = {"name": "Ann", "body": "a change", "parent": rows["1"].id}
-    assert plain.client.post(PAGE, json=posted).status_code == 201
+    post(plain, rows["1"], "a change")
     known = {"If-None-Match": plain.client.get(PAGE).headers["ETag"]}
     sought, made = [], []
     of_thread, fragments = answers.of_thread, public.Rows.json
