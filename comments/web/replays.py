@@ -18,6 +18,7 @@ all the rest. What must stay true:
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ KEPT_BYTES = 4 * 1024 * 1024  # of one process; a replay is a few headers
 _OVERHEAD = 4_000  # bytes of Python around one, roughly
 _PATIENCE = 1.0  # seconds for the store; who needs longer goes the ordinary way
 _LONGEST = 2_000  # of a question that is remembered
+_log = logging.getLogger("flatthread")
 _THREAD = "thread="
 _FAMILY = "of any thread"
 _READS = ("GET", "HEAD")
@@ -175,7 +177,10 @@ def _of_thread(
                 return None
             thread = threadids.thread_from_query(query.encode("latin-1"), site)
             return answers.of_thread(like.basis, thread, lambda tag: _is_known(environ, tag))
+    except errors.FlatthreadError:
+        return None
     except Exception:  # noqa: BLE001 - what goes wrong again goes wrong where Flask's handlers are
+        _log.warning("a page could not be made without Flask", exc_info=True)
         return None
 
 

@@ -17,9 +17,10 @@ from comments import app as wiring
 from comments import config, datastore, records, sites
 from comments.accounts import passwords
 from comments.web import api as web_api
-from emulator import transactions
+from comments.web import replays
+from emulator import inprocess, transactions
 from tests import folds, trees
-from tests.comments import asking, callers, exports, hooking, receivers, travellers
+from tests.comments import asking, callers, exports, hooking, receivers, travellers, twins
 from tests.comments.callers import OWNER, moderator
 from tests.comments.desks import Desk
 from tests.comments.doors import Moment
@@ -87,6 +88,33 @@ def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.
         rows = trees.grow(site, trees.TREE)
         folds.whole(trees.name_of(site))
     return rows
+
+
+@pytest.fixture
+def several(open_store: datastore.Store, site: records.Site) -> twins.Rows:
+    """The rows of the thread "page", folded into several buckets as others of its site are."""
+    with open_store.context(), pytest.MonkeyPatch.context() as patch:
+        folds.small_buckets(patch)
+        grown = trees.grow(site, trees.TREE)
+        for thread in ("page", *twins.OTHERS):
+            trees.post(site, f"of {thread}", thread=thread)
+            folds.whole(trees.name_of(site, thread))
+        trees.post(site, "of raw", thread="raw")
+        return grown
+
+
+@pytest.fixture
+def quick(engine: inprocess.Engine, settings: config.Settings, site: records.Site) -> twins.Process:
+    """A process as it is run."""
+    return twins.Process(engine, settings)
+
+
+@pytest.fixture
+def plain(engine: inprocess.Engine, settings: config.Settings) -> twins.Process:
+    """A process that asks Flask every time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replays, "Replays", lambda wsgi: wsgi)
+        return twins.Process(engine, settings)
 
 
 @pytest.fixture
