@@ -35,6 +35,8 @@ New = tuple[keys.Partition, bytes, messages.Entity]  # what `Writer.add` stores:
 class Writer(rows.Reader):
     """Changes the file inside the one write transaction. Sees its own changes."""
 
+    _sees_commits_only = False
+
     def __init__(
         self,
         connection: sqlite3.Connection,

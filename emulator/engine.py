@@ -361,6 +361,4 @@ def _query_partition(request: messages.QueryRequest) -> keys.Partition:
     database = given.database_id or default.database
     if (project, database) != (default.project, default.database):
         raise errors.InvalidArgument("The query's partition is not of the request's database.")
-    partition = keys.Partition(project, database, given.namespace_id)
-    entities.check_partition(partition)
-    return partition
+    return entities.checked_partition(project, database, given.namespace_id)

@@ -6,6 +6,7 @@ text is its bytes + 1, a number 8, a key 16 + its path, an entity 32 + its key a
 
 from __future__ import annotations
 
+import functools
 import re
 
 from google.protobuf import message
@@ -19,6 +20,7 @@ MAX_ENTITY_BYTES = 1_048_572
 MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
+_ID_BYTES = 8  # of an element without a name
 _SURELY_PARSED = 15  # entities in each other; with an array around each, 75 messages deep
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
@@ -30,7 +32,13 @@ def request_partition(project: str, database: str) -> keys.Partition:
     """Return the default partition of a request."""
     if not project:
         raise errors.InvalidArgument("The request names no project_id.")
-    partition = keys.Partition(project, database)
+    return checked_partition(project, database, "")
+
+
+@functools.lru_cache(maxsize=64)
+def checked_partition(project: str, database: str, namespace: str) -> keys.Partition:
+    """Return a partition whose parts are names. Every request has one, most the same."""
+    partition = keys.Partition(project, database, namespace)
     check_partition(partition)
     return partition
 
@@ -55,33 +63,38 @@ def check_key(
         check_partition(partition)
     if not 1 <= len(key.path) <= MAX_PATH:
         raise errors.InvalidArgument(f"A key path must have 1 to {MAX_PATH} elements.")
+    size = 0
     for element in key.path[:-1]:
-        _check_element(key, element, may_be_incomplete=False)
-    _check_element(key, key.path[-1], may_be_incomplete=may_be_incomplete)
-    if path_size(key) > MAX_KEY_BYTES:
+        size += _checked_size(key, element, may_be_incomplete=False)
+    size += _checked_size(key, key.path[-1], may_be_incomplete=may_be_incomplete)
+    if size > MAX_KEY_BYTES:
         raise errors.InvalidArgument(f"The key is longer than {MAX_KEY_BYTES} bytes.")
     return partition
 
 
-def _check_element(
+def _checked_size(
     key: messages.Key, element: messages.PathElement, *, may_be_incomplete: bool
-) -> None:
-    _check_name("kind", element.kind)
+) -> int:
+    """Check an element of a key's path and return its bytes."""
+    size = _checked_length("kind", element.kind) + 1
     which = element.WhichOneof("id_type")
+    if which == "name":
+        return size + _checked_length("name", element.name) + 1
     if which is None:
         if not may_be_incomplete:
             raise errors.InvalidArgument(f"Key path is incomplete: {key_text(key)}")
-    elif which == "name":
-        _check_name("name", element.name)
     elif element.id == 0:
         raise errors.InvalidArgument("The id of a key path element is 0.")
+    return size + _ID_BYTES
 
 
-def _check_name(what: str, text: str) -> None:
-    if not 1 <= len(text.encode()) <= MAX_NAME_BYTES:
+def _checked_length(what: str, text: str) -> int:
+    size = len(text.encode())
+    if not 1 <= size <= MAX_NAME_BYTES:
         raise errors.InvalidArgument(
             f"A key path element's {what} must be 1 to {MAX_NAME_BYTES} bytes long."
         )
+    return size
 
 
 def key_text(key: messages.Key) -> str:
@@ -286,7 +299,8 @@ def _check_point(name: str, point: messages.LatLng) -> None:
 def path_size(key: messages.Key) -> int:
     """Return the bytes of a key's path."""
     return sum(
-        len(element.kind.encode()) + 1 + (len(element.name.encode()) + 1 if element.name else 8)
+        (len(element.name.encode()) + 1 if element.name else _ID_BYTES)
+        + (len(element.kind.encode()) + 1)
         for element in key.path
     )
 

@@ -79,6 +79,7 @@ def varint(number):
 _ONE_BYTE = tuple(bytes((number,)) for number in range(_MORE))
 _LOW_BYTE = tuple(bytes((number | _MORE,)) for number in range(_MORE))
 _TAGS = tuple(varint(number << 3 | 2) for number in range(64))  # length-delimited fields
+_NUMBER_TAGS = tuple(varint(number << 3) for number in range(64))
 
 
 def field(number, content):
@@ -96,7 +97,7 @@ def number_field(number, value):
     """Encode a non-negative integer or enum field; zero is left out, as proto3 does."""
     if not value:
         return b""
-    return varint(number << 3) + varint(value)
+    return _NUMBER_TAGS[number] + varint(value)
 
 
 def timestamp(micros):

@@ -91,6 +91,8 @@ def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
 class Reader:
     """Reads from one connection inside one SQLite transaction."""
 
+    _sees_commits_only = True
+
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
         self._connection = connection
         row = connection.execute(
@@ -136,13 +138,18 @@ class Reader:
 
     def index_id(self, name: readsets.IndexName) -> int | None:
         """Return the id of an index, None if nothing was ever in it."""
-        known = self.definitions.ids.get(name)
-        if known is not None:
-            return known
+        ids = self.definitions.ids
+        if name in ids:
+            return ids[name]
         row = self._connection.execute(
             "SELECT id FROM indexes WHERE partition = ? AND code = ?", name
         ).fetchone()
-        return None if row is None else row[0]
+        if row is None:
+            return None
+        found: int = row[0]
+        if self._sees_commits_only:
+            ids[name] = found
+        return found
 
     def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
         """Yield the codes of a partition's indexes with low <= code < high, also of empty ones."""

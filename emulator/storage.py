@@ -94,7 +94,8 @@ class _Connections:
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.idle: list[sqlite3.Connection] = []
         self.turn = groups.Turn(connect)
-        self.snapshots_left = threading.Semaphore(MAX_SNAPSHOTS)
+        # A list, not a semaphore, which takes longer than a small read: its ends are atomic, too.
+        self.snapshots_left = [None] * MAX_SNAPSHOTS
         self.definitions: rows.Definitions | None = None
 
 
@@ -234,18 +235,19 @@ class Storage:
 
     def _take(self) -> sqlite3.Connection:
         connections = self._connections
-        if not connections.snapshots_left.acquire(blocking=False):
-            raise errors.ResourceExhausted(f"{MAX_SNAPSHOTS} transactions are open.")
         try:
-            with datafile.translated:
-                return self._borrow(connections)
+            connections.snapshots_left.pop()
+        except IndexError:
+            raise errors.ResourceExhausted(f"{MAX_SNAPSHOTS} transactions are open.") from None
+        try:
+            return self._borrow(connections)
         except BaseException:
-            connections.snapshots_left.release()
+            connections.snapshots_left.append(None)
             raise
 
     def _give_back(self, connection: sqlite3.Connection, *, is_sound: bool) -> None:
         connections = self._connections
-        connections.snapshots_left.release()
+        connections.snapshots_left.append(None)
         if not is_sound or self._is_closed or len(connections.idle) >= _MAX_IDLE:
             connection.close()
         else:
@@ -301,7 +303,8 @@ class Storage:
         try:
             return connections.idle.pop()
         except IndexError:
-            return self._connect()
+            with datafile.translated:
+                return self._connect()
 
     def _connect(self, **options: int) -> sqlite3.Connection:
         if self._is_closed:

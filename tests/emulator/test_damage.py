@@ -92,13 +92,13 @@ def test_no_snapshot_is_lost_to_faults(opened, refused, monkeypatch):
     connections = engine._storage._connections
     while connections.idle:
         connections.idle.pop().close()
-    free = connections.snapshots_left._value
+    free = len(connections.snapshots_left)
     folder.rename(folder.with_name("away"))
     for _ in range(3):
         with refused("UNAVAILABLE"):
             service.get(service.key("T", 1))
     folder.with_name("away").rename(folder)
-    assert connections.snapshots_left._value == free
+    assert len(connections.snapshots_left) == free
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The data file, with real processes where it matters."""
 
+import functools
 import os
 import sqlite3
 import subprocess
@@ -144,6 +145,35 @@ def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, m
                 engine.storage.glance(b"a key")
         assert not engine.storage._connections.idle
         assert engine.storage.glance(b"a key").stored is None
+
+
+def test_who_only_reads_learns_the_id_of_an_index_once_until_it_is_anothers(
+    tmp_path, make_service, monkeypatch
+):
+    first, writing = opened(tmp_path / "data", make_service)
+    writing.put(writing.key("T", 1), a=1)
+    asked = []
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *arguments):
+            asked.append("FROM indexes" in statement)
+            return super().execute(statement, *arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=Connection))
+    second, reading = opened(tmp_path / "data", make_service)
+    with first, second:
+        counts = []
+        for _ in range(3):
+            asked.clear()
+            assert reading.names("T", ("a", "=", 1)) == [1]
+            counts.append(sum(asked))
+        assert counts[0] > 0
+        assert counts[1:] == [0, 0]
+        first.reset()
+        for kind in ("U", "T"):  # what was T's is U's
+            writing.put(writing.key(kind, kind), a=1)
+        assert reading.names("T", ("a", "=", 1)) == ["T"]
+        assert reading.names("U", ("a", "=", 1)) == ["U"]
 
 
 def test_an_open_snapshot_outlives_a_new_index(tmp_path, make_service, index_yaml):
