@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.types import query as query_types
 _Query = query_types.Query.pb()
 _Filter = query_types.PropertyFilter.pb()
 _Reference = query_types.PropertyReference.pb()
-_NOT_FINISHED = query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED
+_NOT_FINISHED = int(query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED)
 _HAS_ANCESTOR = query_types.PropertyFilter.Operator.HAS_ANCESTOR
 _OPERATORS = {
     "=": query_types.PropertyFilter.Operator.EQUAL,

@@ -6,11 +6,14 @@ as a Datastore keeps them.
 """
 
 import enum
+import functools
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Literal
 
 import msgspec
+
+from comments import sorthash
 
 
 class Status(enum.StrEnum):
@@ -118,6 +121,16 @@ class Site(msgspec.Struct, frozen=True):
     guard: OwnGuard = OwnGuard()
     budget: Budget = Budget()
     turnstile: Turnstile | None = None
+
+    @property
+    def scheme(self) -> sorthash.Scheme:
+        """How the hashes of its comments are written."""
+        return _scheme(self.digits, self.width)
+
+
+@functools.lru_cache(maxsize=64)
+def _scheme(digits: str, width: int) -> sorthash.Scheme:
+    return sorthash.Scheme(digits, width)
 
 
 class ThreadName(msgspec.Struct, frozen=True):

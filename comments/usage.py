@@ -44,8 +44,12 @@ class Numbers(msgspec.Struct, frozen=True):
 
     def plus(self, other: "Numbers") -> "Numbers":
         """The sum of both."""
-        mine, more = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
-        return Numbers(*(a + b for a, b in zip(mine, more, strict=True)))
+        return Numbers(
+            self.reads + other.reads,
+            self.writes + other.writes,
+            self.mails + other.mails,
+            self.posts + other.posts,
+        )
 
 
 NOTHING = Numbers()

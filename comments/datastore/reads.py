@@ -86,7 +86,10 @@ def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
     store = stores.current()
     paths = [key.pairs() if isinstance(key, ndb.Key) else key for key in keys]
     wanted = [store.key(*path) for path in dict.fromkeys(paths)]
-    found = {_path(entity.key): entity for entity in _looked_up(store, wanted)}
+    stored = list(_looked_up(store, wanted))
+    if len(wanted) == 1:
+        return [stored[0] if stored else None] * len(paths)
+    found = {_path(entity.key): entity for entity in stored}
     return [found.get(path) for path in paths]
 
 

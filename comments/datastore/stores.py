@@ -47,7 +47,7 @@ _Partition = entity_types.PartitionId.pb()
 _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
-_WHOLE = query_types.EntityResult.ResultType.FULL
+_WHOLE = int(query_types.EntityResult.ResultType.FULL)
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
 

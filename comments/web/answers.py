@@ -141,8 +141,7 @@ def page(
 
 
 def _maker(offer: reading.Offer, form: Form) -> _Make:
-    data = functools.cache(lambda: form.render(offer.make()))
-    return lambda tag, coding, _: _Kept(tag, (codings.encode(data(), coding),))
+    return lambda tag, coding, _: _Kept(tag, (codings.encode(form.render(offer.make()), coding),))
 
 
 def of_thread(

@@ -24,7 +24,6 @@ from comments import (
     reading,
     records,
     sites,
-    sorthash,
     threadids,
     usage,
     voting,
@@ -312,13 +311,12 @@ def _description() -> answers.Fixed:
 def _listing(
     site: records.Site, thread: str, query: shapes.ListQuery, asked: reading.Asked
 ) -> reading.Listing:
-    scheme = sorthash.Scheme(site.digits, site.width)
     name = records.ThreadName(site.id, thread)
     if query.around:
         _refuse_beside_around(query)
-        return reading.listing_around(scheme, name, query.around, asked)
+        return reading.listing_around(site.scheme, name, query.around, asked)
     return reading.listing(
-        scheme, name, asked, order=reading.Order(query.order), parent=query.parent or None
+        site.scheme, name, asked, order=reading.Order(query.order), parent=query.parent or None
     )
 
 

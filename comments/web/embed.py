@@ -12,7 +12,7 @@ from pathlib import Path
 import flask
 import msgspec
 
-from comments import errors, floor, public, reading, records, sites, sorthash, threads
+from comments import errors, floor, public, reading, records, sites, threads
 from comments.web import answers, context, discussion, headers, linkeddata, queries, shapes
 from comments.web import errors as web_errors
 
@@ -173,7 +173,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
 
 
 def _listing(asked: _Asked) -> reading.Listing:
-    scheme, query = sorthash.Scheme(asked.site.digits, asked.site.width), asked.query
+    scheme, query = asked.site.scheme, asked.query
     if query.around:
         return reading.listing_around(scheme, asked.name, query.around, asked.limits)
     order = reading.Order(query.order)
