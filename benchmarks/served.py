@@ -43,11 +43,14 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct):
-    """One call, warm and at rest, and the floor that returns its bytes; seconds, and answers/s."""
+    """One call, warm and at rest, and the floor that returns its body; seconds, and answers/s.
+
+    `sent` are the bytes of the answer on the wire, with its headers.
+    """
 
     name: str
     size: int
-    bytes: int
+    sent: int
     p50: float
     p99: float
     crowd: float
@@ -112,13 +115,13 @@ def request(path: str, headers: dict[str, str] | None = None) -> str:
     return "\r\n".join([*lines, "", ""])
 
 
-def figures(call: Call, size: int, times: lean.Times, ours: str, floor: str) -> Figures:
+def figures(call: Call, sent: int, times: lean.Times, ours: str, floor: str) -> Figures:
     """The figures of one call."""
     alone = {name: sorted(times.alone[name]) for name in (ours, floor)}
     return Figures(
         name=call.name,
         size=call.size,
-        bytes=size,
+        sent=sent,
         p50=statistics.median(alone[ours]),
         p99=_late(alone[ours]),
         crowd=statistics.median(times.crowd[ours] or [0.0]),
@@ -145,14 +148,14 @@ def markdown(run: Run) -> str:
 def _reads(run: Run) -> str:
     lines = [
         (
-            "| comments | call | bytes | reads cold, warm | p50 ms | p99 ms | 8 clients, 1/s "
+            "| comments | call | bytes sent | reads cold, warm | p50 ms | p99 ms | 8 clients, 1/s "
             "| floor p50 ms | floor p99 ms | floor 8 clients, 1/s | p50 x floor |"
         ),
         "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     bills = {(each.name, each.size): f"{each.cold}, {each.warm}" for each in run.bills}
     lines += [
-        f"| {each.size:,} | {each.name} | {each.bytes:,} | {bills[each.name, each.size]} "
+        f"| {each.size:,} | {each.name} | {each.sent:,} | {bills[each.name, each.size]} "
         f"| {_ms(each.p50)} | {_ms(each.p99)} | {each.crowd:,.0f} "
         f"| {_ms(each.floor_p50)} | {_ms(each.floor_p99)} | {each.floor_crowd:,.0f} "
         f"| {each.p50 / each.floor_p50:.2f} |"
@@ -180,11 +183,13 @@ def _all(run: Run) -> Iterator[tuple[str, float, str]]:
         for name in ("first page", "whole thread"):
             known = found.get((f"{name}, 304", size))
             if known:
-                whole = found[name, size].p50
-                yield f"304 to a 200, {name} at {size:,}", known.p50 / whole, "0.5"
-        whole = found.get(("whole thread", size))
-        if whole:
-            yield f"whole thread at {size:,} to the floor", whole.p50 / whole.floor_p50, "2"
+                whole = found[name, size]
+                yield f"304 to a 200, {name} at {size:,}", known.p50 / whole.p50, "0.5"
+                says = f"304 to a 200 in bytes sent, {name} at {size:,}"
+                yield says, known.sent / whole.sent, "0.5"
+        every = found.get(("whole thread", size))
+        if every:
+            yield f"whole thread at {size:,} to the floor", every.p50 / every.floor_p50, "2"
         if run.starts and size in run.starts.process:
             yield from _first(run.starts, size, page, found["first page, 304", size].p50)
 

@@ -139,6 +139,8 @@ def read(
                 raise SystemExit(f"{call.path} answered {status}: {body[:200]!r}")
             (bodies / str(number)).write_bytes(body)
             ways[call] = call.way(f"ours {number}", product.port, tag)
+        with lean.connected(product.port) as connection:
+            sizes = {call: connection.learn(way) for call, way in ways.items()}
         with processes.plain(bodies, "/0") as plain:
             floors = {
                 call: lean.Way(f"plain {number}", plain.port, served.request(f"/{number}"))
@@ -150,7 +152,6 @@ def read(
             nothing = lean.Way("empty", plain.port, served.request("/"), 304)
             every.append(nothing)
             times = ask(lean.Order(every, chosen.rounds, chosen.each, chosen.seconds))
-    sizes = {call: (bodies / str(number)).stat().st_size for number, call in enumerate(calls)}
     found = [
         served.figures(call, sizes[call], times, ways[call].name, floors[call].name)
         for call in calls

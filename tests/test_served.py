@@ -18,6 +18,7 @@ def test_a_quick_run_measures_every_call(
         thread = serving.Stocked(size, "x", 0)
         for call in thread.calls():
             assert f"| {size} | {call.name} |" in printed
+        assert f"| 304 to a 200 in bytes sent, first page at {size} | 0." in printed
         for cold in ("the first answer of a process", "new thread, new process"):
             assert f"| first page at {size}, {cold}, to warm |" in printed or size == 20
         rested = (
