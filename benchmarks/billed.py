@@ -30,8 +30,13 @@ def _bill(engine: inprocess.Engine, settings: config.Settings, call: served.Call
     counted = []
     for _ in range(2):
         with testing.meter(engine) as cost:
-            path = EnvironBuilder(path=call.path, headers=call.headers).get_environ()
-            body, status, _ = run_wsgi_app(app.wsgi_app, path)
+            asked = EnvironBuilder(
+                path=call.path,
+                method="POST" if call.body else "GET",
+                headers=call.headers,
+                data=call.body or None,
+            )
+            body, status, _ = run_wsgi_app(app.wsgi_app, asked.get_environ())
             b"".join(body)
             if not status.startswith("200"):
                 raise SystemExit(f"{call.path} answered {status}")

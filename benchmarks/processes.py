@@ -41,11 +41,14 @@ class Server:
         self.port = port
         self.started = 0.0
 
-    def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes, str]:
-        """Ask once; the status, the body as it was sent and its tag."""
+    def ask(
+        self, path: str, headers: dict[str, str] | None = None, body: str = ""
+    ) -> tuple[int, bytes, str]:
+        """Ask once, by POST with a body; the status, the body as it was sent and its tag."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         with contextlib.closing(connection):
-            connection.request("GET", path, headers=headers or {})
+            method = "POST" if body else "GET"
+            connection.request(method, path, body=body or None, headers=headers or {})
             answer = connection.getresponse()
             return answer.status, answer.read(), answer.getheader("ETag", "")
 
@@ -55,7 +58,7 @@ class Server:
             if self._process.poll() is not None:
                 raise SystemExit(f"the server ended with {self._process.returncode}")
             with contextlib.suppress(OSError, http.client.HTTPException):
-                status, _, _ = self.get(path)
+                status, _, _ = self.ask(path)
                 if status == 200:
                     self.started = time.perf_counter() - since
                     return

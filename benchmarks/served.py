@@ -22,23 +22,28 @@ _MIB = 1 << 20
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Something that is read. `is_known`: the client names the tag, and is answered 304."""
+    """Something that is read. `is_known`: the client names the tag, and is answered 304.
+
+    What is asked with a `body`, as JSON, is asked by POST.
+    """
 
     name: str
     size: int
     path: str
     coding: str = "identity"
     is_known: bool = False
+    body: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers that ask for the whole answer."""
-        return {"Accept-Encoding": self.coding}
+        kind = {"Content-Type": "application/json"} if self.body else {}
+        return {"Accept-Encoding": self.coding, **kind}
 
     def way(self, name: str, port: int, tag: str) -> lean.Way:
         """The call as it is sent."""
         known = {"If-None-Match": tag} if self.is_known else {}
-        asked = request(self.path, self.headers | known)
+        asked = request(self.path, self.headers | known, self.body)
         return lean.Way(name, port, asked, 304 if self.is_known else 200)
 
 
@@ -108,11 +113,14 @@ class Run(msgspec.Struct):
     empty: float = 0.0  # seconds of the floor's 304
 
 
-def request(path: str, headers: dict[str, str] | None = None) -> str:
-    """A request as it is sent."""
+def request(path: str, headers: dict[str, str] | None = None, body: str = "") -> str:
+    """A request as it is sent; a `body`, of ASCII, makes it a POST."""
     fields = {"Host": "127.0.0.1", "Accept-Encoding": "identity"} | (headers or {})
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-    return "\r\n".join([*lines, "", ""])
+    if body:
+        fields["Content-Length"] = str(len(body))
+    method = "POST" if body else "GET"
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", body])
 
 
 def figures(call: Call, sent: int, times: lean.Times, ours: str, floor: str) -> Figures:

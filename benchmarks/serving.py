@@ -3,10 +3,10 @@
 One run stores threads of each size in one data file, runs the product on it as scripts/serve does
 and the floor (`plain`) with the same workers and threads, and asks both in turns from a lean client
 in a process of its own: alone (p50, p99) and as a crowd of eight (answers a second). It reads the
-first page, the whole thread, a subtree, and what a client gets who has the page (304); it writes to
-a thread and reads right after; it starts the product several times for its first answers, its
-memory, and the seconds until it answers. What production would bill for each call is counted by
-the engine's meter, in this process, on the same file.
+first page, the whole thread, a subtree, how many comments 50 threads have, and what a client gets
+who has the page (304); it writes to a thread and reads right after; it starts the product several
+times for its first answers, its memory, and the seconds until it answers. What production would
+bill for each call is counted by the engine's meter, in this process, on the same file.
 
     python -m benchmarks.serving [--shape FILE] [--sizes 100,1000,10000,100000] [--rounds 20]
                                  [--quick] [--write]
@@ -28,7 +28,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import billed, layouts, lean, ours, processes, served, shapes, talk, writer
-from comments import datastore, records, sites, whole
+from comments import datastore, records, recount, sites, whole
 from emulator import inprocess
 
 DOCUMENT = processes.ROOT / "benchmarks" / "README.md"
@@ -47,7 +47,9 @@ _ROWS = 5  # on connections of their own
 _COPIES = 4  # of each thread that is not the smallest or very long: new to a process one by one
 _COPIED = 10_000  # comments of the longest one that is copied
 _MADE = range(51, 71)  # comments of pages that nobody has asked for before
-_OTHERS = 40  # small threads, by key before all others: what a process reads at its start
+COUNTED = 50  # threads
+_OTHERS = COUNTED - 1  # small ones, by key before all others: what a process reads at its start
+_COUNTS = f"/api/v1/sites/{SITE}/counts"
 
 
 class Stocked(msgspec.Struct):
@@ -72,6 +74,12 @@ class Stocked(msgspec.Struct):
         """Pages that nobody has asked for; the first one reads all that the others are made of."""
         return [f"{self.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE)]
 
+    @property
+    def counted(self) -> str:
+        """The threads that are counted at once: this one and small ones."""
+        threads = [f"t{self.size}", *(_other(number) for number in range(COUNTED - 1))]
+        return msgspec.json.encode({"threads": threads}).decode("ascii")
+
     def calls(self) -> Iterator[served.Call]:
         """What is read of it."""
         yield served.Call("first page", self.size, self.path)
@@ -79,11 +87,16 @@ class Stocked(msgspec.Struct):
         yield served.Call("first page, 304", self.size, self.path, is_known=True)
         below = f"/api/v1/comments/{self.target}/replies?limit=all"
         yield served.Call("subtree", self.size, below)
+        yield served.Call(f"counts of {COUNTED} threads", self.size, _COUNTS, body=self.counted)
         if self.size <= whole.MOST:
             every = f"{self.path}&limit=all"
             yield served.Call("whole thread", self.size, every)
             yield served.Call("whole thread, gzip", self.size, every, coding="gzip")
             yield served.Call("whole thread, 304", self.size, every, is_known=True)
+
+
+def _other(number: int) -> str:
+    return f"other {number}"
 
 
 def _copies(size: int) -> range:
@@ -108,12 +121,10 @@ def stock(
             sites.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
             for number in range(_OTHERS):
                 thread = talk.thread(shapes.repeated(shape, 20), first=sum(sizes) + number * 20)
-                name = records.ThreadName(SITE, f"other {number}")
-                ours.add_thread(engine, name, thread, is_folded=True)
+                _add(engine, _other(number), thread)
             for size in sizes:
                 thread = talk.thread(shapes.repeated(shape, size), first=sum(sizes[: len(found)]))
-                name = records.ThreadName(SITE, f"t{size}")
-                ours.add_thread(engine, name, thread, is_folded=True)
+                _add(engine, f"t{size}", thread)
                 for number in _copies(size) if copied else ():
                     first = sum(sizes) + _OTHERS * 20 + len(found) * _COPIED * _COPIES
                     copy = talk.thread(shapes.repeated(shape, size), first=first + number * size)
@@ -125,6 +136,13 @@ def stock(
     return found
 
 
+def _add(engine: inprocess.Engine, name: str, thread: Sequence[talk.Said]) -> None:
+    """Store a thread that is folded and counted."""
+    whose = records.ThreadName(SITE, name)
+    ours.add_thread(engine, whose, thread, is_folded=True)
+    recount.thread(whose, tell=lambda _number: None, fixes=True)
+
+
 def read(
     data: Path, folder: Path, calls: Sequence[served.Call], chosen: argparse.Namespace
 ) -> tuple[list[served.Figures], float]:
@@ -134,7 +152,7 @@ def read(
     with processes.product(data, calls[0].path) as product:
         ways: dict[served.Call, lean.Way] = {}
         for number, call in enumerate(calls):
-            status, body, tag = product.get(call.path, call.headers)
+            status, body, tag = product.ask(call.path, call.headers, call.body)
             if status != 200:
                 raise SystemExit(f"{call.path} answered {status}: {body[:200]!r}")
             (bodies / str(number)).write_bytes(body)

@@ -89,7 +89,7 @@ def ways(product: processes.Server, floor: processes.Server) -> dict[str, Way]:
     asked = {"first page": first, "200 comments": f"{first}&limit=200", "whole": whole(0)}
     found: dict[str, Way] = {}
     for name, each in asked.items():
-        _, _, tag = product.get(each, {"Accept-Encoding": "identity"})
+        _, _, tag = product.ask(each, {"Accept-Encoding": "identity"})
         found[f"{name}, kept"] = Way(product, way(product, each))
         found[f"{name}, 304"] = Way(product, way(product, each, tag))
     found["bare 200"] = Way(floor, way(floor, "/"))

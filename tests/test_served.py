@@ -37,6 +37,9 @@ def test_a_quick_run_measures_every_call(
 
 
 def test_a_request_is_sent_as_http_says() -> None:
+    posted = served.request("/there", {"Content-Type": "application/json"}, "[1]")
+    assert posted.startswith("POST /there HTTP/1.1\r\n")
+    assert posted.endswith("\r\nContent-Length: 3\r\n\r\n[1]")
     asked = served.request("/there", {"If-None-Match": '"a"'})
     assert asked.startswith("GET /there HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     assert asked.endswith('If-None-Match: "a"\r\n\r\n')
