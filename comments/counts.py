@@ -16,7 +16,7 @@ Numbers = dict[str, int]
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
     """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
-    firsts = [models.thread_counter_key(name, 0).id() for name in names]
+    firsts = [models.thread_counter_name(models.thread_key_name(name), 0) for name in names]
     found = {
         message.key.path[-1].name: message.properties
         for message in datastore.lookup("Counter", list(dict.fromkeys(firsts)))

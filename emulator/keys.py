@@ -73,15 +73,15 @@ def encode_path(key: messages.Key) -> bytes:
     """Encode the path of a complete key."""
     parts: list[bytes] = []
     for element in key.path:
-        parts += (ELEMENT, encode_text(element.kind))
         if element.name:
-            parts += (_NAME, encode_text(element.name))
+            parts += (named(element.kind), encode_text(element.name))
         else:
-            parts += (_ID, encode_int64(element.id))
+            parts += (ELEMENT, encode_text(element.kind), _ID, encode_int64(element.id))
     parts.append(PATH_END)
     return b"".join(parts)
 
 
+@functools.lru_cache(maxsize=256)
 def named(kind: str) -> bytes:
     """Return what stands before the name in an encoded element."""
     return ELEMENT + encode_text(kind) + _NAME

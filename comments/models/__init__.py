@@ -127,6 +127,7 @@ from comments.models.numbers import (
     statistics_scope,
     thread_counter_key,
     thread_counter_key_of,
+    thread_counter_name,
     usage_key,
 )
 from comments.models.people import (
@@ -271,6 +272,7 @@ __all__ = [
     "texts",
     "thread_counter_key",
     "thread_counter_key_of",
+    "thread_counter_name",
     "thread_key",
     "thread_key_name",
     "thread_key_of",

@@ -137,6 +137,11 @@ def statistics_scope(kind: str, name: str) -> counters.Scope:
     return counters.day_scope(site, day, category, author)
 
 
+def thread_counter_name(thread: str, shard: int) -> str:
+    """The key name of a shard of a thread's counters, by the thread's; without NDB, for many."""
+    return f"thread/{thread}#{shard}"
+
+
 def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
     """The key of a shard of a thread's counters."""
     return thread_counter_key_of(thread_key_name(name), shard)
@@ -144,7 +149,7 @@ def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
 
 def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
     """The same, by the thread's key name."""
-    return ndb.Key(Counter, f"thread/{thread}#{shard}")
+    return ndb.Key(Counter, thread_counter_name(thread, shard))
 
 
 def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
