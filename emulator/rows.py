@@ -91,6 +91,7 @@ def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
 class Reader:
     """Reads from one connection inside one SQLite transaction."""
 
+    # Whether an index's id that it reads is the file's: one of a commit that fails is free again.
     _sees_commits_only = True
 
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
