@@ -181,28 +181,39 @@ def _prepared(
     found: _Prepared | None = known.get(asked)
     if found is not None:
         return snapshot, reads, found
-    source = snapshot
     variant = variants.read(message, partition)
-    plan = None if variant is None else _like_another(snapshot, partition, variant)
-    if plan is None:
+    if variant is not None:
+        found = _like_another(snapshot, message, partition, variant)
+    if found is None:
         parsed = queries.parse(message, partition)
         source, query, reads = metadata.through(snapshot, parsed, reads)
         plan = _plan(source, query)
-    header = cursors.header(message, partition.encoded)
-    found = _Prepared(plan.query, plan, header, paging(message, header))
-    if source is snapshot:
-        _keep(known, asked, found)
+        header = cursors.header(message, partition.encoded)
+        found = _Prepared(plan.query, plan, header, paging(message, header))
+        if source is not snapshot:
+            return source, reads, found
         if variant is not None:
-            _keep(snapshot.definitions.shapes, (partition, variant.shape), plan)
-    return source, reads, found
+            _keep(snapshot.definitions.shapes, (partition, variant.shape), found)
+    _keep(known, asked, found)
+    return snapshot, reads, found
 
 
 def _like_another(
-    snapshot: rows.Reader, partition: keys.Partition, variant: variants.Variant
-) -> plans.Plan | None:
-    """The plan of a query, if one that differs in values was planned before."""
-    plan: plans.Plan | None = snapshot.definitions.shapes.get((partition, variant.shape))
-    return None if plan is None else variants.like(plan, variant.equals)
+    snapshot: rows.Reader,
+    message: messages.Query,
+    partition: keys.Partition,
+    variant: variants.Variant,
+) -> _Prepared | None:
+    """What a query comes to if one that differs in values was planned before."""
+    other: _Prepared | None = snapshot.definitions.shapes.get((partition, variant.shape))
+    if other is None:
+        return None
+    plan = variants.like(other.plan, variant.equals)
+    header = cursors.header(message, partition.encoded)
+    # Cursors name their query, values included; what else is said of paging is the shape's.
+    has_cursors = message.start_cursor or message.end_cursor
+    page = paging(message, header) if has_cursors else other.paging
+    return _Prepared(plan.query, plan, header, page)
 
 
 def _keep(known: dict[_Asked, Any], asked: _Asked, found: object) -> None:
@@ -336,7 +347,7 @@ def lookup(
     Keys are answered with the very bytes they were asked with: clients match answers by them. The
     last keys may be deferred.
     """
-    parts = []
+    parts: list[bytes | memoryview] = []
     size = 0
     waiting = sum(map(len, asked))
     if waiting > MAX_LOOKUP_BYTES:
@@ -356,12 +367,24 @@ def lookup(
         if stored is None:
             missing = messages.field(1, messages.field(1, given))
             part = messages.field(2, missing + messages.number_field(4, snapshot.version))
+            parts.append(part)
+            size += len(part)
         else:
             proto = stored.proto if mask is None else masks.narrowed_bytes(stored.proto, mask)
-            properties = messages.split_entity(proto)[1]
-            entity = messages.field(1, messages.field(1, given) + properties)
-            part = messages.field(1, entity + stored.meta)
-        size += len(part)
-        parts.append(part)
+            size += _splice(parts, given, proto, stored.meta)
     parts.append(messages.field(7, messages.timestamp(snapshot.version)))
     return b"".join(parts), answered
+
+
+def _splice(parts: list[bytes | memoryview], key: bytes, proto: bytes, meta: bytes) -> int:
+    """Add an EntityResult to the parts of an answer; returns its size, tag and length included.
+
+    What is large, the properties, is copied only when the parts are joined.
+    """
+    named = messages.field(1, key)
+    properties = memoryview(proto)[messages.end_of_key(proto) :]
+    entity = messages.opening(1, len(named) + len(properties)) + named
+    size = len(entity) + len(properties) + len(meta)
+    opening = messages.opening(1, size) + entity
+    parts += (opening, properties, meta)
+    return len(opening) + len(properties) + len(meta)

@@ -93,6 +93,11 @@ def field(number, content):
     return _TAGS[number] + varint(size) + content
 
 
+def opening(number, size):
+    """Encode what stands before a length-delimited field of so many bytes."""
+    return _TAGS[number] + varint(size)
+
+
 def number_field(number, value):
     """Encode a non-negative integer or enum field; zero is left out, as proto3 does."""
     if not value:
@@ -106,8 +111,8 @@ def timestamp(micros):
     return number_field(1, seconds) + number_field(2, rest * 1000)
 
 
-def split_entity(stored):
-    """Cut stored Entity bytes into the key's bytes and the fields that follow them.
+def end_of_key(stored):
+    """Return where the fields that follow the key begin in stored Entity bytes.
 
     The engine writes the key as the first field, with tag 0x0a.
     """
@@ -121,5 +126,4 @@ def split_entity(stored):
         shift += 7
         if byte < _MORE:
             break
-    end = position + size
-    return stored[position:end], stored[end:]
+    return position + size

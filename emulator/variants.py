@@ -70,17 +70,14 @@ def _conditions(given: messages.Filter) -> Iterable[messages.Filter]:
 def like(plan: plans.Plan, equals: dict[str, bytes]) -> plans.Plan:
     """The plan of a query of the same shape with other values."""
     asked, walked = plan.query.branches[0], plan.branches[0]
-    met = asked._replace(equalities=tuple((name, equals[name]) for name, _ in asked.equalities))
+    met = asked._replace(equalities=tuple([(name, equals[name]) for name, _ in asked.equalities]))
+    scans = tuple([_scan(each, walked, equals) for each in walked.scans])
+    constants = walked.constants and tuple(
+        [(place, _value(plan.columns[place], equals)) for place, _ in walked.constants]
+    )
     return plan._replace(
         query=plan.query._replace(branches=(met,)),
-        branches=(
-            walked._replace(
-                scans=tuple(_scan(each, walked, equals) for each in walked.scans),
-                constants=tuple(
-                    (place, _value(plan.columns[place], equals)) for place, _ in walked.constants
-                ),
-            ),
-        ),
+        branches=(walked._replace(scans=scans, constants=constants),),
     )
 
 

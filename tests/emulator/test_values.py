@@ -214,6 +214,12 @@ def test_timestamps_are_protobuf_s(micros):
 def test_an_entity_is_cut_behind_its_key(size):
     entity = messages.Entity(key=key([("A", "x" * (size + 1))]))
     entity.properties["a"].integer_value = 1
-    found, rest = messages.split_entity(entity.SerializeToString(deterministic=True))
-    assert found == entity.key.SerializeToString(deterministic=True)
-    assert messages.Entity.FromString(rest).properties["a"].integer_value == 1
+    stored = entity.SerializeToString(deterministic=True)
+    end = messages.end_of_key(stored)
+    assert stored[:end] == messages.Entity(key=entity.key).SerializeToString(deterministic=True)
+    assert messages.Entity.FromString(stored[end:]).properties["a"].integer_value == 1
+
+
+@given(st.integers(0, 63), st.integers(0, 20_000))
+def test_a_field_is_its_opening_and_its_content(number, size):
+    assert messages.field(number, b"x" * size) == messages.opening(number, size) + b"x" * size
