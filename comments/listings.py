@@ -6,11 +6,12 @@ the page is made of, so that pages of one tag are the same, in every process.
 """
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+import msgspec
 
 from comments import cursors, heads, materialized, records, views
 
@@ -21,8 +22,7 @@ Made = TypeVar("Made")
 _FORM = "3"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Offer(Generic[Made]):
+class Offer(msgspec.Struct, Generic[Made], frozen=True):
     """A page that can be made now.
 
     `tag` names what was asked and all that the page is made of, so pages of one tag are the same;
@@ -35,8 +35,7 @@ class Offer(Generic[Made]):
     lasts: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Listing(Generic[Made]):
+class Listing(msgspec.Struct, Generic[Made], frozen=True):
     """A page that is asked for, and the ways to it.
 
     `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where

@@ -287,8 +287,7 @@ def _ranked_page(
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """A page in reading order, of the rows with low <= hash < high."""
 
     asked: Asked

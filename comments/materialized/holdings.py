@@ -5,10 +5,11 @@ What must stay true: the clock also runs while the machine sleeps, and a probe i
 beside the directory only that it was asked with.
 """
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Mapping
+
+import msgspec
 
 from comments import buckets, caching, heads, records
 
@@ -25,8 +26,7 @@ def seconds() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """A directory with its head, and when it was asked for."""
 
     directory: buckets.Directory
@@ -34,8 +34,7 @@ class Kept:
     since: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """What the last view of a thread was made of, and its tag.
 
     `probed` are the revisions of the rows that were not folded and not in the directory either.

@@ -41,8 +41,7 @@ _Place = tuple[str, codings.Coding]
 _Parts = Mapping[bytes, codings.Part]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(msgspec.Struct, frozen=True):
     """What a page that was sent rests on: while all of it is so, the page is the same.
 
     `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`. `of` is what the
@@ -61,13 +60,12 @@ class Basis:
 Of = Callable[[str], reading.Listing]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     """A page as it is sent, and its parts by their marks if it is made of such."""
 
     tag: str
     body: Body
-    parts: _Parts = dataclasses.field(default_factory=dict)
+    parts: _Parts = msgspec.field(default_factory=dict)
 
 
 # Makes what is kept of a page in a coding; some of its parts may be known.

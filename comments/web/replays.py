@@ -16,12 +16,12 @@ all the rest. What must stay true:
 - Nothing is kept that depends on who asks: these answers never do.
 """
 
-import dataclasses
 import functools
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header, parse_etags, remove_entity_headers
 
@@ -49,8 +49,7 @@ _Family = tuple[str, str, codings.Coding, str]
 _Headers = list[tuple[str, str]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Replay:
+class _Replay(msgspec.Struct, frozen=True):
     """An answer's headers, those of its 304, its tag, and what it rests on."""
 
     basis: answers.Basis
