@@ -21,6 +21,12 @@ def test_a_position_comes_back_whoever_wrote_it(position: list[str]) -> None:
                 cursors.unseal(cursor, listing, secret)
 
 
+def test_a_cursor_is_signed_in_this_form() -> None:
+    """It is in links and in pages that are open: another form is refused by those who know this."""
+    sealed = cursors.seal(SHORT, LISTING, SECRET)
+    assert sealed == "WyJBQUFCQUNBREFFIl0.Z3zApk1i-D16S4twOFI0238IG_Y"
+
+
 def test_one_form_is_compressed_and_the_other_is_not() -> None:
     before = str(URLSafeSerializer(SECRET, salt=f"cursor\0{LISTING}").dumps(LONG))
     assert before.startswith(".")
