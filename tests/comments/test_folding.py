@@ -7,12 +7,9 @@ the one ordered query.
 """
 
 import contextlib
-import dataclasses
 import itertools
 import os
-import threading
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -27,18 +24,14 @@ from hypothesis.stateful import (
 )
 
 from comments import (
-    buckets,
     datastore,
     errors,
     floor,
     folding,
-    materialized,
     models,
     moderation,
     posting,
-    public,
     ranking,
-    reading,
     records,
     repair,
     sites,
@@ -46,74 +39,11 @@ from comments import (
 )
 from emulator import inprocess
 from tests import ballots, folds, trees
+from tests.comments import folders
+from tests.comments.folders import NAME, SCHEME
 from tests.conftest import ROOT
 
 MODERATOR = records.Actor("cli", "the command line")
-NAME = records.ThreadName("demo", "page")
-SCHEME = trees.SETTINGS.scheme
-SECRET = trees.SETTINGS.secret
-
-
-class Process:
-    """A process: a store with its own caches, and a clock that runs ahead of the others'."""
-
-    def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
-        self.now = ahead
-        self.store = datastore.Store(inprocess.Channel(engine), project="test")
-        self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
-
-
-class Late:
-    """A writer that has read and decided, and whose commit comes later.
-
-    Whoever is alone in an optimistic store waits for nobody: so one thread is enough for the rest.
-    """
-
-    def __init__(self, engine: inprocess.Engine, write: Callable[[], object]) -> None:
-        self._write = write
-        self._is_there = threading.Event()
-        self._may_commit = threading.Event()
-        self._is_dropped = False
-        channel = inprocess.Channel(engine, self._call)
-        self._store = datastore.Store(channel, project="test")
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-        self._is_there.wait()
-
-    def _call(self, method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
-        if method.endswith("Commit"):
-            self._is_there.set()
-            self._may_commit.wait()
-            if self._is_dropped:
-                raise KilledError
-        return proceed()
-
-    def _run(self) -> None:
-        with self._store.context(), contextlib.suppress(KilledError, errors.FlatthreadError):
-            self._write()
-        self._is_there.set()
-
-    def commit(self) -> None:
-        self._may_commit.set()
-        self._thread.join()
-
-    def drop(self) -> None:
-        self._is_dropped = True
-        self.commit()
-
-
-class KilledError(Exception):
-    """The end of a process before its commit."""
-
-
-@dataclasses.dataclass
-class Folder:
-    """A folder of a process that may go on at any time, or never."""
-
-    process: Process
-    prepared: folding.Prepared
-    folded: folding.Folded | None = None
-    may_clear: float = 0.0
 
 
 @pytest.fixture(autouse=True)
@@ -133,9 +63,9 @@ class Machine(RuleBasedStateMachine):
         self.engine = self.stack.enter_context(
             inprocess.open_engine(None, indexes=ROOT / "index.yaml")
         )
-        self.processes = [Process(self.engine, ahead) for ahead in (0.0, 600.0)]
-        self.folders: list[Folder] = []
-        self.late: list[Late] = []
+        self.processes = [folders.Process(self.engine, ahead) for ahead in (0.0, 600.0)]
+        self.folders: list[folders.Folder] = []
+        self.late: list[folders.Late] = []
         self.comments: list[str] = []
         self.shown: dict[str, object] = {}
         self.dozing: set[int] = set()
@@ -234,7 +164,7 @@ class Machine(RuleBasedStateMachine):
             moderation.decide("demo", comment_id, reject, MODERATOR, now=trees.START)
 
         late = {"retract": retract, "reject": reject}.get(verb, post)
-        self.late.append(Late(self.engine, late))
+        self.late.append(folders.Late(self.engine, late))
 
     @precondition(lambda self: self.late)
     @rule(pick=st.integers(0, 9))
@@ -246,7 +176,7 @@ class Machine(RuleBasedStateMachine):
         with self.processes[by].store.context():
             prepared = folding.prepare(SCHEME, NAME)
         if prepared is not None:
-            self.folders.append(Folder(self.processes[by], prepared))
+            self.folders.append(folders.Folder(self.processes[by], prepared))
 
     @precondition(lambda self: any(each.folded is None for each in self.folders))
     @rule(pick=st.integers(0, 19))
@@ -272,7 +202,7 @@ class Machine(RuleBasedStateMachine):
             folding.clear(folder.folded)
         self.folders.remove(folder)
 
-    def _wait_until(self, folder: Folder) -> None:
+    def _wait_until(self, folder: folders.Folder) -> None:
         self.pass_time(max(0.0, folder.may_clear - folder.process.now))
 
     @rule(pick=st.integers(0, 9))
@@ -362,71 +292,8 @@ class Machine(RuleBasedStateMachine):
                 seen = (moment for row in rows for moment in (row.created, row.edited))
                 self.newest = records.newest([self.newest, *seen]) or self.newest
                 assert floor.changed(NAME) == self.newest
-                _compare_view(rows, self.shown)
-                _compare_page(rows, self.step)
-
-
-def _compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
-    try:
-        found = materialized.using(
-            NAME,
-            lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
-        )
-    except materialized.NotMaterialized:
-        return
-    below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
-    assert found == ([public.fragment(row) for row in rows], below)
-    view = materialized.view(NAME)
-    assert view.total == len(rows)
-    assert view.changed == floor.changed(NAME)
-    # A tag names what is shown, in every process and for ever.
-    assert shown.setdefault(view.tag, found) == found
-
-
-def _compare_page(rows: list[records.Comment], pick: int) -> None:
-    """A page of one order, of a few rows, from anywhere: the orders take turns."""
-    order = list(reading.Order)[pick % len(reading.Order)]
-    asked = reading.Asked(1 + pick % 5, None, SECRET)
-    found = reading.page(SCHEME, NAME, asked, order=order)
-    if pick % 3 and found.cursor:
-        asked = dataclasses.replace(asked, cursor=found.cursor)
-        found = reading.page(SCHEME, NAME, asked, order=order)
-    if order in {reading.Order.RECENT, reading.Order.BEST}:
-        run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
-        first = asked.limit if asked.cursor else 0
-        shown = run[first : first + asked.limit]
-        assert list(found.comments) == [public.fragment(row) for row in shown]
-        assert list(found.replies) == [sum(_is_in(r.sort_hash, o) for o in rows) - 1 for r in shown]
-        return
-    expected = floor.page(
-        NAME,
-        order=floor.Order(order),
-        parent=None,
-        limit=asked.limit,
-        cursor=asked.cursor,
-        secret=SECRET,
-    )
-    assert found.json() == public.page(expected).json()
-
-
-def _roots(rows: list[records.Comment], order: reading.Order) -> list[str]:
-    """The discussions in an order: newest first, or as the process's directory ranks them."""
-    roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
-    if order is reading.Order.RECENT:
-        return roots[::-1]
-    try:
-        best = materialized.view(NAME).directory.content.best
-    except materialized.NotMaterialized:
-        best = None
-    if best is None:
-        return roots
-    stored = datastore.get(models.ranking_key(NAME, best.ranking))
-    ranked = [each.sort_hash for each in ranking.decode(stored.content).ranked]
-    return [*ranked, *(root for root in roots if root not in ranked)]
-
-
-def _is_in(root: str, row: records.Comment) -> bool:
-    return row.sort_hash.startswith(root)
+                folders.compare_view(rows, self.shown)
+                folders.compare_page(rows, self.step)
 
 
 # The long run: FOLDING_SECONDS=600 .venv/bin/python -m pytest -s tests/comments/test_folding.py
