@@ -33,7 +33,7 @@ import comments.config
 import comments.errors
 import comments.web.errors
 import comments.web.headers
-import comments.web.shapes
+import comments.web.responses
 import comments.workers
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _refuse(connection: socket.socket, status: int, reason: str, _message: str) 
 
     gunicorn would send a page with a part of the request in it, and none of our headers.
     """
-    problem = comments.web.shapes.Problem(reason, status, f"http-{status}", reason.lower())
+    problem = comments.web.responses.Problem(reason, status, f"http-{status}", reason.lower())
     body = msgspec.json.encode(problem)
     headers = {
         "Connection": "close",

@@ -38,6 +38,7 @@ from comments.web import (
     openapi,
     preconditions,
     queries,
+    responses,
     shapes,
     speakers,
     verdicts,
@@ -160,7 +161,9 @@ def show_comment(comment_id: str) -> flask.Response:
     """
     queries.read(shapes.NoQuery)
     comment, ancestors = floor.comment(comment_id)
-    shown = shapes.OneComment(public.comment(comment), [public.comment(row) for row in ancestors])
+    shown = responses.OneComment(
+        public.comment(comment), [public.comment(row) for row in ancestors]
+    )
     return _at_revision(answers.fresh(shown), comment)
 
 
@@ -180,7 +183,7 @@ def edit_comment(comment_id: str) -> flask.Response:
         since=speaker.since,
         site=speaker.site,
     )
-    return _at_revision(answers.fresh(shapes.ChangedComment(public.own(comment))), comment)
+    return _at_revision(answers.fresh(responses.ChangedComment(public.own(comment))), comment)
 
 
 @blueprint.delete("/comments/<comment:comment_id>")
@@ -195,7 +198,7 @@ def retract_comment(comment_id: str) -> flask.Response:
         now=datetime.now(UTC),
         site=speaker.site,
     )
-    return _at_revision(answers.fresh(shapes.ChangedComment(public.comment(comment))), comment)
+    return _at_revision(answers.fresh(responses.ChangedComment(public.comment(comment))), comment)
 
 
 @blueprint.get("/comments/<comment:comment_id>/replies")
@@ -217,7 +220,7 @@ def offer_mail(site_id: str) -> flask.Response:
     """Whether mail can be asked for."""
     sites.get(site_id)
     queries.read(shapes.NoQuery)
-    return answers.fresh(shapes.MailOffer(context.settings().sends_mail))
+    return answers.fresh(responses.MailOffer(context.settings().sends_mail))
 
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
@@ -243,7 +246,7 @@ def subscribe(site_id: str) -> flask.Response:
         settings=settings,
         now=datetime.now(UTC),
     )
-    return answers.fresh(shapes.Asked(), 202)
+    return answers.fresh(responses.Asked(), 202)
 
 
 @blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
@@ -279,12 +282,12 @@ def list_authors(site_id: str) -> flask.Response:
     secret = context.settings().secret
     found = authors.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
     shown = [
-        shapes.RankedAuthor(
+        responses.RankedAuthor(
             public.Author(each.author.name, each.author.website), each.score, each.comments
         )
         for each in found.authors
     ]
-    return answers.cacheable(msgspec.json.encode(shapes.AuthorPage(shown, found.cursor)))
+    return answers.cacheable(msgspec.json.encode(responses.AuthorPage(shown, found.cursor)))
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
@@ -292,7 +295,7 @@ def preview(site_id: str) -> flask.Response:
     """A text as it would be stored."""
     del site_id  # checked on the way in; every site renders alike
     queries.read(shapes.NoQuery)
-    return answers.fresh(shapes.Preview(posting.preview(bodies.read(shapes.NewBody).body)))
+    return answers.fresh(responses.Preview(posting.preview(bodies.read(shapes.NewBody).body)))
 
 
 @blueprint.post("/sites/<site:site_id>/counts")
@@ -300,7 +303,7 @@ def count_comments(site_id: str) -> flask.Response:
     """How many comments readers see in each of many threads: one look-up of their counters."""
     queries.read(shapes.NoQuery)
     threads = [_canonical(raw) for raw in bodies.read(shapes.ThreadList).threads]
-    return answers.fresh(shapes.Counts(counts.listed(site_id, threads)))
+    return answers.fresh(responses.Counts(counts.listed(site_id, threads)))
 
 
 @functools.cache
@@ -349,7 +352,7 @@ def _posted(
 ) -> flask.Response:
     comment = posted.comment
     speaker = speaker or speakers.Speaker(comment.site, comment.author.id)
-    shown = shapes.PostedComment(
+    shown = responses.PostedComment(
         comment=public.own(comment, 0 if posted.created else msgspec.UNSET),
         token=speaker.token(),
         expires=speakers.expiry(now),
@@ -369,7 +372,7 @@ def _cast(
     voter = voting.Voter(speaker.id, network)
     voting.vote(comment_id, speaker.site, voter, value, settings=settings, now=now)
     expires = speakers.expiry(now)
-    return answers.fresh(shapes.CastVote(comment_id, value, speaker.token(), expires))
+    return answers.fresh(responses.CastVote(comment_id, value, speaker.token(), expires))
 
 
 def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:

@@ -38,7 +38,7 @@ import msgspec
 
 from comments import digests, errors, roles
 from comments.accounts import people, sessions
-from comments.web import context, forms, shapes
+from comments.web import context, forms, responses
 from comments.web import errors as web_errors
 
 COOKIE = "__Host-flatthread"
@@ -231,7 +231,7 @@ def _refused(error: Exception) -> flask.Response:
             return page("admin/again.html", here=_here())
         return go("admin/sign-in")
     told = web_errors.answer(error)
-    problem = msgspec.json.decode(told.data, type=shapes.Problem)
+    problem = msgspec.json.decode(told.data, type=responses.Problem)
     try:
         response = page("admin/problem.html", status=told.status_code, problem=problem)
     except errors.Overloaded:

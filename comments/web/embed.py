@@ -13,7 +13,16 @@ import flask
 import msgspec
 
 from comments import errors, floor, public, reading, records, sites, threads
-from comments.web import answers, context, discussion, headers, linkeddata, queries, shapes
+from comments.web import (
+    answers,
+    context,
+    discussion,
+    headers,
+    linkeddata,
+    queries,
+    responses,
+    shapes,
+)
 from comments.web import errors as web_errors
 
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed", template_folder="templates")
@@ -65,7 +74,7 @@ def _frame(response: flask.Response) -> flask.Response:
 def _refused(error: Exception) -> flask.Response:
     """The API's answer to an error, as a page."""
     told = web_errors.answer(error)
-    problem = msgspec.json.decode(told.data, type=shapes.Problem)
+    problem = msgspec.json.decode(told.data, type=responses.Problem)
     response = flask.Response(
         flask.render_template("problem.html", problem=problem, root=_root()),
         status=told.status_code,

@@ -15,7 +15,7 @@ from werkzeug import exceptions
 
 from comments import errors
 from comments.accounts import readers
-from comments.web import shapes
+from comments.web import responses
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -87,14 +87,14 @@ def status_of(error: Exception) -> int:
     return next(known, _SERVER_FAULT)
 
 
-def _document(error: Exception, status: int) -> shapes.Problem:
+def _document(error: Exception, status: int) -> responses.Problem:
     title = http.HTTPStatus(status).phrase
     if isinstance(error, api.GoogleAPIError):
-        return shapes.Problem(title, status, "overloaded", "the store did not answer; try again")
+        return responses.Problem(title, status, "overloaded", "the store did not answer; try again")
     if status == _SERVER_FAULT or not isinstance(error, errors.FlatthreadError):
-        return shapes.Problem(title, status, "internal", "this is our fault; it is in the log")
+        return responses.Problem(title, status, "internal", "this is our fault; it is in the log")
     field = getattr(error, "field", "")
-    return shapes.Problem(title, status, error.code, error.message, field)
+    return responses.Problem(title, status, error.code, error.message, field)
 
 
 def _of_flask(error: exceptions.HTTPException) -> flask.Response:
@@ -104,14 +104,14 @@ def _of_flask(error: exceptions.HTTPException) -> flask.Response:
         return _problem(_document(error, status))
     title = http.HTTPStatus(status).phrase
     code = _FLASK_CODES.get(status, f"http-{status}")
-    response = _problem(shapes.Problem(title, status, code, title.lower()))
+    response = _problem(responses.Problem(title, status, code, title.lower()))
     for name, value in error.get_headers():
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
 
 
-def _problem(document: shapes.Problem) -> flask.Response:
+def _problem(document: responses.Problem) -> flask.Response:
     return flask.Response(
         msgspec.json.encode(document), status=document.status, content_type=CONTENT_TYPE
     )

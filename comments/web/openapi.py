@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from comments import challenges, personal
-from comments.web import shapes
+from comments.web import responses, shapes
 
 Json: TypeAlias = dict[str, Any]
 
@@ -123,12 +123,12 @@ _ONE = "/comments/{id}"
 OPERATIONS = (
     Operation(
         "get", _COMMENTS, "listComments", "A page of a thread, in order",
-        shapes.CommentPage, (400, 404, 410, 503), query=shapes.ListQuery,
+        responses.CommentPage, (400, 404, 410, 503), query=shapes.ListQuery,
         extra=(*_THREAD, _KNOWN), headers=_TAG,
     ),
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment",
-        shapes.PostedComment, (*_WRITE, 401, 409, 429), body=shapes.NewComment,
+        responses.PostedComment, (*_WRITE, 401, 409, 429), body=shapes.NewComment,
         extra=(*_THREAD, _KEY), status=201, also=(202,), security=_TOKEN_TAKEN,
         headers=("Location", "ETag", "Idempotent-Replayed"),
     ),
@@ -138,62 +138,62 @@ OPERATIONS = (
     ),
     Operation(
         "get", _ONE, "showComment", "One comment, with those it stands below",
-        shapes.OneComment, (400, 404, 503), headers=_TAG,
+        responses.OneComment, (400, 404, 503), headers=_TAG,
     ),
     Operation(
         "patch", _ONE, "editComment", "Replace the text of one's own comment",
-        shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=shapes.NewBody,
+        responses.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=shapes.NewBody,
         extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
         "delete", _ONE, "retractComment", "Take one's own comment back",
-        shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
+        responses.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
         security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
         "get", f"{_ONE}/replies", "listReplies", "A page of everything below a comment",
-        shapes.CommentPage, (400, 404, 503), query=shapes.RepliesQuery, extra=(_KNOWN,),
+        responses.CommentPage, (400, 404, 503), query=shapes.RepliesQuery, extra=(_KNOWN,),
         headers=_TAG,
     ),
     Operation(
         "get", "/sites/{site}/subscription", "offerMail", "Whether mail can be asked for",
-        shapes.MailOffer, (400, 404, 503),
+        responses.MailOffer, (400, 404, 503),
     ),
     Operation(
         "put", "/sites/{site}/subscription", "subscribe",
         "Ask an address whether it wants mail of new comments of a thread, or of replies",
-        shapes.Asked, (*_WRITE, 401, 409, 429), body=shapes.NewSubscription, extra=_THREAD,
+        responses.Asked, (*_WRITE, 401, 409, 429), body=shapes.NewSubscription, extra=_THREAD,
         status=202, security=_TOKEN_TAKEN,
     ),
     Operation(
         "put", f"{_ONE}/vote", "vote", "Vote for a comment or against it",
-        shapes.CastVote, (*_WRITE, 401, 409, 429), body=shapes.NewVote, extra=(_KEY,),
+        responses.CastVote, (*_WRITE, 401, 409, 429), body=shapes.NewVote, extra=(_KEY,),
         security=_TOKEN_TAKEN,
     ),
     Operation(
         "delete", f"{_ONE}/vote", "withdrawVote", "Take one's vote back",
-        shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+        responses.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", "/sites/{site}/session", "enterSite", "Sign in whom the site's own token names",
-        shapes.Session, (*_WRITE, 401), body=shapes.Assertion,
+        responses.Session, (*_WRITE, 401), body=shapes.Assertion,
     ),
     Operation(
         "get", "/sites/{site}/sign-in", "offerEntry", "How readers of a site may sign in",
-        shapes.EntryOffer, (400, 404, 503),
+        responses.EntryOffer, (400, 404, 503),
     ),
     Operation(
         "post", "/sites/{site}/sign-in", "askToEnter", "Mail an address a link that shows a code",
-        shapes.Pending, (*_WRITE, 409, 429), body=shapes.AskedEntry, status=202,
+        responses.Pending, (*_WRITE, 409, 429), body=shapes.AskedEntry, status=202,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/code", "enterByCode", "Sign in with a mailed link's code",
-        shapes.Session, (*_WRITE, 401), body=shapes.Code,
+        responses.Session, (*_WRITE, 401), body=shapes.Code,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/provider", "enterByProvider",
         "Sign in with the code that a provider's window showed",
-        shapes.Session, (*_WRITE, 401), body=shapes.Voucher,
+        responses.Session, (*_WRITE, 401), body=shapes.Voucher,
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",
@@ -201,39 +201,39 @@ OPERATIONS = (
     ),
     Operation(
         "delete", "/sites/{site}/author", "eraseAuthor", "Erase what is held of the caller",
-        shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+        responses.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
-        shapes.Reported, (*_WRITE, 401, 429), body=shapes.NewReport, status=202,
+        responses.Reported, (*_WRITE, 401, 429), body=shapes.NewReport, status=202,
         security=_TOKEN_TAKEN,
     ),
     Operation(
         "post", "/sites/{site}/opinions", "giveOpinion",
         "Say what should become of a comment, as the service that a site asks",
-        shapes.TakenOpinion, (*_WRITE, 401, 409), body=shapes.GivenOpinion, extra=_SIGNED,
+        responses.TakenOpinion, (*_WRITE, 401, 409), body=shapes.GivenOpinion, extra=_SIGNED,
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
-        shapes.OwnVotes, (400, 401, 403, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
+        responses.OwnVotes, (400, 401, 403, 404, 503), query=shapes.OwnVotesQuery, extra=_THREAD,
         security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread that wait",
-        shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
+        responses.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, best first",
-        shapes.AuthorPage, (400, 404, 503), query=shapes.AuthorsQuery, extra=(_KNOWN,),
+        responses.AuthorPage, (400, 404, 503), query=shapes.AuthorsQuery, extra=(_KNOWN,),
         headers=_TAG,
     ),
     Operation(
         "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
-        shapes.Preview, _WRITE, body=shapes.NewBody,
+        responses.Preview, _WRITE, body=shapes.NewBody,
     ),
     Operation(
         "post", "/sites/{site}/counts", "countComments", "Listed comments of many threads",
-        shapes.Counts, _WRITE, body=shapes.ThreadList,
+        responses.Counts, _WRITE, body=shapes.ThreadList,
     ),
     Operation(
         "get", "/openapi.json", "describe", "This document", None, (), extra=(_KNOWN,),
@@ -267,7 +267,7 @@ def _schemas() -> Json:
     """The schemas of every shape that is a body or an answer."""
     bodies = (operation.body for operation in OPERATIONS)
     answers = (operation.answer for operation in OPERATIONS)
-    kinds = [shapes.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
+    kinds = [responses.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
     return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
 
 

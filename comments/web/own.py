@@ -9,7 +9,18 @@ import flask
 
 from comments import digests, entering, personal, records, sites, voting
 from comments.accounts import people, providers, readers, vouchers
-from comments.web import answers, api, bodies, context, cors, networks, queries, shapes, speakers
+from comments.web import (
+    answers,
+    api,
+    bodies,
+    context,
+    cors,
+    networks,
+    queries,
+    responses,
+    shapes,
+    speakers,
+)
 
 blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
 blueprint.before_request(api.admit)
@@ -36,7 +47,7 @@ def offer_entry(site_id: str) -> flask.Response:
     found = providers.of_site(site.id) if settings.public_url else ()
     shown = [providers.OfferedProvider(each.name, each.title) for each in found]
     url = f"{settings.public_url}/sign-in/sites/{site.id}" if found else ""
-    return answers.fresh(shapes.EntryOffer(settings.sends_mail, shown, url))
+    return answers.fresh(responses.EntryOffer(settings.sends_mail, shown, url))
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in")
@@ -47,7 +58,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
     network = networks.of_request(settings, flask.request)
     email = bodies.read(shapes.AskedEntry).email
     key = entering.ask(email, sites.get(site_id), network=network, settings=settings, now=now)
-    return answers.private(answers.fresh(shapes.Pending(key, now + entering.TERM), 202))
+    return answers.private(answers.fresh(responses.Pending(key, now + entering.TERM), 202))
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in/code")
@@ -85,7 +96,7 @@ def erase_author(site_id: str) -> flask.Response:
     queries.read(shapes.NoQuery)
     author = speakers.of(sites.get(site_id)).id
     erased = personal.erase(author, now=datetime.now(UTC), site=site_id)
-    return answers.private(answers.fresh(shapes.Erased(*erased)))
+    return answers.private(answers.fresh(responses.Erased(*erased)))
 
 
 @blueprint.get("/sites/<site:site_id>/votes")
@@ -101,7 +112,7 @@ def list_own_votes(site_id: str) -> flask.Response:
         cursor=query.cursor or None,
         secret=context.settings().secret,
     )
-    return answers.private(answers.fresh(shapes.OwnVotes(found.votes, found.cursor)))
+    return answers.private(answers.fresh(responses.OwnVotes(found.votes, found.cursor)))
 
 
 def _entered(account: people.Account, site_id: str, now: datetime) -> flask.Response:
@@ -110,5 +121,5 @@ def _entered(account: people.Account, site_id: str, now: datetime) -> flask.Resp
     speaker = speakers.member(account, site_id)
     known = digests.text(digests.keyed(secret, "reader", site_id, account.id))
     expires = speakers.expiry(now)
-    shown = shapes.Session(speaker.token(), expires, account.name, known)
+    shown = responses.Session(speaker.token(), expires, account.name, known)
     return answers.private(answers.fresh(shown))

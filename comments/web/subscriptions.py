@@ -15,7 +15,7 @@ import flask
 import msgspec
 
 from comments import consent, errors
-from comments.web import context, queries, shapes
+from comments.web import context, queries, responses, shapes
 from comments.web import errors as web_errors
 
 blueprint = flask.Blueprint(
@@ -101,7 +101,7 @@ def _close(response: flask.Response) -> flask.Response:
 def _refused(error: Exception) -> flask.Response:
     """The API's answer to an error, as a page."""
     told = web_errors.answer(error)
-    problem = msgspec.json.decode(told.data, type=shapes.Problem)
+    problem = msgspec.json.decode(told.data, type=responses.Problem)
     is_link = isinstance(error, errors.BadLink)
     text = "This link is damaged, or too old." if is_link else problem.detail
     response = _page("That did not work", text, None)

@@ -19,7 +19,17 @@ from comments import (
     reporting,
     sites,
 )
-from comments.web import answers, bodies, context, cors, networks, queries, shapes, speakers
+from comments.web import (
+    answers,
+    bodies,
+    context,
+    cors,
+    networks,
+    queries,
+    responses,
+    shapes,
+    speakers,
+)
 from comments.web import errors as web_errors
 
 # Inside the API's, whose checks come first.
@@ -39,7 +49,7 @@ def list_own_held(site_id: str) -> flask.Response:
     site = sites.get(site_id)
     thread, _ = queries.read_thread(shapes.NoQuery, site)
     found = moderation.own_held(records.ThreadName(site.id, thread), speakers.of(site).id)
-    return answers.private(answers.fresh(shapes.OwnHeld([public.own(each) for each in found])))
+    return answers.private(answers.fresh(responses.OwnHeld([public.own(each) for each in found])))
 
 
 @blueprint.post("/comments/<comment:comment_id>/report")
@@ -57,7 +67,7 @@ def report_comment(comment_id: str) -> flask.Response:
         settings=settings,
         now=datetime.now(UTC),
     )
-    return answers.fresh(shapes.Reported(), 202)
+    return answers.fresh(responses.Reported(), 202)
 
 
 @blueprint.post("/sites/<site:site_id>/opinions")
@@ -77,4 +87,4 @@ def give_opinion(site_id: str) -> flask.Response:
     if taken in _REFUSED:
         message, code = _REFUSED[taken]
         raise errors.Conflict(message, code=code)
-    return answers.fresh(shapes.TakenOpinion())
+    return answers.fresh(responses.TakenOpinion())

@@ -11,7 +11,7 @@ import flask
 import msgspec
 
 from comments import errors, records, warrants
-from comments.web import context, queries, shapes
+from comments.web import context, queries, responses, shapes
 from comments.web import errors as web_errors
 
 blueprint = flask.Blueprint(
@@ -77,7 +77,7 @@ def _close(response: flask.Response) -> flask.Response:
 def _refused(error: Exception) -> flask.Response:
     """The API's answer to an error, as a page."""
     told = web_errors.answer(error)
-    problem = msgspec.json.decode(told.data, type=shapes.Problem)
+    problem = msgspec.json.decode(told.data, type=responses.Problem)
     text = problem.detail
     if isinstance(error, errors.BadLink):
         text = "This link is damaged, or too old."
