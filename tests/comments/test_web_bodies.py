@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.web import bodies, shapes
+from comments.web import bodies, responses, shapes
 from comments.web import errors as web_errors
 from comments.web.desk import asked
 
 NO_PARENT = "parent: is neither the id of a comment nor root"
 VERDICTS = "verdict: is one of approve, hold, spam, reject"
-# Every shape that a request is read as.
+# Every shape that a request is read as, and those of answers: their fields are of the same types.
 SHAPES = [
     found
-    for module in (shapes, asked)
+    for module in (shapes, responses, asked)
     for found in vars(module).values()
     if isinstance(found, type) and issubclass(found, msgspec.Struct)
 ]
