@@ -32,8 +32,9 @@ class Order(NamedTuple):
 class Query(NamedTuple):
     """A checked query.
 
-    `projection` holds names, none for whole entities. Of the results that agree in the first
-    `distinct` orders only the first is wanted; None: all are.
+    `projection` holds the names of properties, none for whole entities or keys. It never holds
+    `__key__`: every result carries its key, so naming it beside properties changes nothing. Of the
+    results that agree in the first `distinct` orders only the first is wanted; None: all are.
     """
 
     partition: keys.Partition
@@ -69,7 +70,7 @@ def parse(query: messages.Query, partition: keys.Partition) -> Query:
         ancestor=given.ancestor,
         branches=given.branches,
         orders=orders,
-        projection=() if projection == (KEY,) else projection,
+        projection=tuple(name for name in projection if name != KEY),
         is_keys_only=projection == (KEY,),
         distinct=len(grouped) if query.distinct_on else None,
     )
@@ -179,8 +180,6 @@ def _projection(query: messages.Query, branches: tuple[filters.Branch, ...]) -> 
     for name in names:
         if not name:
             raise errors.InvalidArgument("A projection's property name is the empty string.")
-        if name == KEY and len(names) > 1:
-            raise errors.InvalidArgument("__key__ cannot be projected together with properties.")
         if name != KEY and _RESERVED.fullmatch(name):
             raise errors.InvalidArgument(f"The property {name} cannot be projected.")
         if all(name in branch.compared for branch in branches) and name != KEY:

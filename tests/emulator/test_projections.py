@@ -64,9 +64,52 @@ def test_without_an_order_results_come_as_the_index_lists_the_projected_properti
 def test_keys_only_is_a_projection_of_the_key_alone(service, refused):
     service.put(service.key("T", 1), a=1)
     assert service.names(projection=["__key__"]) == [1]
-    for names in (["__key__", "a"], ["a", "__key__"], ["__key__", "__key__"]):
-        with refused("INVALID_ARGUMENT"):
-            service.names(projection=names)
+    with refused("INVALID_ARGUMENT"):
+        service.names(projection=["__key__", "__key__"])
+
+
+@pytest.mark.parametrize("names", [["__key__", "a"], ["a", "__key__"]], ids=str)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"order": ["-a"]},
+        {"order": ["a", "__key__"]},
+        {"order": ["a", "-__key__"]},
+        {"distinct": ["a"]},
+        {"distinct": ["a"], "order": ["-a"]},
+        {"limit": 2, "offset": 1, "order": ["a"]},
+    ],
+    ids=str,
+)
+def test_the_key_may_be_projected_with_properties(service, names, fields):
+    """Each result has its key anyway: naming it changes nothing but the cursors."""
+    put_all(service, (1, {"a": [2, 3]}), (2, {"a": 2}), (3, {"b": 1}), ("x", {"a": 1}))
+
+    def found(projection):
+        batch = service.batch(service.query(projection=projection, **fields))
+        assert batch.entity_result_type == PROJECTION
+        return [(each.entity.key.path[-1], each.entity) for each in batch.entity_results]
+
+    assert found(names) == found(["a"])
+    assert found(names)
+
+
+def test_pages_of_keys_and_properties_follow_each_other(service):
+    put_all(service, *((number, {"a": number % 3, "b": number}) for number in range(1, 8)))
+    fields = {"projection": ["__key__", "a"], "order": ["-a", "b"]}
+    whole = [
+        (last(each.entity.key), service.plain(each.entity))
+        for each in service.results(service.query("T", **fields))
+    ]
+    query, paged = service.query("T", limit=2, **fields), []
+    while (batch := service.batch(query)).entity_results:
+        paged += [
+            (last(each.entity.key), service.plain(each.entity)) for each in batch.entity_results
+        ]
+        query.start_cursor = batch.end_cursor
+    assert paged == whole
+    assert [name for name, _ in whole] == [2, 5, 1, 4, 7, 3, 6]
 
 
 def test_keys_only_answers_keys_without_properties(service):
@@ -133,11 +176,16 @@ def test_a_projection_behind_an_order_by_key_is_refused_by_name(service, refused
 def test_illegal_projections_are_refused(service, refused):
     with refused("INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"):
         service.results(service.query("T", ("a", "=", 1), projection=["a"]))
-    for names in (["a", "a"], ["__key__", "a"], [""]):
+    for names in (["a", "a"], ["__key__", "a", "__key__"], [""]):
         with refused("INVALID_ARGUMENT"):
             service.results(service.query("T", projection=names))
-    with refused("INVALID_ARGUMENT"):
-        service.results(service.query(None, projection=["a"]))
+    for names in (["a"], ["__key__", "a"]):
+        with refused("INVALID_ARGUMENT"):
+            service.results(service.query(None, projection=names))
+    with refused("INVALID_ARGUMENT", "distinct on the property"):
+        service.results(service.query("T", projection=["__key__", "a"], distinct=["__key__"]))
+    with refused("UNIMPLEMENTED", "A projection of a with an order by __key__ before it"):
+        service.results(service.query("T", projection=["__key__", "a"], order=["__key__"]))
 
 
 def test_what_was_written_for_one_query_is_not_the_answer_to_another(service):

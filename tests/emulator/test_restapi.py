@@ -60,6 +60,17 @@ def test_json_stores_and_gives_back_every_type(post):
     assert json.dumps(found["properties"], sort_keys=True) == json.dumps(VALUES, sort_keys=True)
 
 
+def test_the_key_may_be_projected_with_a_property(post):
+    mutation = {"upsert": {"key": KEY, "properties": {"a": {"integerValue": "7"}}}}
+    post("commit", {"mode": "NON_TRANSACTIONAL", "mutations": [mutation]})
+    named = [{"property": {"name": name}} for name in ("__key__", "a")]
+    query = {"query": {"kind": [{"name": "T"}], "projection": named}}
+    batch = json.loads(post("runQuery", query)[1])["batch"]
+    (entity,) = (each["entity"] for each in batch["entityResults"])
+    assert batch["entityResultType"] == "PROJECTION"
+    assert entity == {"key": KEY, "properties": {"a": {"integerValue": "7", "meaning": 18}}}
+
+
 def test_all_eight_methods_answer(post):
     begun = json.loads(post("beginTransaction", {})[1])["transaction"]
     query = {"query": {"kind": [{"name": "T"}]}, "readOptions": {"transaction": begun}}

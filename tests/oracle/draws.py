@@ -271,10 +271,13 @@ def plain_queries(draw, place, most=3):
         return replace(made, projection=(KEY,))
     listed = st.lists(names, min_size=1, max_size=2, unique=True)
     projection = tuple(draw(listed))
+    if draw(st.integers(0, 2)) == 0:
+        projection = tuple(draw(st.permutations((KEY, *projection))))
     if shape == 8:
         return replace(made, projection=projection)
     distinct = tuple(draw(listed))
-    return replace(made, distinct=distinct, projection=draw(st.sampled_from(((), distinct))))
+    projections = ((), distinct, (KEY, *distinct))
+    return replace(made, distinct=distinct, projection=draw(st.sampled_from(projections)))
 
 
 @st.composite

@@ -66,7 +66,7 @@ class Query:
 
     @property
     def projected(self) -> tuple[str, ...]:
-        return () if self.is_keys_only else self.projection
+        return tuple(name for name in self.projection if name != KEY)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -326,8 +326,6 @@ def _order_complaints(query: Query) -> Iterator[str]:
 def _shape_complaints(query: Query) -> Iterator[str]:
     if len(set(query.projection)) < len(query.projection):
         yield "projected twice"
-    if KEY in query.projection and len(query.projection) > 1:
-        yield "__key__ beside others"
     compared = [{each.name for each in b.leaves if each.operator == "="} for b in query.branches]
     if set(query.projected) & set.intersection(*compared):
         yield "a projected equality"

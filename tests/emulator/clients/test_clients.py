@@ -6,6 +6,7 @@ merges or retries on its own, these tests hold for what its caller sees.
 
 import datetime as dt
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -172,6 +173,22 @@ def test_keys_only_results_have_no_properties(client):
     fill(client)
     page = client.query(Asked("T", projection=("__key__",)))
     assert page.rows == [Row(("T", name), {}) for name in "abcde"]
+
+
+@only("google-cloud-datastore", "node")  # NDB takes no such projection, but sends it
+def test_the_key_may_be_projected_with_a_property(client):
+    fill(client)
+    asked = Asked("T", projection=("__key__", "tag"), order=("-tag",), limit=3)
+    first = client.query(asked)
+    assert first.rows == [
+        Row(("T", "d"), {"tag": 4}), Row(("T", "c"), {"tag": 3}), Row(("T", "d"), {"tag": 3}),
+    ]  # fmt: skip
+    second = client.query(replace(asked, cursor=first.cursor))
+    assert names(second) == "bca"[: len(second.rows)]
+    grouped = replace(asked, order=("v",), projection=("__key__", "v"), distinct=("v",), limit=None)
+    assert [(row.path[-1], row.properties) for row in client.query(grouped).rows] == [
+        ("a", {"v": 0}), ("b", {"v": 1}), ("c", {"v": 2}), ("d", {"v": 3}),
+    ]  # fmt: skip
 
 
 def test_a_projection_gives_one_result_for_each_value(client):

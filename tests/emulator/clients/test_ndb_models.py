@@ -20,6 +20,8 @@ def engine(tmp_path):
 indexes:
 - kind: Kind
   properties: [{name: n}, {name: word}]
+- kind: Kind
+  properties: [{name: word}, {name: n, direction: desc}]
 """)
     with inprocess.open_engine(None, indexes=index_yaml) as opened:
         yield opened
@@ -161,6 +163,22 @@ def test_projections_and_distinct_results_carry_ndb_s_types():
         (0, ["a"]), (0, ["b"]), (1, ["a"]), (1, ["b"]),
     ]  # fmt: skip
     assert numbers(Kind.query(distinct_on=["n"]).order(Kind.n)) == [0, 1]
+
+
+def test_ordered_merges_may_project_the_key_with_properties():
+    """To merge in order, NDB adds the order's properties to each query's projection."""
+    ndb.put_multi([
+        Kind(id=name, n=n, word=["x", "y"][: n % 3]) for n, name in enumerate([1, 10, 2, "10", "B"])
+    ])  # fmt: skip
+    either = Kind.query(ndb.OR(Kind.word == "x", Kind.word == "y"))
+    expected = ["B", 2, 10]
+    keys = either.order(-Kind.n).fetch(keys_only=True)
+    assert [key.id() for key in keys] == expected
+    assert either.order(-Kind.n).count() == 3
+    chosen = Kind.query(Kind.word.IN(["x", "y"])).order(-Kind.n, Kind.key)
+    assert [each.key.id() for each in chosen.fetch(projection=[Kind.n])] == expected
+    assert [each.n for each in chosen.fetch(projection=[Kind.n], limit=2)] == [4, 2]
+    assert [key.id() for key in chosen.fetch(keys_only=True, offset=1)] == expected[1:]
 
 
 def test_one_entity_twice_in_a_batch_is_refused():
