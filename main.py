@@ -5,7 +5,8 @@
 sort hashes are written as the settings say.
 
 Importing this opens the store. With any but the embedded engine a server that forks must import it
-after the fork: a gRPC connection does not survive one.
+after the fork: a gRPC connection does not survive one. Under Flask's command line a command opens
+the store itself, when it runs: only then is it known whether it may make a new one.
 """
 
 import logging
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from comments import app as apps
-from comments import config, datastore, errors, logs, sites
+from comments import config, console, datastore, errors, logs, sites
 
 if TYPE_CHECKING:
     import flask
@@ -31,16 +32,26 @@ _log = logging.getLogger("flatthread")
 
 
 def _start() -> "flask.Flask":
-    """Make the application, or end the process with one line that says what is wrong."""
+    """Make the application that serves, or the one that has the commands."""
+    if console.is_loading():
+        logs.to_stderr(sys.stderr, sys.stdout)
+        return apps.create_commands(_open)
+    logs.to_stderr(sys.stderr)
+    settings, store = _open(creates=True)
+    _log.info("Flatthread stores comments in %s.", settings.where)
+    return apps.create_app(settings, store)
+
+
+def _open(*, creates: bool) -> "tuple[config.Settings, datastore.Store]":
+    """Open the store, or end the process with one line that says what is wrong."""
     try:
-        settings = config.load()
+        settings = config.load(creates=creates)
         store = _store(settings)
-        _log.info("Flatthread stores comments in %s.", settings.where)
         with store.context():
             _prepare(settings)
     except errors.FlatthreadError as error:
         _refuse(error.message)
-    return apps.create_app(settings, store)
+    return settings, store
 
 
 def _prepare(settings: config.Settings) -> None:
@@ -64,7 +75,7 @@ def _store(settings: config.Settings) -> datastore.Store:
 
 def _channel(settings: config.Settings) -> "grpc.Channel":
     if settings.datastore == "embedded":
-        return _embedded(settings.data_dir / "flatthread.db")
+        return _embedded(settings.data_file)
     if settings.datastore == "emulator":
         return _insecure(settings.emulator_host)
     return _cloud()
@@ -120,5 +131,4 @@ def _refuse(message: str) -> NoReturn:
     sys.exit(_MISCONFIGURED)
 
 
-logs.to_stderr()
 app = _start()

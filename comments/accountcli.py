@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import click
 from flask.cli import AppGroup
 
-from comments import console, roles, sites
+from comments import address, console, roles, sites
 
 if TYPE_CHECKING:
     from comments.accounts import people
 
 _FIRST = timedelta(days=1)  # how long the first owner's link is good; each start shows a new one
-_HERE = "http://127.0.0.1:8080/"
+_HERE = "http://127.0.0.1:8080/"  # scripts/serve's default
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
 account = AppGroup("account", help="Who signs in: owners and moderators.")
@@ -41,7 +41,24 @@ def first_owner_link(url: str, secret: str) -> str:
 
 
 def _base(url: str) -> str:
-    return url or console.settings().public_url or _HERE
+    """The address that links begin with. Asked before a ticket is made: the link is shown once.
+
+    Raises:
+        click.ClickException: nobody knows where people reach this service.
+    """
+    settings = console.settings()
+    if url or settings.public_url:
+        return url or settings.public_url
+    if settings.datastore != "embedded":
+        raise click.ClickException("set PUBLIC_URL or give --url: where people reach this service")
+    noted = address.find(settings.data_dir)
+    if not noted:
+        click.echo(
+            f"No server answers on this store now; the link assumes that one will at {_HERE}. "
+            "Set PUBLIC_URL or give --url if people reach it elsewhere.",
+            err=True,
+        )
+    return noted or _HERE
 
 
 def _where(role: str, site: str, *, service: bool) -> roles.Grant:
@@ -61,7 +78,11 @@ def _where(role: str, site: str, *, service: bool) -> roles.Grant:
 @click.option("--site", default="", help="Of this site.")
 @click.option("--service", is_flag=True, help="Of the service: every site. An owner's default.")
 @click.option("--mail", default="", help="The only address that may accept it.")
-@click.option("--url", default="", help="Where people reach this service; else PUBLIC_URL.")
+@click.option(
+    "--url",
+    default="",
+    help="Where people reach this service; else PUBLIC_URL, else the running server.",
+)
 @console.reported
 def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) -> None:
     """Show a link with which somebody comes to a role, once, within a week."""
@@ -69,10 +90,11 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
 
     if role is None:
         raise click.ClickException("give --owner or --moderator")
+    base = _base(url)
     is_service = service or (role == roles.Role.OWNER and not site)
     invitation = inviting.Invitation((_where(role, site, service=is_service),), mail)
     token = inviting.invite(invitation, secret=console.settings().secret, now=datetime.now(UTC))
-    click.echo(link(_base(url), "admin/welcome", token))
+    click.echo(link(base, "admin/welcome", token))
 
 
 @account.command("add")
@@ -140,7 +162,11 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
 
 @account.command("reset")
 @click.argument("login", metavar="NAME")
-@click.option("--url", default="", help="Where people reach this service; else PUBLIC_URL.")
+@click.option(
+    "--url",
+    default="",
+    help="Where people reach this service; else PUBLIC_URL, else the running server.",
+)
 @console.reported
 def _reset(login: str, url: str) -> None:
     """Show a link with which somebody chooses a new password, once, within a day.
@@ -149,11 +175,11 @@ def _reset(login: str, url: str) -> None:
     """
     from comments.accounts import inviting
 
-    found = _named(login)
+    found, base = _named(login), _base(url)
     if not found.grants:
         raise click.ClickException(f"{login} has no role, and no password to lose")
     token = inviting.reset(found, secret=console.settings().secret, now=datetime.now(UTC))
-    click.echo(link(_base(url), "admin/reset", token))
+    click.echo(link(base, "admin/reset", token))
 
 
 @account.command("remove")

@@ -17,9 +17,11 @@ import flask
 
 from comments import (
     accountcli,
+    address,
     cli,
     cloudtasks,
     config,
+    console,
     datastore,
     handlers,
     materialized,
@@ -96,6 +98,28 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.wsgi_app = _inside(store, replays.Replays(app.wsgi_app))  # type: ignore[assignment, method-assign]
     cli.register(app)
     return app
+
+
+def create_commands(open_store: console.Opener) -> flask.Flask:
+    """Make an application that has the commands alone. The command that runs opens the store."""
+    app = flask.Flask("comments", static_folder=None)
+    console.open_later(app, open_store)
+    cli.register(app)
+    return app
+
+
+def note_address(app: flask.Flask, url: str) -> None:
+    """Note in the data folder that this service answers at `url`, for the links of commands.
+
+    With another store than the embedded one, commands may run on any machine: nothing is noted.
+    """
+    settings = context.of(app).settings
+    if settings.datastore != "embedded":
+        return
+    try:
+        address.note(settings.data_dir, url)
+    except OSError as error:
+        _log.warning("The address could not be noted in the data folder: %s", error.strerror)
 
 
 def start_worker(app: flask.Flask) -> workers.Worker:

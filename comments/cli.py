@@ -73,9 +73,9 @@ _site = AppGroup("site", help="Add, list and change websites.")
 @_site.command("add")
 @click.argument("site_id", metavar="ID")
 @click.option("--origin", "origins", multiple=True, required=True, help="https://example.com")
-@console.reported
+@console.creating
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
-    """Register a website and the origins its pages come from."""
+    """Register a website and the origins its pages come from. Makes the store if there is none."""
     site = sites.add(site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC))
     click.echo(f"Added {site.id} ({', '.join(site.origins)}).")
 

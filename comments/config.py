@@ -53,6 +53,7 @@ NAMES = frozenset(
         "VOTERS_PER_NETWORK",
     }
 )
+_DATA_FILE = "flatthread.db"
 _SECRET_BYTES = 16
 _LONGEST_NUMBER = 20
 _QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]{1,100}", re.ASCII)
@@ -124,26 +125,35 @@ class Settings:
         return self.smtp is not None
 
     @property
+    def data_file(self) -> Path:
+        """The file of the embedded engine."""
+        return self.data_dir / _DATA_FILE
+
+    @property
     def where(self) -> str:
         """Which store this is, in one line for the log."""
         if self.datastore == "embedded":
-            return f"the embedded engine in {self.data_dir}"
+            return f"the embedded engine in {self.data_dir.absolute()}"
         if self.datastore == "emulator":
             return f"the emulator at {self.emulator_host}"
         return f"Datastore, project {self.project}"
 
 
-def load(environ: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings of this process.
+def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> Settings:
+    """Read the settings of this process. Unless it `creates`, an embedded store must exist.
 
     Raises:
         errors.Misconfigured: a value does not parse, a file is unreadable, or the secret is
             missing where it must be given.
+        errors.NoStore: there is no embedded store, and this process must not make one.
     """
     source = os.environ if environ is None else environ
     values = {**_file(source.get("FLATTHREAD_CONFIG", "")), **source}
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
+    # Before the secret, which is made together with the store.
+    if not creates and kind == "embedded" and not (data_dir / _DATA_FILE).exists():
+        raise errors.NoStore(str(data_dir.absolute()))
     return Settings(
         secret=_secret(values, kind, data_dir),
         scheme=_scheme(values),

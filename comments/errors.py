@@ -19,6 +19,7 @@
     |- Unreachable            a peer of ours did not answer; worth a retry
     |- UnownedWrite           a write around a kind's owner: a bug here, never a caller's
     `- Misconfigured          settings or stored data that the process must not start with
+       `- NoStore             a command was pointed at a folder without a store
 
 `code` is stable: clients and tests rely on it. HTTP statuses live in `web/errors.py`.
 """
@@ -192,3 +193,13 @@ class Misconfigured(FlatthreadError):
     """Settings, or data under other settings, that a process must not start with."""
 
     code = "misconfigured"
+
+
+class NoStore(Misconfigured):
+    """A command was pointed at a folder without a store, and must not make one."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"There is no store in {folder}. Set DATA_DIR to the folder of your store, or make one "
+            "with `scripts/serve` or `flask --app main site add`."
+        )

@@ -17,13 +17,12 @@ read comments: no text, address, network or token. What must stay true:
 
 import logging
 import re
-import sys
 import threading
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -72,21 +71,22 @@ class Words(Lines):
         return "\n".join([line["message"], *error, *places])
 
 
-def to_stderr() -> None:
-    """Have everything that is logged in this process written to standard error as such lines.
+def to_stderr(*streams: TextIO) -> None:
+    """Have everything that is logged in this process written to standard error.
 
-    At a terminal somebody reads them, who gets words.
-    Who has configured logging before keeps what he configured; what gunicorn configures by itself
-    is no such choice.
+    A person reads it if one of `streams` is a terminal, and gets words; else it is lines of JSON.
+    Logging that was configured before stays as it is; what gunicorn configures by itself does not
+    count as such.
     """
+    form = Words() if any(stream.isatty() for stream in streams) else Lines()
     root = logging.getLogger()
     if not root.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(Words() if sys.stderr.isatty() else Lines())
+        handler.setFormatter(form)
         root.addHandler(handler)
     for each in logging.getLogger("gunicorn.error").handlers:
         if getattr(each, "_gunicorn", False):
-            each.setFormatter(Lines())
+            each.setFormatter(form)
     if _log.level == logging.NOTSET:
         _log.setLevel(logging.INFO)
     threading.excepthook = _report_thread

@@ -215,6 +215,7 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
         return
     name = f"[{shown}]" if ":" in shown else shown
     url = f"http://{name}:{port}/"
+    comments.app.note_address(app, url)
     sys.stdout.write(f"Flatthread answers at {url}\n")
     sys.stdout.flush()
     # On one machine whoever reads this owns it. Elsewhere a command makes the first owner.

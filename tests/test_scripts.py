@@ -138,13 +138,22 @@ class TestServe:
         assert "Traceback" not in ended.stderr
 
     def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project):
-        flask = [programs.BIN / "flask", "--app", "main", "site", "list"]
+        flask = [
+            programs.BIN / "flask",
+            "--app",
+            "main",
+            "site",
+            "add",
+            "blog",
+            "--origin",
+            "https://x.y",
+        ]
         assert programs.run(flask, cwd=project).returncode == 0
         ended = programs.run(
             [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3"
         )
         assert ended.returncode == 3
-        assert ended.stderr.splitlines()[-1].startswith("flatthread: site demo holds sort hashes")
+        assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog holds sort hashes")
         assert "Traceback" not in ended.stderr
 
     def test_on_an_emulator_every_worker_has_a_connection_of_its_own(self, project):

@@ -28,7 +28,7 @@ def run(app: flask.Flask) -> Run:
 def _token(run: Run, *arguments: str, page: str = "welcome") -> str:
     shown = run(*arguments)
     assert shown.exit_code == 0, shown.output
-    found = re.fullmatch(rf"http://127\.0\.0\.1:8080/admin/{page}#([\w-]{{43}})\n", shown.output)
+    found = re.fullmatch(rf"http://127\.0\.0\.1:8080/admin/{page}#([\w-]{{43}})\n", shown.stdout)
     assert found, shown.output
     return found[1]
 

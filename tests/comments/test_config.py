@@ -39,7 +39,7 @@ def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults():
     rules = {field: default for _, field, default, *_ in NUMBERS}
     assert settings == config.Settings(secret=SECRET, **rules)
     assert settings.scheme == sorthash.Scheme()
-    assert settings.where == "the embedded engine in data"
+    assert settings.where == f"the embedded engine in {Path.cwd()}/data"
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), NUMBERS)
@@ -77,7 +77,7 @@ def test_digits_that_do_not_sort_are_refused_by_name():
 @pytest.mark.parametrize(
     ("environ", "kind", "where"),
     [
-        ({}, "embedded", "the embedded engine in data"),
+        ({}, "embedded", f"the embedded engine in {Path.cwd()}/data"),
         ({"DATA_DIR": "/srv/x"}, "embedded", "the embedded engine in /srv/x"),
         ({"DATASTORE": "embedded", "GAE_ENV": "standard"}, "embedded", "embedded engine"),
         ({"GAE_ENV": "standard", "GOOGLE_CLOUD_PROJECT": "p1"}, "cloud", "Datastore, project p1"),

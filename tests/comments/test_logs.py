@@ -1,5 +1,6 @@
 """Claims about a line of the log: JSON, and without what an exception or a library quotes."""
 
+import io
 import json
 import logging
 import sys
@@ -121,8 +122,8 @@ def test_everybody_writes_such_lines(
     theirs, chosen = logging.StreamHandler(sys.stderr), logging.StreamHandler(sys.stderr)
     theirs._gunicorn = True  # type: ignore[attr-defined]
     server.handlers += [theirs, chosen]
-    logs.to_stderr()
-    logs.to_stderr()
+    logs.to_stderr(sys.stderr)
+    logs.to_stderr(sys.stderr)
     assert len(loggers.handlers) == 1
     assert isinstance(theirs.formatter, logs.Lines)
     assert chosen.formatter is None
@@ -133,11 +134,26 @@ def test_everybody_writes_such_lines(
     assert said == ["begun", "failed"]
 
 
+@pytest.mark.parametrize(("watched", "form"), [(True, logs.Words), (False, logs.Lines)])
+def test_a_person_reads_if_any_of_the_outputs_is_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, watched, form: type
+) -> None:
+    loggers, server = starting(monkeypatch), logging.getLogger("gunicorn.error")
+    theirs = logging.StreamHandler(sys.stderr)
+    theirs._gunicorn = True  # type: ignore[attr-defined]
+    server.handlers.append(theirs)
+    other = io.StringIO()
+    monkeypatch.setattr(other, "isatty", lambda: watched)
+    logs.to_stderr(io.StringIO(), other)
+    (ours,) = loggers.handlers
+    assert type(ours.formatter) is type(theirs.formatter) is form
+
+
 def test_who_configured_logging_keeps_what_he_did(monkeypatch: pytest.MonkeyPatch) -> None:
     loggers = starting(monkeypatch)
     chosen = logging.NullHandler()
     loggers.handlers.append(chosen)
-    logs.to_stderr()
+    logs.to_stderr(sys.stderr)
     assert loggers.handlers == [chosen]
 
 
@@ -148,7 +164,7 @@ def test_a_thread_that_ends_with_an_error_says_so_in_a_line(
         raise error
 
     starting(monkeypatch)
-    logs.to_stderr()
+    logs.to_stderr(sys.stderr)
     for error in (ValueError(CANARY), SystemExit()):
         thread = threading.Thread(target=fail, args=(error,))
         thread.start()

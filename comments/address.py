@@ -1,0 +1,44 @@
+"""Where the server of a data folder answers, as the server itself noted it there.
+
+Owns the file `address` in the data folder. Commands read it to print links that lead to the running
+server. A server that was killed leaves its note behind, so a noted address counts only while
+something answers there.
+"""
+
+import contextlib
+import http.client
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_NAME = "address"
+_PATIENCE = 2.0  # seconds for a server of this machine to answer
+
+
+def note(folder: Path, url: str) -> None:
+    """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`."""
+    own = folder / f"{_NAME}.{os.getpid()}"
+    with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(url)
+    # A rename appears whole or not at all, so nobody reads half an address.
+    own.replace(folder / _NAME)
+
+
+def find(folder: Path) -> str:
+    """Return the noted address if a server answers there now, else ""."""
+    with contextlib.suppress(OSError, ValueError):
+        url = (folder / _NAME).read_text(encoding="ascii").strip()
+        return url if _answers(url) else ""
+    return ""
+
+
+def _answers(url: str) -> bool:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.client.OK
+    except http.client.HTTPException:
+        return False
+    finally:
+        connection.close()
