@@ -8,9 +8,10 @@ imported by that command.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -214,6 +215,11 @@ def _import(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
         f"{summary.added} comments added, {summary.present} were there already, "
         f"in {summary.threads} threads."
     )
+    if summary.added:
+        click.echo(
+            "Readers see them now. A running server makes their pages fast within "
+            f"{_minutes()} minutes; `fold {site.id} --wait` does it here."
+        )
     if plan.threads:
         longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
         query = urlencode({"site": longest.site, "thread": longest.id})
@@ -270,15 +276,16 @@ def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bo
 @click.command("fold")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @click.argument("thread", metavar="[THREAD]", required=False)
-@click.option("--wait/--no-wait", default=True, help="Wait for the grace, then clear and delete.")
+@click.option("--wait/--no-wait", default=False, help="Wait, and clean up here.")
 @flask.cli.with_appcontext
 @console.reported
 def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     """Take changed comments into the buckets that readers get, now.
 
-    Removes what interrupted foldings left. Without a wait, serving processes do the rest.
+    Old buckets may be deleted about a minute later, when no process reads them any more. A running
+    server does that, or this command with --wait.
     """
-    from comments import folding, upkeep
+    from comments import tasks, upkeep
 
     chosen = [sites.get(site_id)] if site_id else sites.every()
     names = [name for site in chosen for name in upkeep.threads(site.id)]
@@ -287,10 +294,31 @@ def _fold(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         names = [name for name in names if name == wanted]
         if not names:
             raise errors.NotFound("thread", thread)
-    if wait and names:
-        click.echo(f"This takes {folding.GRACE:.0f} s longer than the work itself.", err=True)
-    done = upkeep.fold_whole(console.settings().scheme, names, wait=time.sleep if wait else None)
+    done = upkeep.fold_whole(console.settings().scheme, names, wait=_sleep if wait else None)
     click.echo(f"{done.folded} threads folded, {done.waiting} left to be cleared.")
+    if done.waiting:
+        click.echo(
+            f"A running server clears them within {_minutes(tasks.FOLD_AFTER)} minutes; "
+            "`fold --wait` does it here."
+        )
+
+
+def _minutes(due: float = 0.0) -> int:
+    """In how many minutes a server has seen, and cleared, what is due in so many seconds."""
+    from comments import folding, workers
+
+    return math.ceil((due + workers.LOOK_EVERY + folding.GRACE) / 60)
+
+
+def _sleep(seconds: float) -> None:
+    """Wait, and say until when."""
+    end = (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
+    click.echo(
+        f"Folded. Clearing begins at {end}, in {seconds:.0f} s. "
+        "If you interrupt this command, a running server clears the threads later.",
+        err=True,
+    )
+    time.sleep(seconds)
 
 
 @click.command("forget")

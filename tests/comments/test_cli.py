@@ -135,9 +135,11 @@ def test_an_import_stores_the_file_once(
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
     assert "2 comments added, 0 were there already, in 1 threads.\n" in first.output
+    assert "makes their pages fast within 7 minutes; `fold demo --wait`" in first.output
     assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
     again = run("import", "disqus", export, "--site", "demo")
     assert "0 comments added, 2 were there already, in 1 threads.\n" in again.output
+    assert "pages fast" not in again.output
     assert trees.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
 
 

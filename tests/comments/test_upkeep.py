@@ -1,6 +1,8 @@
 """Claims about upkeep: whoever runs folds and clears what changed, and faults end nobody."""
 
+import re
 import threading
+import time
 
 import flask
 import pytest
@@ -215,7 +217,7 @@ def test_the_command_folds_clears_and_removes_orphans(
         orphan = folding.prepare(SCHEME, name)
     assert orphan is not None
     assert orphan.written
-    result = commands.invoke(args=["fold"])
+    result = commands.invoke(args=["fold", "--wait"])
     assert result.exit_code == 0, result.output
     assert "2 threads folded, 0 left to be cleared." in result.stdout
     with open_store.context():
@@ -233,7 +235,7 @@ def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
     with open_store.context():
         for thread in ("page", "other"):
             trees.post(site, "text", thread=thread)
-    result = commands.invoke(args=["fold", "demo", "page", "--no-wait"])
+    result = commands.invoke(args=["fold", "demo", "page"])
     assert "1 threads folded, 1 left to be cleared." in result.stdout
     with open_store.context():
         assert _flags(name) == 1
@@ -241,6 +243,31 @@ def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
         assert not materialized.load_directory(trees.name_of(site, "other")).version
     for unknown in (["fold", "nobody"], ["fold", "demo", "nothing"]):
         assert commands.invoke(args=unknown).exit_code == 1
+
+
+def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
+    open_store: datastore.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    app: flask.Flask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with open_store.context():
+        trees.post(site, "text")
+    result = app.test_cli_runner().invoke(args=["fold"])
+    assert slept == []
+    assert "A running server clears them within 22 minutes" in result.stdout
+    with open_store.context():
+        assert _flags(name) == 1
+    result = app.test_cli_runner().invoke(args=["fold", "--wait"])
+    assert slept == [folding.GRACE]
+    assert re.search(r"Clearing begins at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
+    assert "0 left to be cleared" in result.stdout
+    assert "A running server clears them within" not in result.stdout
+    with open_store.context():
+        assert _flags(name) == 0
 
 
 def _client(store: datastore.Store, **settings: object) -> flask.testing.FlaskClient:
