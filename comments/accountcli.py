@@ -118,7 +118,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
         name=people.checked_name(shown or login),
         identities=tuple(known),
         login=known[0].subject,
-        password=people.checked_password(password),
+        password=people.checked_password(password, known[0].subject),
         grants=(grant,),
     )
     people.add(newcomer, secret=secret, now=datetime.now(UTC))
@@ -167,18 +167,30 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     default="",
     help="Where people reach this service; else PUBLIC_URL, else the running server.",
 )
+@click.option(
+    "--remove-second-factor",
+    "removes",
+    is_flag=True,
+    help="Let the link remove the authenticator, too: for somebody who lost both.",
+)
 @console.reported
-def _reset(login: str, url: str) -> None:
+def _reset(login: str, url: str, *, removes: bool) -> None:
     """Show a link with which somebody chooses a new password, once, within a day.
 
-    Using it ends every session of his and takes his authenticator away.
+    Using it ends all their sessions. Their authenticator stays, and its code is asked for. Only the
+    latest link works.
     """
     from comments.accounts import inviting
 
     found, base = _named(login), _base(url)
     if not found.grants:
         raise click.ClickException(f"{login} has no role, and no password to lose")
-    token = inviting.reset(found, secret=console.settings().secret, now=datetime.now(UTC))
+    token = inviting.reset(
+        found,
+        secret=console.settings().secret,
+        now=datetime.now(UTC),
+        removes_second_factor=removes,
+    )
     click.echo(link(base, "admin/reset", token))
 
 

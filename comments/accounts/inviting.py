@@ -4,12 +4,21 @@ Owns what these tickets hold. An invitation gives roles to whoever accepts it: t
 particular, or to the owner of one mail address. A reset lets the owner of one account choose a
 password. Both are made by who may give them, shown or mailed once, and used once.
 
+    reset   JSON [account, mark, whether it removes the second factor]
+
+`Account.reset` is the mark of the last reset link that was made, until that is used or the password
+is changed otherwise. Links of older releases are refused: they have no mark, and were good for a
+day.
+
 What must stay true:
 
 - The first owner is made by a ticket that an operator made, never by being the first to come. Of
   tickets that are `first`, one works at most, and none once the service had an owner.
 - An invitation that is bound to an address is accepted by an account of that address only: by a new
   one, which gets it confirmed by this, or by the one that has it.
+- Of an account's reset links only the last one works, and none after a password was chosen.
+- A reset replaces the password and nothing else: the code of the authenticator is asked for, unless
+  an operator made the link to remove the second factor, too. Tries are counted as for sign-in.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +26,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import datastore, errors, models, roles, sealed
-from comments.accounts import identities, people, sessions, tickets
+from comments.accounts import identities, people, sessions, signing, tickets
 
 _OWNER = "accounts"
 TERM = timedelta(days=7)
@@ -42,6 +51,26 @@ class Introduced(msgspec.Struct, frozen=True):
 
     name: str
     identity: identities.Identity
+
+
+class _Reset(msgspec.Struct, frozen=True, array_like=True):
+    """What the ticket of a reset holds."""
+
+    account: str
+    mark: str
+    removes_second_factor: bool = False
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What somebody chooses and shows with a reset link, and from where.
+
+    `browser` is the token of the session that the browser had.
+    """
+
+    password: str
+    code: str = ""
+    network: str = ""
+    browser: str = ""
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -75,7 +104,7 @@ def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) 
         errors.BadInput: the form names nobody, or the password cannot be one.
         errors.Conflict: the name, or the address, has an account.
     """
-    hashed = people.checked_password(form.password)
+    hashed = people.checked_password(form.password, form.login)
     login = identities.of_login(form.login) if form.login else None
     newcomer = people.Newcomer(
         id=people.new_id(),
@@ -160,38 +189,85 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> people
     return datastore.transaction(body)
 
 
-def reset(account: people.Account, *, secret: str, now: datetime) -> str:
-    """Make a ticket with which an account's owner chooses a password; its token."""
-    ticket = tickets.Ticket(tickets.Purpose.RESET, account.id)
+def reset(
+    account: people.Account, *, secret: str, now: datetime, removes_second_factor: bool = False
+) -> str:
+    """Make a ticket with which an account's owner chooses a password; its token.
+
+    Raises:
+        errors.NotFound: there is no such account.
+    """
+    content = _Reset(account.id, people.new_epoch(), removes_second_factor)
+    people.note_reset(account.id, content.mark)
+    ticket = tickets.Ticket(tickets.Purpose.RESET, msgspec.json.encode(content).decode())
     return tickets.issue(ticket, secret, now=now, term=RESET_TERM)
 
 
-def renew(
-    token: str, password: str, *, browser: str, secret: str, now: datetime
-) -> sessions.Session:
-    """Choose a password with a reset's token: ends every session, takes the authenticator away.
+def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions.Session:
+    """Choose a password with a reset's token, which ends every session, and sign in.
 
     Raises:
-        errors.BadLink: the ticket is none, was used, or is too old, or the account is gone.
-        errors.BadInput: the password cannot be one.
+        errors.BadLink: the ticket is none, was used, or is too old, a later one was made, or the
+            account is gone.
+        errors.BadInput: the password cannot be one, or the authenticator's code is wrong.
+        errors.TooMany: there were too many wrong codes.
     """
-    attempt, hashed = tickets.new_token(), people.checked_password(password)
-    fresh, made = people.new_epoch(), tickets.new_token()
+    attempt, fresh, made = tickets.new_token(), people.new_epoch(), tickets.new_token()
+    row, _, _ = _resetting(token, attempt, secret, now)
+    known = people.record(row)
+    hashed = people.checked_password(choice.password, *people.known_of(known, secret, now=now))
+    if known.has_totp:
+        signing.count(f"account:{known.id}", choice.network, secret, now=now)
 
     def body() -> sessions.Session:
-        account, used = tickets.using(token, tickets.Purpose.RESET, attempt, secret, now=now)
-        row = datastore.get(models.account_key(account))
-        if row is None:
-            raise errors.BadLink
-        row.password, row.totp, row.totp_step, row.epoch = hashed, "", 0, fresh
-        session = f"{account}.{made}"
+        row, reset, used = _resetting(token, attempt, secret, now, own=fresh)
+        if row.epoch != fresh:  # else our own commit, whose answer was lost
+            _prove(row, reset, choice.code, secret, now)
+            row.populate(password=hashed, reset="", epoch=fresh)
+        session = f"{reset.account}.{made}"
         begun = sessions.beginning(session, row, secret, now=now)
         datastore.apply(used, begun, datastore.Writes(_OWNER, put=(row,)))
         return sessions.Session(people.record(row), session)
 
     renewed = datastore.transaction(body)
-    sessions.end(browser, secret)
+    sessions.end(choice.browser, secret)
     return renewed
+
+
+def _resetting(
+    token: str, attempt: str, secret: str, now: datetime, *, own: str = ""
+) -> tuple[models.Account, _Reset, datastore.Writes]:
+    """The account that a reset link is for, what the link holds, and what uses it up.
+
+    `own` is the epoch that a lost commit of the caller's would have given the account.
+
+    Raises:
+        errors.BadLink: it is no reset link, or not one that works any more.
+    """
+    content, used = tickets.using(token, tickets.Purpose.RESET, attempt, secret, now=now)
+    try:
+        reset = msgspec.json.decode(content, type=_Reset)
+    except msgspec.DecodeError as error:
+        raise errors.BadLink from error  # a link of an older release
+    row = datastore.get(models.account_key(reset.account))
+    if row is None or (row.reset != reset.mark and row.epoch != own):
+        raise errors.BadLink
+    return row, reset, used
+
+
+def _prove(row: models.Account, reset: _Reset, code: str, secret: str, now: datetime) -> None:
+    """Check the second factor of an account, or remove it where the link says so.
+
+    Raises:
+        errors.BadInput: the code is wrong.
+    """
+    if reset.removes_second_factor:
+        row.populate(totp="", totp_step=0)
+        return
+    try:
+        signing.use_code(row, code, secret, now)
+    except signing.Wrong as error:
+        raise errors.BadInput("code", "is not the one that your authenticator shows") from error
 
 
 def _use(

@@ -3,7 +3,8 @@
 Owns the parameters of argon2id and what a password may be. Hashes carry their parameters, so these
 may be raised at any time; what was hashed with others is hashed anew when its owner signs in.
 
-argon2 is imported where a password is checked: most processes never check one.
+argon2 and the list of common passwords are imported where they are used: most processes never
+check a password.
 """
 
 import functools
@@ -23,14 +24,22 @@ _KIB, _PASSES, _LANES = 19 * 1024, 2, 1
 _turns = threading.BoundedSemaphore(2)
 
 
-def check(password: str) -> str:
-    """The password in its one form, if it may be one.
+def check(password: str, *own: str) -> str:
+    """Return a password that its owner may choose.
+
+    `own` holds what others know of the owner: the sign-in name, the mail address. Upper and lower
+    case make no difference, nor do the forms in which a keyboard may send a letter (NFKC).
 
     Raises:
-        errors.BadInput: it is too short or too long.
+        errors.BadInput: it is too short, too long, one of `own`, or common.
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise errors.BadInput("password", f"has {SHORTEST} to {LONGEST} characters")
+    plain = _plain(password)
+    if plain in {_plain(each) for each in own}:
+        raise errors.BadInput("password", "is your sign-in name or address: choose another one")
+    if plain in _common():
+        raise errors.BadInput("password", "is a common password or word: choose another one")
     return password
 
 
@@ -56,6 +65,22 @@ def matches(stored: str, password: str) -> bool:
 def is_outdated(stored: str) -> bool:
     """Whether a hash was made with other parameters than are used now."""
     return _hasher().check_needs_rehash(stored)
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).strip().casefold()
+
+
+@functools.cache
+def _common() -> frozenset[str]:
+    """The common passwords, in lower case.
+
+    zxcvbn lists the 30,000 most common passwords, and leaves those out that it lists as a word or a
+    name, so its other lists count too. Reading them takes 31 ms.
+    """
+    from zxcvbn import frequency_lists as lists  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    return frozenset().union(*lists.FREQUENCY_LISTS.values())
 
 
 def _bytes(password: str) -> bytes:

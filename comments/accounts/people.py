@@ -238,8 +238,8 @@ def set_password(account: str, password: str) -> Account:
     """
 
     def change(row: models.Account) -> None:
-        row.password = password
-        row.epoch = new_epoch()
+        # A link to choose a password must not outlive the choice.
+        row.populate(password=password, reset="", epoch=new_epoch())
 
     return _change(account, change)
 
@@ -267,7 +267,21 @@ def end_sessions(account: str) -> Account:
     """
 
     def change(row: models.Account) -> None:
-        row.epoch = new_epoch()
+        # Anybody who has a reset link could sign in again.
+        row.populate(reset="", epoch=new_epoch())
+
+    return _change(account, change)
+
+
+def note_reset(account: str, mark: str) -> Account:
+    """Let the reset link with this mark count, and no other one.
+
+    Raises:
+        errors.NotFound: there is no such account.
+    """
+
+    def change(row: models.Account) -> None:
+        row.reset = mark
 
     return _change(account, change)
 
@@ -307,6 +321,14 @@ def address_of(account: Account, secret: str, *, now: datetime) -> str:
     return sealed.unseal(account.address, _ADDRESS, secret, now=now) if account.address else ""
 
 
+def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
+    """What others may know of somebody, so that it cannot be the password: login and address."""
+    try:
+        return account.login, address_of(account, secret, now=now)
+    except errors.BadLink:  # stored under a secret that is gone
+        return (account.login,)
+
+
 def seal_totp(key: str, secret: str, now: datetime) -> str:
     """An authenticator's secret as it is stored."""
     return sealed.seal(key, "authenticator", secret, now=now)
@@ -330,13 +352,13 @@ def checked_name(raw: str) -> str:
     return rendering.tidy_name(raw)
 
 
-def checked_password(password: str) -> str:
-    """The hash of a new password.
+def checked_password(password: str, *own: str) -> str:
+    """The hash of a new password; `own` is what others know of its owner.
 
     Raises:
-        errors.BadInput: it cannot be one.
+        errors.BadInput: it cannot be one (`passwords.check`).
     """
-    return passwords.hashed(passwords.check(password))
+    return passwords.hashed(passwords.check(password, *own))
 
 
 def _change(account: str, change: Callable[[models.Account], None]) -> Account:

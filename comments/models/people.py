@@ -14,6 +14,7 @@ class Account(ndb.Model):
 
     `grants` are roles, each as "{role} {site}"; who has one is `staff`. `identities` are the key
     names of what leads here. `epoch` is random: whoever changes it ends all sessions and tokens.
+    `reset` is the mark of the one reset link that works; empty for none.
     """
 
     name = ndb.TextProperty(required=True)
@@ -26,6 +27,7 @@ class Account(ndb.Model):
     staff = ndb.BooleanProperty(default=False)
     identities = ndb.TextProperty(repeated=True)
     epoch = ndb.TextProperty(required=True)
+    reset = ndb.TextProperty(default="")
     created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

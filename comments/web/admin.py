@@ -139,15 +139,10 @@ def ask_for_a_password() -> flask.Response:
 def reset() -> flask.Response:
     """Choose a password with the link of a reset."""
     sent = forms.read(shapes.Renewed)
+    choice = inviting.Choice(sent.password, sent.code, _network(), callers.cookie())
     try:
-        session = inviting.renew(
-            sent.token,
-            sent.password,
-            browser=callers.cookie(),
-            secret=_secret(),
-            now=datetime.now(UTC),
-        )
-    except errors.BadInput as error:
+        session = inviting.renew(sent.token, choice, secret=_secret(), now=datetime.now(UTC))
+    except (errors.BadInput, errors.TooMany) as error:
         return _again("admin/reset.html", error, sent)
     return callers.give(callers.go("admin"), session)
 
@@ -161,10 +156,11 @@ def show_account() -> flask.Response:
 @blueprint.post("/account/password")
 def change_password() -> flask.Response:
     """Change one's password, which ends one's other sessions."""
-    sent = forms.read(shapes.NewPassword)
+    sent, mine = forms.read(shapes.NewPassword), callers.require_account()
 
-    def change(account: str, _: datetime) -> None:
-        people.set_password(account, people.checked_password(sent.password))
+    def change(account: str, now: datetime) -> None:
+        known = people.known_of(mine, _secret(), now=now)
+        people.set_password(account, people.checked_password(sent.password, *known))
 
     return _changed(sent.current, change)
 

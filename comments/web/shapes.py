@@ -122,10 +122,11 @@ class Accepted(_Request, frozen=True):
 
 
 class Renewed(_Request, frozen=True):
-    """The key of a reset, and the new password."""
+    """The key of a reset, the new password, and the code of an authenticator."""
 
     token: Typed = ""
     password: Typed = ""
+    code: Typed = ""
 
 
 class Confirmed(_Request, frozen=True):

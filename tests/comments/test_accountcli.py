@@ -9,7 +9,7 @@ import flask
 import pytest
 
 from comments import accountcli, datastore, errors
-from comments.accounts import inviting, people
+from comments.accounts import inviting, people, totp
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
 
@@ -108,14 +108,37 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     token = _token(run, "reset", "ann", page="reset")
     with open_store.context():
         now = callers.here()
-        inviting.renew(token, "another password", browser="", secret=SECRET, now=now)
+        inviting.renew(token, inviting.Choice("another password"), secret=SECRET, now=now)
         assert callers.sign_in("ann", "another password")
+        people.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
+    _reset_of_both(run, open_store)
     assert run("role", "ann", "none", "--site", "demo").output == "ann is nothing.\n"
     assert "has no role" in run("reset", "ann").output
     assert run("list").output == ""
     assert run("remove", made.id).output == f"{made.id} is removed.\n"
     with open_store.context():
         assert people.get(made.id) is None
+
+
+def _reset_of_both(run: Run, open_store: datastore.Store) -> None:
+    """Ann lost her password and her authenticator."""
+    with open_store.context():
+        now = callers.here()
+        token = _token(run, "reset", "ann", page="reset")
+        with pytest.raises(errors.BadInput, match="authenticator"):
+            inviting.renew(token, inviting.Choice(PASSWORD), secret=SECRET, now=now)
+        token = _token(run, "reset", "ann", "--remove-second-factor", page="reset")
+        choice = inviting.Choice(PASSWORD)
+        assert not inviting.renew(token, choice, secret=SECRET, now=now).account.has_totp
+
+
+@pytest.mark.parametrize("password", ["Password123", "QWERTYUIOP", "Ann.Example", "UNIVERSITY"])
+def test_a_password_that_others_guess_is_refused(run: Run, password: str) -> None:
+    arguments = ("add", "ann.example", "--role", "owner", "--service")
+    refused = run(*arguments, typed=_typed(password))
+    assert refused.exit_code == 1
+    assert "choose another one" in refused.output
+    assert run("list").output == ""
 
 
 def test_the_first_owners_link_is_made_while_there_was_none(

@@ -7,7 +7,7 @@ import pytest
 from google.api_core import exceptions as api
 
 from comments import datastore, errors, roles, transactions
-from comments.accounts import inviting, people, sessions, tickets, totp
+from comments.accounts import inviting, people, sessions, signing, tickets, totp
 from tests.beginnings import NOW
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -62,7 +62,7 @@ def test_what_is_no_ticket_is_refused(store: datastore.Store, token: str) -> Non
     with pytest.raises(errors.BadLink):
         callers.accept(token)
     with pytest.raises(errors.BadLink):
-        inviting.renew(token, PASSWORD, browser="", secret=SECRET, now=NOW)
+        inviting.renew(token, inviting.Choice(PASSWORD), secret=SECRET, now=NOW)
 
 
 def test_a_ticket_is_good_for_its_purpose_and_its_term(store: datastore.Store) -> None:
@@ -71,13 +71,13 @@ def test_a_ticket_is_good_for_its_purpose_and_its_term(store: datastore.Store) -
     with pytest.raises(errors.BadLink):
         callers.accept(reset, "bob")
     with pytest.raises(errors.BadLink):
-        inviting.renew(invitation, PASSWORD, browser="", secret=SECRET, now=NOW)
+        inviting.renew(invitation, inviting.Choice(PASSWORD), secret=SECRET, now=NOW)
     with pytest.raises(errors.BadLink) as late:
         callers.accept(invitation, "bob", now=NOW + inviting.TERM)
     assert late.value.code == "link-expired"
     over = NOW + inviting.RESET_TERM
     with pytest.raises(errors.BadLink):
-        inviting.renew(reset, PASSWORD, browser="", secret=SECRET, now=over)
+        inviting.renew(reset, inviting.Choice(PASSWORD), secret=SECRET, now=over)
     assert callers.accept(invitation, "bob", now=NOW + inviting.TERM - timedelta(seconds=1))
 
 
@@ -136,24 +136,103 @@ def test_a_first_owner_may_have_had_an_account(store: datastore.Store) -> None:
     assert people.staff() == [people.named("ann", SECRET)]
 
 
-def test_a_reset_gives_a_password_ends_sessions_and_takes_the_authenticator(
-    store: datastore.Store,
-) -> None:
+RENEWED = "another password"
+
+
+def _renew(token: str, password: str = RENEWED, code: str = "") -> sessions.Session:
+    choice = inviting.Choice(password, code, callers.NETWORK)
+    return inviting.renew(token, choice, secret=SECRET, now=NOW)
+
+
+def _code(key: str) -> str:
+    return totp.code(key, int(NOW.timestamp()) // totp.STEP)
+
+
+def test_a_reset_gives_a_password_and_ends_sessions(store: datastore.Store) -> None:
     ann = callers.account("ann", OWNER)
     session = callers.sign_in("ann")
-    people.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
     token = inviting.reset(ann, secret=SECRET, now=NOW)
     with pytest.raises(errors.BadInput):
-        inviting.renew(token, "short", browser="", secret=SECRET, now=NOW)
-    renewed = inviting.renew(
-        token, "another password", browser=session.token, secret=SECRET, now=NOW
-    )
+        _renew(token, "short")
+    choice = inviting.Choice(RENEWED, browser=session.token)
+    renewed = inviting.renew(token, choice, secret=SECRET, now=NOW)
     assert sessions.find(session.token, SECRET, now=NOW) is None
     assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
-    assert not renewed.account.has_totp
-    assert callers.sign_in("ann", "another password")
+    assert callers.sign_in("ann", RENEWED)
     with pytest.raises(errors.BadLink):
-        inviting.renew(token, PASSWORD, browser="", secret=SECRET, now=NOW)
+        _renew(token, PASSWORD)
+
+
+def test_a_used_or_superseded_reset_link_is_dead(store: datastore.Store) -> None:
+    ann = callers.account("ann", OWNER)
+    first, second = (inviting.reset(ann, secret=SECRET, now=NOW) for _ in range(2))
+    with pytest.raises(errors.BadLink):
+        _renew(first)
+    assert _renew(second)
+    for token in (first, second):
+        with pytest.raises(errors.BadLink):
+            _renew(token, "a third password")
+    assert callers.sign_in("ann", RENEWED)
+
+
+@pytest.mark.parametrize("meanwhile", ["password", "signed out"])
+def test_a_reset_link_dies_when_its_owner_does_without(
+    store: datastore.Store, meanwhile: str
+) -> None:
+    ann = callers.account("ann", OWNER)
+    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    if meanwhile == "password":
+        people.set_password(ann.id, people.checked_password("a third password"))
+    else:
+        people.end_sessions(ann.id)
+    with pytest.raises(errors.BadLink):
+        _renew(token)
+
+
+def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: datastore.Store) -> None:
+    ann, key = callers.account("ann", OWNER), totp.secret()
+    people.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    session = sessions.begin(ann.id, SECRET, now=NOW)
+    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    for wrong in ("", "000000"):
+        with pytest.raises(errors.BadInput, match="authenticator") as refused:
+            _renew(token, code=wrong)
+        assert refused.value.field == "code"
+    assert sessions.find(session.token, SECRET, now=NOW), "nothing has changed so far"
+    renewed = _renew(token, code=_code(key))
+    assert renewed.account.has_totp
+    with pytest.raises(signing.Wrong):
+        callers.sign_in("ann", RENEWED)
+    with pytest.raises(signing.Wrong):
+        callers.sign_in("ann", RENEWED, _code(key))  # it was used for the reset
+
+
+def test_codes_for_a_reset_are_not_to_be_guessed(store: datastore.Store) -> None:
+    ann, key = callers.account("ann", OWNER), totp.secret()
+    people.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    for _ in range(signing.PER_NAME.most):
+        with pytest.raises(errors.BadInput):
+            _renew(token, code="000000")
+    with pytest.raises(errors.TooMany):
+        _renew(token, code=_code(key))
+
+
+def test_who_lost_both_gets_a_link_that_says_so(store: datastore.Store) -> None:
+    ann = callers.account("ann", OWNER)
+    people.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
+    token = inviting.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
+    assert people.named("ann", SECRET).has_totp, "until the link is used"
+    assert not _renew(token).account.has_totp
+    assert callers.sign_in("ann", RENEWED)
+
+
+def test_a_reset_link_of_an_older_release_is_refused(store: datastore.Store) -> None:
+    ann = callers.account("ann", OWNER)
+    ticket = tickets.Ticket(tickets.Purpose.RESET, ann.id)
+    token = tickets.issue(ticket, SECRET, now=NOW, term=inviting.RESET_TERM)
+    with pytest.raises(errors.BadLink):
+        _renew(token)
 
 
 @pytest.mark.parametrize("lost", ["accept", "accept_as", "renew", "sign_in"])
@@ -175,7 +254,7 @@ def test_a_commit_whose_answer_is_lost_is_found_again(
     done = {
         "accept": lambda: callers.accept(invitation, "bob"),
         "accept_as": lambda: inviting.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
-        "renew": lambda: inviting.renew(reset, PASSWORD, browser="", secret=SECRET, now=NOW),
+        "renew": lambda: inviting.renew(reset, inviting.Choice(PASSWORD), secret=SECRET, now=NOW),
         "sign_in": lambda: callers.sign_in("ann"),
     }[lost]()
     assert losses

@@ -7,10 +7,10 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments import datastore
-from comments.accounts import totp
+from comments.accounts import people, totp
 from tests.comments import callers
 from tests.comments.adminforms import browser, cookie, reset_of, send, sign_in, token_of
-from tests.comments.callers import OWNER, PASSWORD, moderator
+from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
 from tests.comments.callers import here as now
 
 pytestmark = pytest.mark.usefixtures("quick_passwords", "site")
@@ -62,6 +62,45 @@ def test_a_reset_gives_a_password_and_signs_in(app: flask.Flask, store: datastor
     assert send(client, "/admin/reset", token=token, password="another one").status_code == 303
     assert client.get("/admin").status_code == 200
     sign_in(browser(app), password="another one")
+
+
+def test_a_reset_asks_for_the_code_of_an_authenticator(
+    app: flask.Flask, store: datastore.Store
+) -> None:
+    ann, client, key = callers.account("ann", OWNER), browser(app), totp.secret()
+    people.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    token = reset_of(ann)
+    refused = send(client, "/admin/reset", token=token, password="another one")
+    assert refused.status_code == 400
+    assert "code: is not the one that your authenticator shows" in refused.text
+    assert token in refused.text, "so that the form can be sent again"
+    code = totp.code(key, int(now().timestamp()) // totp.STEP)
+    sent = {"token": token, "password": "another one", "code": code}
+    assert send(client, "/admin/reset", **sent).status_code == 303
+    assert people.named("ann", SECRET).has_totp
+    dead = send(browser(app), "/admin/reset", **sent)
+    assert dead.status_code == 400
+    assert "was used" in dead.text
+
+
+@pytest.mark.parametrize("guessed", ["1qaz2wsx3edc", "ANN-AT-HOME", "Ann@Example.org"])
+def test_a_password_that_others_guess_is_refused_wherever_one_is_chosen(
+    app: flask.Flask, store: datastore.Store, guessed: str
+) -> None:
+    ann, client = callers.account("ann-at-home", OWNER, mail="ann@example.org"), browser(app)
+    reset = send(client, "/admin/reset", token=reset_of(ann), password=guessed)
+    sign_in(client, "ann-at-home")
+    change = {"form": token_of(client), "current": PASSWORD, "password": guessed}
+    changed = send(client, "/admin/account/password", **change)
+    for refused in (reset, changed):
+        assert refused.status_code == 400
+        assert "choose another one" in refused.text
+    if "@" not in guessed:
+        form = {"name": "Ann", "login": guessed.lower(), "password": guessed}
+        token = callers.invite(OWNER, now=now())
+        joined = send(browser(app), "/admin/welcome", token=token, **form)
+        assert joined.status_code == 400
+        assert "choose another one" in joined.text
 
 
 def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: datastore.Store) -> None:
