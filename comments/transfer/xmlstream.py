@@ -2,8 +2,9 @@
 
 Owns what makes XML from elsewhere safe to read: a DOCTYPE is refused, so there are no entities
 to expand or fetch; depth, text and tokens have budgets; elements that nobody asked for leave no
-trace. Namespaces are those of the file's declarations: an unbound prefix is an error, and an
-element of another namespace is another element.
+trace. The declared encoding is checked first (`xmlencoding`). Namespaces are those of the file's
+declarations: an unbound prefix is an error, and an element of another namespace is another
+element.
 
 A file is read strictly. What a repairing parser would guess differs between parsers, and half of
 a discussion read wrongly is worse than a line number.
@@ -17,6 +18,7 @@ from xml.parsers import expat
 import msgspec
 
 from comments import errors
+from comments.transfer import xmlencoding
 
 # Levels of elements. Exports have about six.
 MAX_DEPTH = 100
@@ -25,6 +27,13 @@ MAX_TEXT = 1_000_000
 # Bytes of one tag, comment or processing instruction: the parser keeps each whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
+# Faults that bytes of another encoding lead to, among other causes.
+_NOT_THE_ENCODING = {
+    expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
+    expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
+    expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
+    expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
+}
 # What can be done about a fault that exports are known for.
 _ADVICE = {
     expat.errors.codes[expat.errors.XML_ERROR_UNBOUND_PREFIX]: (
@@ -99,6 +108,7 @@ class _Builder:
     def __init__(self, file: str, shape: Shape) -> None:
         self._file = file
         self._shape = shape
+        self._encoding = ""
         self._names: list[str] = []
         self._open: list[_Record] = []
         self._field: str | None = None
@@ -113,6 +123,7 @@ class _Builder:
     def _new_parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
+        parser.XmlDeclHandler = self._declaration
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -124,7 +135,7 @@ class _Builder:
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
-            reason = f"broken XML: {expat.ErrorString(error.code)}{_ADVICE.get(error.code, '')}"
+            reason = f"broken XML: {expat.ErrorString(error.code)}{self._advice(error.code)}"
             raise errors.BadImport(self._file, error.lineno, reason) from error
         self._fed += len(chunk)
         if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK:
@@ -134,6 +145,18 @@ class _Builder:
 
     def _bad(self, message: str) -> errors.BadImport:
         return errors.BadImport(self._file, self._parser.CurrentLineNumber, message)
+
+    def _advice(self, code: int) -> str:
+        if code in _NOT_THE_ENCODING:
+            return f"; {xmlencoding.advice(self._encoding)}"
+        return _ADVICE.get(code, "")
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        """Check the encoding. The parser calls this before it looks for the encoding itself."""
+        self._encoding = encoding or ""
+        refusal = xmlencoding.refusal(self._encoding) if encoding else None
+        if refusal is not None:
+            raise self._bad(refusal)
 
     def _doctype(self, *_: object) -> None:
         raise self._bad("a DOCTYPE is refused: exports have none, and it can define entities")

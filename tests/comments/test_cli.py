@@ -1,6 +1,7 @@
 """Claims about the commands: what they print, what they refuse, and with which exit code."""
 
 import json
+import re
 from pathlib import Path
 
 import click.testing
@@ -211,6 +212,27 @@ def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
     assert refused.exit_code == 1
     assert f"{export}:13:" in refused.output
     assert list(repair.threads("demo")) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["import", "dry run"])
+@pytest.mark.parametrize("system", ["disqus", "wordpress"])
+def test_an_encoding_that_is_not_read_is_one_line_and_stores_nothing(
+    run: Runner,
+    site: records.Site,
+    store: datastore.Store,
+    export: Path,
+    system: str,
+    options: tuple[str, ...],
+) -> None:
+    text = re.sub(r"\A<\?xml.*?\?>", "", FIXTURE).strip()
+    export.write_text(f'<?xml version="1.0" encoding="utf-7"?>\n{text}', encoding="utf-7")
+    refused = run("import", system, export, "--site", "demo", *options)
+    assert refused.exit_code == 1
+    assert isinstance(refused.exception, SystemExit)
+    assert refused.output.count("\n") == 1
+    assert f'{export}:1: the encoding "utf-7" is not supported: convert' in refused.output
+    assert list(repair.threads("demo")) == []
+    assert imports.of("demo") == []
 
 
 @pytest.mark.parametrize(

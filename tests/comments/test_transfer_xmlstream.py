@@ -85,6 +85,84 @@ def test_text_in_another_declared_encoding_is_read(tmp_path: Path):
     assert read(tmp_path, content.encode("utf-16"))[0].text("body") == "\u00e9"
 
 
+NOTE = "<list>\n<letter><body>caf\u00e9</body></letter></list>"
+
+
+def declaring(name: str) -> str:
+    return f'<?xml version="1.0" encoding="{name}"?>\n{NOTE}'
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("UTF-8", "utf-8"),
+        ("utf-16", "utf-16-le"),  # without a byte order mark
+        ("utf-16le", "utf-16-le"),
+        ("UTF-16BE", "utf-16-be"),
+        ("ISO-8859-1", "latin-1"),
+        ("iso-8859-15", "iso-8859-15"),
+        ("windows-1252", "cp1252"),
+    ],
+)
+def test_an_encoding_of_xml_or_of_one_byte_is_read(tmp_path: Path, name: str, codec: str):
+    assert read(tmp_path, declaring(name).encode(codec))[0].text("body") == "caf\u00e9"
+
+
+@pytest.mark.parametrize("name", ["utf8", "us-ascii", "iso-2022-jp"])
+def test_ascii_under_another_name_is_read(tmp_path: Path, name: str):
+    plain = declaring(name).replace("\u00e9", "e")
+    assert read(tmp_path, plain)[0].text("body") == "cafe"
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "reason"),
+    [
+        ("utf-7", "utf-7", "is not supported"),
+        ("Unicode-1-1-UTF-7", "ascii", "is not supported"),
+        ("utf-32", "utf-8", "is not supported"),
+        ("shift_jis", "shift_jis", "is not supported"),
+        ("gbk", "gbk", "is not supported"),
+        ("hz", "hz", "is not supported"),
+        ("cp037", "utf-8", "is not supported"),
+        ("unicode_escape", "utf-8", "is not supported"),
+        ("rot13", "utf-8", "is not supported"),
+        ("idna", "utf-8", "is not supported"),
+        ("undefined", "utf-8", "is not supported"),
+        ("x-nonsense", "utf-8", "is not known"),
+        ("a..b", "utf-8", "is not known"),
+        ("a" * 70_000, "utf-8", "is not known"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_declared_encoding_that_cannot_be_read_is_refused_with_what_to_do(
+    tmp_path: Path, name: str, codec: str, reason: str
+):
+    error = refused(tmp_path, declaring(name).encode(codec, "replace"))
+    assert error.line == 1
+    assert f'the encoding "{name[:40]}" {reason}: convert the file to UTF-8' in str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "advice"),
+    [
+        (NOTE.encode("latin-1"), 2, "if the text is not UTF-8, convert"),
+        (declaring("utf-8").encode("latin-1"), 3, "if the text is not utf-8, convert"),
+        (declaring("us-ascii").encode(), 3, "if the text is not us-ascii, convert"),
+        (declaring("utf-8").encode("utf-16"), 1, "if the text is not utf-8, convert"),
+        (declaring("utf-16").encode("utf-8"), 1, "if the text is not utf-16, convert"),
+        (declaring("utf-8").encode("utf-32"), 1, "if the text is not UTF-8, convert"),
+        (NOTE.encode()[: NOTE.encode().index(b"\xa9")], 2, "if the text is not UTF-8, convert"),
+        (declaring("utf8").encode(), 3, 'write encoding="UTF-8" in the first line'),
+    ],
+)
+def test_bytes_of_another_encoding_are_refused_with_what_to_do(
+    tmp_path: Path, content: bytes, line: int, advice: str
+):
+    error = refused(tmp_path, content)
+    assert error.line == line
+    assert advice in str(error)
+
+
 LAUGHS = """<!DOCTYPE list [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
 <list><letter><body>&b;</body></letter></list>"""
 

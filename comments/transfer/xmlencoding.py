@@ -1,0 +1,55 @@
+"""Which encodings an XML file may declare, and what to do about a file in another one. Pure.
+
+The parser reads UTF-8, UTF-16, ISO-8859-1 and ASCII itself. For any other name it asks Python for a
+table of 256 characters, so an encoding works if each byte is one character. Python raises its own
+errors for the rest (utf-7, shift_jis, unknown names), and for some it makes a table that misreads
+the text (hz, unicode_escape). `refusal` finds both kinds from the declaration, before any text is
+read.
+"""
+
+import codecs
+
+_OF_THE_PARSER = {"utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii", "iso-8859-1"}
+_UTF_8 = {"utf-8", "utf-8-sig"}
+_ASCII = "".join(map(chr, range(128)))
+# These decode a backslash and what follows it, so no table can hold them.
+_ESCAPES = {"unicode-escape", "raw-unicode-escape"}
+_SHOWN = 40  # characters of a name in a message
+_ADVICE = (
+    'convert the file to UTF-8 and write encoding="UTF-8" in its first line '
+    '(see "Encodings" in docs/importing.md)'
+)
+
+
+def refusal(declared: str) -> str | None:
+    """Say why a declared encoding is not read and what to do; None if it is read."""
+    if declared.lower() in _OF_THE_PARSER:
+        return None
+    try:
+        codec = codecs.lookup(declared)
+    except (LookupError, ValueError):
+        return f'the encoding "{declared[:_SHOWN]}" is not known: {_ADVICE}'
+    if codec.name not in _ESCAPES and _has_a_table(codec.name):
+        return None
+    return f'the encoding "{declared[:_SHOWN]}" is not supported: {_ADVICE}'
+
+
+def advice(declared: str) -> str:
+    """Say what to do about bytes that are not text of the declared encoding, "" if none was."""
+    if declared.lower() not in _OF_THE_PARSER and _is_utf_8(declared):
+        return f'write encoding="UTF-8" in the first line; "{declared}" is not its standard name'
+    name = declared or "UTF-8"
+    return f"if the text is not {name}, {_ADVICE}"
+
+
+def _is_utf_8(name: str) -> bool:
+    return codecs.lookup(name).name in _UTF_8 if name else False
+
+
+def _has_a_table(name: str) -> bool:
+    """Tell whether each byte is one character, and ASCII is ASCII."""
+    try:
+        table = bytes(range(256)).decode(name, "replace")
+    except (LookupError, ValueError):
+        return False
+    return len(table) == len(range(256)) and table.startswith(_ASCII)
