@@ -19,6 +19,11 @@ from emulator import admin, autoindex, clock, errors, faults, httpdoor, inproces
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _MAX_PORT = 65_535
+_WARNING = (
+    "python -m emulator: warning: --host {host} lets other machines connect, and there is no "
+    "password: anyone who reaches port {port} can read, change and delete all data. "
+    "Use --host localhost unless you trust the whole network."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,6 +66,8 @@ def _run(options: argparse.Namespace) -> int:
         with _named("--host, --port"):
             api = server.start(engine, options.host, options.port)
         running.callback(api.stop)
+        if not server.is_loopback(options.host):
+            print(_WARNING.format(host=options.host, port=api.port), file=sys.stderr, flush=True)
         stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
         door = _admin_door(options, api.port, admin.Admin(engine, stop, movable))
         print(f"export DATASTORE_EMULATOR_HOST={options.host}:{api.port}")
@@ -131,7 +138,11 @@ def server_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--port", type=_port, required=True, help="of gRPC; 0 picks a free one")
-    parser.add_argument("--host", default="localhost", help="the address to listen on")
+    parser.add_argument(
+        "--host",
+        default="localhost",
+        help="the address to listen on; whoever can connect to it owns the data",
+    )
     door = parser.add_mutually_exclusive_group()
     door.add_argument(
         "--admin-port", type=_port, help="of the admin door; the next one if it is free"

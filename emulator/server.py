@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,6 +67,15 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
         raise OSError(f"{host}:{port} cannot be had: {error}") from error
     server.start()
     return Running(server, bound, threads)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach what listens at a host."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)
 
 
 def _check_is_free(host: str, port: int) -> None:

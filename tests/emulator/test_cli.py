@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -160,6 +161,30 @@ def test_a_wrong_file_or_port_is_one_line_that_names_it(tmp_path, capfd, argumen
     assert complaint.startswith("python -m emulator: ")
     for text in texts:
         assert text.format(tmp_path, **names) in complaint
+
+
+@pytest.mark.parametrize(
+    ("host", "is_warned"),
+    [
+        ("0.0.0.0", True),  # noqa: S104 - what the warning is about
+        ("[::]", True),
+        ("localhost", False),
+        ("127.0.0.1", False),
+        ("127.0.0.2", False),
+        ("[::1]", False),
+    ],
+)
+def test_a_host_that_others_can_reach_is_warned_about(monkeypatch, capfd, host, is_warned):
+    monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
+    arguments = ["--port", "0", "--in-memory", "--no-admin", "--host", host]
+    if cli.main(arguments) == 1 and ":" in host:
+        pytest.skip("this machine has no IPv6")
+    said = capfd.readouterr()
+    port = said.out.splitlines()[0].rpartition(":")[2]
+    warning = f"warning: --host {host} lets other machines connect"
+    assert (warning in said.err) == is_warned
+    assert (f"anyone who reaches port {port} can read, change and delete" in said.err) == is_warned
+    assert said.err.count("\n") == is_warned
 
 
 def test_a_server_loads_nothing_that_it_may_never_need():
