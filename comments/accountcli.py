@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from flask.cli import AppGroup
 
-from comments import address, console, roles, sites
+from comments import address, console, firstowner, roles, sites
 
 if TYPE_CHECKING:
     from comments.accounts import people
@@ -122,6 +122,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
         grants=(grant,),
     )
     people.add(newcomer, secret=secret, now=datetime.now(UTC))
+    firstowner.settle(console.settings())
     click.echo(f"Added {newcomer.login}, {_text(grant)}.")
 
 

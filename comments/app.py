@@ -11,7 +11,8 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import flask
 
@@ -23,6 +24,7 @@ from comments import (
     config,
     console,
     datastore,
+    firstowner,
     handlers,
     materialized,
     records,
@@ -137,15 +139,30 @@ def start_worker(app: flask.Flask) -> workers.Worker:
     return worker
 
 
-def first_owner_link(app: flask.Flask, url: str) -> str:
-    """A one-time link that makes the first owner of the service at `url`; "" if it had one.
+class Offer(NamedTuple):
+    """A one-time link that makes the first owner of the service, and the file that holds it."""
+
+    link: str
+    file: Path
+
+
+def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
+    """Make a link for the first owner of the service at `url`, and keep it in a file.
+
+    Returns None, and removes the file, if the service had an owner.
 
     Raises:
         errors.Overloaded: the store did not answer, so nobody knows.
+        OSError: the data folder cannot be written.
     """
     kept = context.of(app)
     with kept.store.context():
-        return accountcli.first_owner_link(url, kept.settings.secret)
+        link = accountcli.first_owner_link(url, kept.settings.secret)
+        if not link:
+            firstowner.settle(kept.settings)
+            return None
+        firstowner.keep(link, kept.settings)
+        return Offer(link, firstowner.path(kept.settings))
 
 
 def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:

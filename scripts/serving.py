@@ -218,7 +218,7 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
     comments.app.note_address(app, url)
     sys.stdout.write(f"Flatthread answers at {url}\n")
     sys.stdout.flush()
-    # On one machine whoever reads this owns it. Elsewhere a command makes the first owner.
+    # On one machine whoever reads the data folder owns it. Elsewhere a command makes the owner.
     if preload_app:
         _offer(app, url)
 
@@ -226,13 +226,19 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
 def _offer(app: "flask.Flask", url: str) -> None:
     """Say how somebody becomes the owner, while there was none."""
     try:
-        link = comments.app.first_owner_link(app, url)
-    except comments.errors.FlatthreadError as error:
-        sys.stderr.write(f"No link for a first owner could be made: {error.message}\n")
+        offer = comments.app.offer_ownership(app, url)
+    except (comments.errors.FlatthreadError, OSError) as error:
+        sys.stderr.write(f"No link for a first owner could be made: {error}\n")
         return
-    if link:
-        sys.stderr.write(f"Nobody owns it yet. To own it, open this link once: {link}\n")
-        sys.stderr.flush()
+    if offer is None:
+        return
+    sys.stderr.write(f"Nobody owns it yet. The link to own it is in {offer.file}\n")
+    sys.stderr.flush()
+    # A log is kept, copied and read by others, so the link itself is for a person's eyes only.
+    terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    if terminal is not None:
+        terminal.write(f"To own it, open this link once: {offer.link}\n")
+        terminal.flush()
 
 
 def _answers(host: str, port: int) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import urllib.parse
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from packaging import requirements, utils
@@ -66,7 +68,11 @@ class TestServe:
         line, rest = log.split("\n", 1)
         stores = f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here."
         assert json.loads(line)["message"] == stores
-        assert re.fullmatch(r"(Nobody owns it yet\. .*#[\w-]{43}\n)?", rest)
+        kept = elsewhere / "kept here" / "first-owner"
+        owning = f"Nobody owns it yet. The link to own it is in {kept}\n"
+        assert rest in {"", owning}, "no link is in a log"
+        if rest:
+            assert kept.stat().st_mode & 0o777 == 0o600
 
     def test_what_was_posted_is_there_after_a_restart(self, project):
         comment = b'{"name": "Ada", "body": "still here"}'
@@ -89,7 +95,7 @@ class TestServe:
                 else:
                     assert b"still here" in programs.fetch(url + thread)[1]
 
-    def test_on_a_fresh_folder_the_printed_link_makes_the_owner_once(self, project):
+    def test_on_a_fresh_folder_the_kept_link_makes_the_owner_once(self, project):
         form = {"name": "Ann", "login": "ann", "password": "a password of hers"}
 
         def accept(url, token):
@@ -105,16 +111,44 @@ class TestServe:
         environ = programs.environment(PORT="0", DATA_DIR="kept")
         with programs.running(serve, environ=environ, cwd=project) as program:
             url = program.wait_for(r"answers at (http://\S+/)")[1]
-            token = program.wait_for(r"open this link once: http://\S+/admin/welcome#(\S+)")[1]
+            kept = Path(program.wait_for(r"The link to own it is in (\S+)")[1])
+            link = kept.read_text(encoding="ascii").strip()
+            assert link.startswith(f"{url}admin/welcome#")
+            token = link.partition("#")[2]
             assert accept(url, "x" * 43) == 400
+            assert kept.exists()
             assert accept(url, token) == 200  # on to a page that wants the cookie it set
+            assert not kept.exists()
             assert accept(url, token) == 400
             assert program.stop() == 0
+            assert not any(token in line for line in program.lines)
         with programs.running(serve, environ=environ, cwd=project) as program:
             url = program.wait_for(r"answers at (http://\S+/)")[1]
             assert programs.fetch(f"{url}admin/sign-in")[0] == 200
             assert program.stop() == 0
-            assert not any("admin/welcome" in line for line in program.lines)
+            assert not any("own it" in line for line in program.lines)
+            assert not kept.exists()
+
+    def test_at_a_terminal_the_first_owners_link_is_shown(self, project):
+        screen, terminal = pty.openpty()
+        environ = programs.environment(PORT="0", DATA_DIR="shown")
+        with subprocess.Popen(
+            [project / "scripts" / "serve"],
+            cwd=project,
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=terminal,
+        ) as process:
+            os.close(terminal)
+            try:
+                shown = ""
+                while not (found := re.search(r"open this link once: (\S+#[\w-]{43})", shown)):
+                    shown += os.read(screen, 4096).decode()
+            finally:
+                process.terminate()
+                os.close(screen)
+        kept = project / "shown" / "first-owner"
+        assert kept.read_text(encoding="ascii").strip() == found[1]
 
     def test_wrong_settings_end_it_with_one_line_and_status_3(self, project):
         ended = programs.run(

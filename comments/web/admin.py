@@ -13,7 +13,7 @@ from typing import NamedTuple
 import flask
 import msgspec
 
-from comments import errors, records, roles, sites
+from comments import errors, firstowner, records, roles, sites
 from comments.accounts import inviting, linking, people, providers, sessions, signing, totp
 from comments.web import callers, context, forms, networks, shapes
 
@@ -106,6 +106,7 @@ def accept() -> flask.Response:
         )
     except (errors.BadInput, errors.Conflict) as error:
         return _again("admin/welcome.html", error, sent)
+    firstowner.settle(context.settings())
     return callers.give(callers.go("admin"), session)
 
 
@@ -125,6 +126,7 @@ def accept_as_oneself() -> flask.Response:
         inviting.accept_as(account.id, token, secret=_secret(), now=now)
     except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
         return _again("admin/welcome.html", refused, sent)
+    firstowner.settle(context.settings())
     return _renewed(account.id, now)
 
 

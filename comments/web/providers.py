@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import errors
+from comments import errors, firstowner
 from comments.accounts import journeys, linking, openid, people, providers, sessions, signing
 from comments.web import admin, callers, context, forms, networks, shapes, travel
 
@@ -139,6 +139,7 @@ def arrive(goal: journeys.Goal, person: openid.Person) -> flask.Response:
         come = linking.accept(
             goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
         )
+        firstowner.settle(context.settings())
     else:
         come = linking.sign_in(person, browser=browser, secret=secret, now=now)
     if isinstance(come, linking.CodeAsked):
