@@ -10,6 +10,11 @@ posts. A process that is killed takes with it what it summed since then. What is
 service bills by its documents: a read for each entity asked for or found, one for each query of
 keys or of a few properties, a write for each entity put or deleted.
 
+A post counts for the request that stored it. If the store did not answer that request, nobody knows
+yet whether there is a comment: the process keeps the post as a doubt, and `flush` looks for the
+comment. A repeat under the same idempotency key, in any process, finds a comment that it did not
+store and counts nothing, so each post is counted once.
+
 A flush whose answer was lost is told by its mark in the row and adds nothing twice, unless another
 process has flushed the same row in between.
 """
@@ -29,6 +34,8 @@ from comments import datastore, errors, models
 HOLDINGS = "usage"
 SERVICE = "*"
 FRESH = 60.0  # seconds that a copy of a row is good for
+_DOUBTED = 60.0  # seconds: a commit that was not answered is applied by then, or never
+_MOST_DOUBTS = 1_000  # of a process; each is a read or two
 _OWNER = "usage"
 _log = logging.getLogger("flatthread")
 _PATIENCE = 2.0  # seconds for what the next one can do as well
@@ -55,6 +62,14 @@ class Numbers(msgspec.Struct, frozen=True):
 NOTHING = Numbers()
 
 
+class Doubt(msgspec.Struct, frozen=True):
+    """A post of which nobody knows whether it was stored: its site, its comment's id and time."""
+
+    site: str
+    comment: str
+    created: datetime
+
+
 class Book:
     """What this process has counted, by website and day, and what it knows of the rows."""
 
@@ -63,6 +78,7 @@ class Book:
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], Numbers] = {}
         self._known: dict[str, tuple[str, float, Numbers]] = {}
+        self._doubts: dict[Doubt, float] = {}
         self._flushed = clock()
 
     def note(self, site: str, day: str, more: Numbers) -> None:
@@ -70,6 +86,31 @@ class Book:
         with self._lock:
             key = (site, day)
             self._waiting[key] = self._waiting.get(key, NOTHING).plus(more)
+
+    def doubt(self, doubt: Doubt) -> None:
+        """Keep a doubt; beyond so many, the oldest is given up."""
+        with self._lock:
+            while len(self._doubts) >= _MOST_DOUBTS:
+                del self._doubts[next(iter(self._doubts))]
+            self._doubts[doubt] = self._clock()
+
+    def doubts(self) -> list[Doubt]:
+        """The doubts that are not settled."""
+        with self._lock:
+            return list(self._doubts)
+
+    def settle(self, doubt: Doubt) -> bool:
+        """End a doubt; whether it was still there."""
+        with self._lock:
+            return self._doubts.pop(doubt, None) is not None
+
+    def end_doubts(self, *, of: str = "") -> None:
+        """End the doubts about a comment, or those that are too old."""
+        with self._lock:
+            oldest = self._clock() - _DOUBTED
+            for doubt, since in list(self._doubts.items()):
+                if doubt.comment == of or since < oldest:
+                    del self._doubts[doubt]
 
     def is_due(self) -> bool:
         """Whether somebody should flush now; told to one who asks."""
@@ -107,6 +148,18 @@ def note(site: str, more: Numbers, *, now: datetime) -> None:
     _book().note(site, _day(now), more)
 
 
+def posted(site: str, comment: str, *, now: datetime) -> None:
+    """Count a post that the current request has stored."""
+    # An earlier request did not store it: an id is inserted once.
+    _book().end_doubts(of=comment)
+    note(site, Numbers(posts=1), now=now)
+
+
+def doubt(site: str, comment: str, *, now: datetime) -> None:
+    """Note that the current request, of this time, may have stored a post."""
+    _book().doubt(Doubt(site, comment, now))
+
+
 def take(site: str, *, now: datetime) -> None:
     """Count for a website what this thread used of the store since it was asked last."""
     reads, writes = datastore.spent()
@@ -121,6 +174,7 @@ def flush() -> int:
         errors.Overloaded: the store did not answer in time.
     """
     book, number = _book(), 0
+    _settle_doubts(book)
     taken = book.take()
     try:
         while taken:
@@ -132,6 +186,18 @@ def flush() -> int:
         for (site, day), more in taken.items():
             book.note(site, day, more)
     return number
+
+
+def _settle_doubts(book: Book) -> None:
+    """Count the posts that turn out to be stored."""
+    doubts = book.doubts()
+    rows = datastore.get_multi([models.comment_key(each.comment) for each in doubts])
+    for each, row in zip(doubts, rows, strict=True):
+        # Of another time it is another request's, which has counted it.
+        is_stored = row is not None and row.created == each.created
+        if is_stored and book.settle(each):
+            book.note(each.site, _day(each.created), Numbers(posts=1))
+    book.end_doubts()
 
 
 def settle(*, now: datetime) -> None:

@@ -80,9 +80,13 @@ def _earlier(draft: Draft) -> Change | None:
 
 
 def _repeat(row: models.Comment, draft: Draft) -> Change:
+    """The change of an earlier request, or of this one if the answer to its commit was lost."""
     same_thread = row.thread == models.thread_key_name(draft.name)
     if not same_thread or row.fingerprint != draft.fingerprint:
         raise errors.KeyReused("this idempotency key was used for another comment")
+    if datastore.may_have_run() and row.created == draft.created:
+        event = outbox.event_id(draft.id, row.revision)
+        return Change(models.comment_record(row), event=event, is_new=True)
     return Change(models.comment_record(row))
 
 

@@ -135,9 +135,13 @@ def post_comment(site_id: str) -> flask.Response:
         repeats=key is not None,
     )
     admitted = admission.admit(entrant, prepared.draft, site, settings=settings, now=now)
-    posted = posting.place(prepared, settings=settings, now=now, **admitted._asdict())
+    try:
+        posted = posting.place(prepared, settings=settings, now=now, **admitted._asdict())
+    except errors.Overloaded:
+        usage.doubt(site.id, prepared.draft.id, now=now)
+        raise
     if posted.created:
-        usage.note(site.id, usage.Numbers(posts=1), now=now)
+        usage.posted(site.id, posted.comment.id, now=now)
     if settings.on_app_engine:
         usage.flush_old()
     return _posted(posted, speaker, now)

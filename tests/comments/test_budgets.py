@@ -1,6 +1,7 @@
 """Claims about budgets: what is counted for whom, and what happens when one is spent."""
 
 import dataclasses
+import itertools
 import logging
 import subprocess
 import sys
@@ -29,7 +30,8 @@ from comments.rules import Action, Rule
 from comments.web import session
 from emulator import faults, inprocess, testing
 from tests import programs, trees
-from tests.comments import callers, calls, entrants
+from tests.comments import callers, calls, entrants, twins
+from tests.comments.conftest import Clock
 from tests.comments.entrants import post
 from tests.conftest import ROOT
 
@@ -136,6 +138,76 @@ def test_a_flush_whose_answer_is_lost_adds_once(
     engine.install_faults(None)
     forget(open_store)
     assert used(open_store).posts == 5
+
+
+def lose(engine: inprocess.Engine, *rules: dict[str, Any]) -> None:
+    """Have commits fail, by rules of a fault plan."""
+    asked = [{"rpc": "Commit", **rule} for rule in rules]
+    engine.install_faults(faults.Plan.parse({"seed": 4, "rules": asked}))
+
+
+def test_a_post_whose_answer_was_lost_is_one_new_comment_and_counted(
+    client: FlaskClient,
+    engine: inprocess.Engine,
+    open_store: datastore.Store,
+    brief_doubt: None,
+) -> None:
+    lose(engine, {"every": 3, "when": "after", "status": "UNAVAILABLE"})
+    answers = [post(client, f"words {n}", key=f"key-{n}") for n in range(12)]
+    engine.install_faults(None)
+    assert [each.status_code for each in answers] == [201] * 12
+    assert not any("Idempotent-Replayed" in each.headers for each in answers)
+    assert calls.stored(open_store, "Comment") == used(open_store).posts == 12
+    repeat = post(client, "words 2", key="key-2")
+    assert (repeat.status_code, repeat.headers["Idempotent-Replayed"]) == (201, "true")
+    assert used(open_store).posts == 12
+
+
+def test_every_acknowledged_post_is_counted_once_whichever_process_acknowledged_it(
+    engine: inprocess.Engine, quick: twins.Process, plain: twins.Process, brief_doubt: None
+) -> None:
+    lose(
+        engine,
+        {"probability": 0.2, "when": "after", "status": "UNAVAILABLE"},
+        {"probability": 0.2, "when": "after", "status": "PERMISSION_DENIED"},
+        {"probability": 0.2, "when": "before", "status": "PERMISSION_DENIED"},
+    )
+    refused, replayed = 0, 0
+    for number in range(16):
+        for process in itertools.cycle((quick, plain)):
+            answer = post(process.client, f"words {number}", key=f"key-{number}")
+            if answer.status_code == 201:
+                replayed += "Idempotent-Replayed" in answer.headers
+                break
+            assert answer.status_code == 503
+            refused += 1
+    engine.install_faults(None)
+    assert refused > 8
+    assert replayed > 2
+    for process in (quick, plain):
+        assert post(process.client, "words 0", key="key-0").status_code == 201
+        with process.store.context():
+            usage.flush()
+            usage.flush()
+    with quick.store.context():
+        assert usage.stored("demo", datetime.now(UTC).date().isoformat()).posts == 16
+
+
+def test_a_doubt_about_a_post_ends_when_the_post_was_not_stored(
+    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store, clock: Clock
+) -> None:
+    open_store.kept(usage.HOLDINGS, lambda: usage.Book(clock))
+    lose(engine, {"when": "before", "status": "PERMISSION_DENIED"})
+    assert post(client, key="never").status_code == 503
+    engine.install_faults(None)
+    with open_store.context():
+        for _ in range(2):
+            usage.flush()
+            clock.now += usage.FRESH + 1
+        with testing.meter(engine) as cost:
+            usage.flush()
+    assert (cost.reads, cost.writes) == (0, 0)
+    assert used(open_store).posts == 0
 
 
 def test_what_cannot_be_stored_waits(
