@@ -52,7 +52,7 @@ from comments import (
     models,
     networks,
     outbound,
-    pressure,
+    proving,
     records,
     rulebook,
     rules,
@@ -103,25 +103,11 @@ class Admitted(NamedTuple):
     doubt: str = ""
 
 
-def account(site: str, network: str, secret: str) -> str:
-    """On whose account posts from a network go, as challenges say it."""
-    return networks.digest(secret, f"posts/{site}", network)
-
-
 def challenge(
     site: records.Site, network: str, *, settings: config.Settings, now: datetime
 ) -> challenges.Challenge:
-    """What a browser has to solve before somebody posts from it; harder while many ask."""
-    guard = budgets.guarded(site, guards.of(site, settings), now=now)
-    demand = datastore.kept(pressure.HOLDINGS, pressure.Demand)
-    made = challenges.make(
-        site.id,
-        account(site.id, network, settings.secret),
-        tries=min(guards.HARDEST, guard.proof_of_work * demand.factor(site.id)),
-        wait=guard.form_seconds,
-        secret=settings.secret,
-        now=now,
-    )
+    """Make a challenge for a post, with the site's key of Turnstile where it asks that too."""
+    made = proving.challenge(site, proving.Purpose.POST, network, settings=settings, now=now)
     key = "" if site.turnstile is None else site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
 
@@ -185,6 +171,7 @@ class _Check:
         # What is good for one post: its digest.
         self._once = self._proof.digest if self._proof else limits.NOTHING
         self._network: limits.Journal | None = None
+        self._around: tuple[limits.Bucket, ...] = ()  # an IPv6 network's wider ones
         self._author: limits.Journal | None = None
         self._texts: limits.Journal | None = None
 
@@ -192,8 +179,16 @@ class _Check:
         has_text = self._text != limits.NOTHING
         if self._guard.posts_per_network or self._once != limits.NOTHING or has_text:
             proof = self._proof
-            whose = proof.network if proof else account(site, entrant.network, self._secret)
-            self._network = self._journal("posts", self._guard.posts_per_network, whose)
+            most, network, secret = self._guard.posts_per_network, entrant.network, self._secret
+            whose = proof.network if proof else proving.account(site, network, secret)
+            self._network = self._journal("posts", most, whose)
+            if most:
+                limit = limits.Limit("posts", most, WINDOW)
+                around = proof.around if proof else proving.accounts_around(site, network, secret)
+                self._around = tuple(
+                    limits.Bucket(limit.wider(factor), name, secret)
+                    for (_, factor), name in zip(networks.WIDER, around, strict=False)
+                )
         if self._is_known and (self._guard.posts_per_author or has_text):
             whose = f"{site}/{entrant.author}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
@@ -202,7 +197,7 @@ class _Check:
             window = DAY if self._counts else WINDOW
             self._texts = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
         if self._author is not None and self._texts is not None:
-            self._network = None
+            self._network, self._around = None, ()
 
     def _journal(
         self, purpose: str, most: int, subject: str, window: timedelta = WINDOW
@@ -251,9 +246,7 @@ class _Check:
             return datastore.transaction(lambda: self._count(journals), line=line)
 
     def _count(self, journals: Sequence[limits.Journal]) -> int:
-        rows = datastore.get_multi([journal.key for journal in journals])
-        for journal, row in zip(journals, rows, strict=True):
-            journal.fill(row, now=self._now)
+        limits.read(*journals, *self._around, now=self._now)
         if any(journal.knows(self._what) for journal in journals):
             return 0
         self._raise_problem()
@@ -266,7 +259,8 @@ class _Check:
             *(
                 journal.note(counted if journal is self._texts and is_counted else mark)
                 for journal in journals
-            )
+            ),
+            *(bucket.take() for bucket in self._around),
         )
         return self._texts.count if self._counts and self._texts is not None else 0
 
@@ -283,19 +277,24 @@ class _Check:
         for journal, whose in ((self._network, "your network"), (self._author, "you")):
             if journal is not None:
                 self._refuse_more(journal, whose)
+        for bucket in self._around:
+            self._refuse_full(bucket, "your network")
         if self._texts is None or self._is_known or self._text == limits.NOTHING:
             return
         if self._texts.times(self._text) >= self._guard.same_texts:
             raise errors.Conflict("this was posted a few times a while ago", code="duplicate")
 
-    def _refuse_more(self, journal: limits.Journal, whose: str) -> None:
-        if journal.is_empty:
-            wait = journal.wait(self._now)
+    def _refuse_full(self, bucket: limits.Bucket, whose: str) -> None:
+        if bucket.is_empty:
+            wait = bucket.wait(self._now)
             raise errors.TooMany(
                 f"too many comments from {whose}; try again in {_spoken(wait)}",
                 retry_after=wait,
                 code="too-many-posts",
             )
+
+    def _refuse_more(self, journal: limits.Journal, whose: str) -> None:
+        self._refuse_full(journal, whose)
         if journal.times(self._text):
             raise errors.Conflict("this was posted a while ago", code="duplicate")
 
@@ -310,16 +309,8 @@ def _proof(
     """What an entrant has proved; None where nothing is asked for."""
     if not guard.proof_of_work or entrant.is_member:
         return None
-    if not entrant.proof:
-        raise errors.Forbidden(
-            f"posting takes a proof of work: solve /api/v1/sites/{site}/challenge",
-            code="proof-required",
-        )
-    proof = challenges.check(entrant.proof, secret=settings.secret)
-    if proof.site != site:
-        raise errors.Forbidden("the proof of work is of another site", code="proof-invalid")
-    if now >= proof.expires:
-        raise errors.Forbidden("the proof of work is too old", code="proof-expired")
+    purpose, secret = proving.Purpose.POST, settings.secret
+    proof = proving.check(entrant.proof, site, purpose, secret=secret, now=now)
     left = guard.form_seconds - (now - proof.opened).total_seconds()
     if left > 0:
         raise errors.TooMany(

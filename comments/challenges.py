@@ -1,11 +1,16 @@
 """Proof of work: challenges that a browser solves before its reader may post, as ALTCHA has them.
 
-Owns what a challenge of ours says, in the salt that its signature covers: for which site it is, on
-which network's account it goes (a keyed hash), when the form was opened and until when it is good.
-Nothing is stored when one is made; that each is good for one post is the admission's to see to
-(`admission`), by `Proof.digest`.
+Owns what a challenge of ours says, in the salt that its signature covers: for which site and which
+purpose it is, to which network it is charged (a keyed hash, and one for each wider network around
+it), how many tries it takes, when the form was opened and until when it is good. Nothing is stored
+when one is made; that each is good for one post is the admission's to see to (`admission`), by
+`Proof.digest`.
 
-    salt       {24 hex digits}?s={site}&n={network}&t={opened}&expires={seconds since 1970}&
+    salt       {24 hex digits}?s={site}&n={network}[.{network}...]&t={opened}&w={tries}
+               [&p={purpose}]&expires={seconds since 1970}&
+
+Without `p` it is for a post. Browsers hash the salt with every try, so it is kept short.
+
     challenge  SHA-256 of salt and number, signature its HMAC under a key of this purpose alone
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
 
@@ -15,6 +20,7 @@ a hash) is imported where one is made or checked: it takes 30 ms.
 
 import base64
 import binascii
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs
@@ -24,6 +30,7 @@ import msgspec
 from comments import digests, errors
 
 TERM = timedelta(hours=1)
+POST = "post"
 _LONGEST = 2_000  # characters; one of ours has about 500
 _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 
@@ -55,21 +62,43 @@ class _Solution(msgspec.Struct, frozen=True):
 
 
 class Proof(NamedTuple):
-    """A challenge that was solved."""
+    """A challenge that was solved. `tries` is how many it took at most."""
 
     site: str
     network: str
     opened: datetime
     expires: datetime
     digest: bytes
+    around: tuple[str, ...] = ()
+    purpose: str = POST
+    tries: int = 0
 
 
-def make(
-    site: str, network: str, *, tries: int, wait: int, secret: str, now: datetime
+def make(  # noqa: PLR0913 - all that a challenge says
+    site: str,
+    network: str,
+    *,
+    tries: int,
+    wait: int,
+    secret: str,
+    now: datetime,
+    purpose: str = POST,
+    around: Sequence[str] = (),
 ) -> Challenge:
-    """A challenge that takes so many tries at most; with 0 there is nothing to be found out."""
+    """Make a challenge that takes so many tries at most; with 0 there is nothing to be found out.
+
+    `network` and `around` name networks by keyed hashes, and hold no ".".
+    """
     from altcha import v1  # noqa: PLC0415 - see above
 
+    said = {
+        "s": site,
+        "n": ".".join((network, *around)),
+        "t": str(int(now.timestamp())),
+        "w": str(tries),
+    }
+    if purpose != POST:
+        said["p"] = purpose
     made = v1.create_challenge(
         v1.ChallengeOptions(
             algorithm=_ALGORITHM,
@@ -77,7 +106,7 @@ def make(
             number=None if tries else 0,
             hmac_key=_key(secret),
             expires=now + TERM,
-            params={"s": site, "n": network, "t": str(int(now.timestamp()))},
+            params=said,
         )
     )
     return Challenge(_ALGORITHM, made.challenge, tries, made.salt, made.signature, wait)
@@ -109,7 +138,18 @@ def _said(sent: _Solution) -> Proof:
     """What the salt says. It is ours: the signature was right."""
     said = parse_qs(sent.salt.partition("?")[2])
     opened, expires = (datetime.fromtimestamp(int(said[name][0]), UTC) for name in ("t", "expires"))
-    return Proof(said["s"][0], said["n"][0], opened, expires, bytes.fromhex(sent.challenge)[:8])
+    network, *around = said["n"][0].split(".")
+    return Proof(
+        said["s"][0],
+        network,
+        opened,
+        expires,
+        bytes.fromhex(sent.challenge)[:8],
+        tuple(around),
+        said.get("p", [POST])[0],
+        # Those of an earlier release, which are good for an hour, do not say it.
+        int(said.get("w", ["0"])[0]),
+    )
 
 
 def _key(secret: str) -> str:

@@ -112,14 +112,11 @@ def ask(  # noqa: PLR0913 - who, what, and from where
     link = sealed.seal(msgspec.json.encode(request).decode(), _CONFIRM, settings.secret, now=now)
     detail = errands.encode(errands.Asked(link))
     event = outbox.mail_id("asked", secrets.token_hex(16))
-    mine = limits.Bucket(PER_NETWORK, network, settings.secret)
+    mine = limits.Network(PER_NETWORK, network, settings.secret)
     theirs = limits.Bucket(PER_ADDRESS, _mailbox(email), settings.secret)
 
     def body() -> bool:
-        for bucket, row in zip(
-            (mine, theirs), datastore.get_multi([mine.key, theirs.key]), strict=True
-        ):
-            bucket.fill(row, now=now)
+        limits.read(mine, theirs, now=now)
         if mine.is_empty:
             raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
         writes = [mine.take()]

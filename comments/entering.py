@@ -86,14 +86,12 @@ def ask(
     event = outbox.mail_id("entering", secrets.token_hex(16))
     subject = sealed.seal(identity.subject, _LINK, secret, now=now)
     pending = _Pending(site.id, subject)
-    mine = limits.Bucket(PER_NETWORK, network, secret)
+    mine = limits.Network(PER_NETWORK, network, secret)
     theirs = limits.Bucket(PER_ADDRESS, identity.subject, secret)
     tickets.sweep(now=now)
 
     def body() -> bool:
-        rows = datastore.get_multi([mine.key, theirs.key])
-        for bucket, row in zip((mine, theirs), rows, strict=True):
-            bucket.fill(row, now=now)
+        limits.read(mine, theirs, now=now)
         if mine.is_empty:
             raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
         ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, _text(pending))

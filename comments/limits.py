@@ -10,14 +10,20 @@ nothing of its subjects. Two that share one, which is rare, share its limit.
                     seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
 `take` belongs into the transaction of what it limits: whoever loses a race counts again.
+
+A limit per network is a `Network`: the bucket of the network itself and, for IPv6, one for each
+wider network around it (`networks.WIDER`). The wider ones have purposes of their own, so that a
+full one never shares a bucket with a single /64.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from comments import datastore, digests, models
+from google.cloud import ndb
+
+from comments import datastore, digests, models, networks
 
 SLOTS = 1 << 16
 _OWNER = "limits"
@@ -43,6 +49,10 @@ class Limit(NamedTuple):
     most: int
     window: timedelta
     keeps: timedelta = timedelta(0)
+
+    def wider(self, factor: int) -> "Limit":
+        """Return the limit of a wider network: `factor` times as many in the same window."""
+        return Limit(f"{self.purpose} x{factor}", self.most * factor, self.window)
 
 
 class Mark(NamedTuple):
@@ -96,6 +106,52 @@ class Bucket:
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         self._row.count += 1
         return datastore.Writes(_OWNER, put=(self._row,))
+
+
+class Network:
+    """The buckets of one network: read first (`fill`), then `take` from all of them."""
+
+    def __init__(self, limit: Limit, network: str, secret: str) -> None:
+        wider = networks.around(network)
+        self.buckets = (
+            Bucket(limit, network, secret),
+            *(Bucket(limit.wider(factor), name, secret) for name, factor in wider),
+        )
+
+    @property
+    def keys(self) -> list[ndb.Key]:
+        """The keys of its rows."""
+        return [bucket.key for bucket in self.buckets]
+
+    def fill(self, rows: Sequence[models.RateBucket | None], *, now: datetime) -> None:
+        """Take what is stored at `keys`."""
+        for bucket, row in zip(self.buckets, rows, strict=True):
+            bucket.fill(row, now=now)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left in the window of any of them."""
+        return any(bucket.is_empty for bucket in self.buckets)
+
+    def wait(self, now: datetime) -> int:
+        """Seconds until there is something left in all of them."""
+        return max(bucket.wait(now) for bucket in self.buckets if bucket.is_empty)
+
+    def take(self) -> datastore.Writes:
+        """Count one more in all of them."""
+        return datastore.Writes(_OWNER, put=tuple(b.take().put[0] for b in self.buckets))
+
+
+def read(*subjects: Bucket | Network, now: datetime) -> None:
+    """Read the rows of several at once, inside the transaction that takes from them."""
+    buckets = [
+        bucket
+        for each in subjects
+        for bucket in (each.buckets if isinstance(each, Network) else (each,))
+    ]
+    rows = datastore.get_multi([bucket.key for bucket in buckets])
+    for bucket, row in zip(buckets, rows, strict=True):
+        bucket.fill(row, now=now)
 
 
 class Journal(Bucket):

@@ -16,7 +16,7 @@ from comments.records import Ruling, Status, Verb
 
 MOST_AT_ONCE = 100  # comments of one bulk
 MOST = 100  # comments of one page
-BY_MODERATOR = "moderator"
+BY_MODERATOR = records.BY_MODERATOR
 
 _STATUSES = {
     Verb.APPROVE: Status.APPROVED,
@@ -242,8 +242,8 @@ def _done(comment_id: str, verb: Verb, decision: tree.Decision) -> records.Comme
             ruling = Ruling(_STATUSES[verb], BY_MODERATOR, decision.act.reason)
             change = tree.judge(comment_id, ruling, decision)
         datastore.apply(*change.writes)
-        if verb is Verb.APPROVE:
-            datastore.apply(reports.settled(comment_id))
+        if verb in {Verb.APPROVE, Verb.RESTORE} and change.comment.status is Status.APPROVED:
+            datastore.apply(reports.settled(comment_id, now=decision.now))
         datastore.apply(*advice.corrections(change.comment, change.event, now=decision.now))
         return change
 

@@ -4,6 +4,9 @@ Owns what counts as one network: an IPv4 address, or the /64 of an IPv6 address,
 one address of a /64 has all of them. An address is personal data: it is never stored, only
 `digest`, a keyed hash that also covers what the limit is about. So nobody without the secret can
 tell whose it is, and nobody at all can tell from the store that two limits are of one network.
+
+A provider may give one customer 256 or 65,536 of those /64s, so every limit of an IPv6 network also
+holds for the /56 and the /48 around it, with a limit that is `WIDER` times as large.
 """
 
 import ipaddress
@@ -12,6 +15,10 @@ from comments import digests
 
 UNKNOWN = "unknown"
 _PREFIX = 64  # bits of an IPv6 address that a provider gives to one customer
+# Prefixes around a /64, and how many times a limit of the /64 is allowed there. One household often
+# gets a /56 and one company a /48; some providers put many customers into a /48.
+WIDER = ((56, 4), (48, 16))
+_AREA_V4, _AREA_V6 = 16, 32  # bits: roughly what belongs to one provider
 
 
 def of(address: str) -> str:
@@ -25,6 +32,33 @@ def of(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((found, _PREFIX), strict=False))
+
+
+def around(network: str) -> tuple[tuple[str, int], ...]:
+    """Return the wider networks around a network, each with the factor of its limit.
+
+    There are none around an IPv4 address: an attacker pays for each of those.
+    """
+    found = _parsed(network)
+    if not isinstance(found, ipaddress.IPv6Network):
+        return ()
+    return tuple((str(found.supernet(new_prefix=bits)), factor) for bits, factor in WIDER)
+
+
+def area(network: str) -> str:
+    """Return the /16 of an IPv4 network or the /32 of an IPv6 network."""
+    found = _parsed(network)
+    if found is None:
+        return network
+    bits = _AREA_V4 if found.version == 4 else _AREA_V6  # noqa: PLR2004 - the IP version
+    return str(found.supernet(new_prefix=bits))
+
+
+def _parsed(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(network)
+    except ValueError:
+        return None
 
 
 def is_inside(network: str) -> bool:

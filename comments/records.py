@@ -190,6 +190,9 @@ class Actor(msgspec.Struct, frozen=True):
     name: str
 
 
+BY_MODERATOR = "moderator"  # the rule of what a moderator decided; stored as text
+
+
 class Ruling(msgspec.Struct, frozen=True):
     """What becomes of a text: the status it gets, by which rule, and why, for moderators' eyes."""
 

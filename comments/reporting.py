@@ -4,17 +4,30 @@ Owns how often a network may report, and when reports hold: where so many people
 moderator has not approved since, as the site says (`rulebook`). An author counts once, and a
 network does. The answer is the same whatever comes of it, so that nobody learns whether he was the
 last one it took.
+
+A report is anonymous unless it comes from a signed-in account: anybody can get a guest's token.
+
+Invariants:
+
+1. All anonymous reports of a comment from one area (`networks.area`) count once.
+2. Anonymous reports never hold a comment that a moderator approved in its present text, or whose
+   author is trusted (`_is_trusted`). Only reports of accounts count towards the limit there.
+   Moderators see the others in the list of reported comments.
 """
 
 from datetime import datetime, timedelta
 
 from comments import (
     audit,
+    authorids,
     config,
+    counters,
+    counts,
     datastore,
     errors,
     limits,
     models,
+    networks,
     records,
     reports,
     rulebook,
@@ -25,6 +38,7 @@ from comments.records import Ruling, Status
 
 PER_NETWORK = limits.Limit("reports", 20, timedelta(hours=1))
 BY = records.Actor("reports", "reports of readers")
+TRUSTED = 5  # other approved comments on the site
 _RULE = "reports"
 
 
@@ -38,23 +52,24 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
     settings: config.Settings,
     now: datetime,
 ) -> None:
-    """Report a comment. `author` is empty for somebody without a token.
+    """Report a comment. `author` is empty for somebody without a token or proof.
 
     Raises:
         errors.NotFound: readers see no such comment on the site.
         errors.TooMany: the network reported too often.
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
-    secret = settings.secret
-    said = [f"network {network}", *([f"author {author}"] if author else [])]
-    people = [reports.person(comment_id, each, secret) for each in said]
+    secret, is_vouched = settings.secret, author.startswith(authorids.ACCOUNT)
+    people = [reports.person(comment_id, each, secret) for each in _said(author, network)]
     limit = rulebook.get(site).reports
-    bucket = limits.Bucket(PER_NETWORK, network, secret)
+    bucket = limits.Network(PER_NETWORK, network, secret)
     key = models.report_key(comment_id)
     act = audit.Act(BY, records.Verb.HOLD.value)
 
     def body() -> tree.Change | None:
-        taken, stored, row = datastore.get_multi([bucket.key, models.comment_key(comment_id), key])
+        stored, row, *taken = datastore.get_multi(
+            [models.comment_key(comment_id), key, *bucket.keys]
+        )
         if stored is None or stored.site != site or stored.status != Status.APPROVED:
             if audit.is_done(act):
                 return None  # it was held by an earlier run, whose answer was lost
@@ -63,12 +78,13 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
         if bucket.is_empty:
             raise errors.TooMany("too many reports from here", retry_after=bucket.wait(now))
         fresh = reports.fresh(comment_id, site, now=now)
-        added = reports.add(row, fresh, people, reason, now=now)
+        added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:
             datastore.apply(bucket.take())
             return None
         datastore.apply(bucket.take(), reports.written(added))
-        return _held(reports.told(added), limit, act, now)
+        is_enough = _is_enough(added, stored, limit, now)
+        return _held(reports.told(added), act, now) if is_enough else None
 
     change = datastore.transaction(body, line=comment_id)
     if change is not None and change.event:
@@ -76,10 +92,43 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
         tasks.erased(records.ThreadName(change.comment.site, change.comment.thread))
 
 
-def _held(told: reports.Told, limit: int, act: audit.Act, now: datetime) -> tree.Change | None:
+def _said(author: str, network: str) -> list[str]:
+    """Return what a reporter is recognised by."""
+    said = [f"network {network}", *([f"author {author}"] if author else [])]
+    if not author.startswith(authorids.ACCOUNT):
+        said.append(f"area {networks.area(network)}")
+    return said
+
+
+def _is_enough(row: models.Report, comment: models.Comment, limit: int, now: datetime) -> bool:
+    if not 0 < limit <= row.open:
+        return False
+    if row.vouched >= limit:
+        return True
+    return not (_is_vetted(row, comment) or _is_trusted(comment, now))
+
+
+def _is_vetted(row: models.Report, comment: models.Comment) -> bool:
+    """Whether a moderator approved the comment, and its text is still what they saw."""
+    edited: datetime | None = comment.edited
+    by_moderator = comment.judged if comment.rule == records.BY_MODERATOR else None
+    last = records.newest([row.cleared, by_moderator])
+    return last is not None and (edited is None or edited <= last)
+
+
+def _is_trusted(comment: models.Comment, now: datetime) -> bool:
+    """Whether the author has `TRUSTED` other approved comments on the site.
+
+    A guest must also have come before today (UTC), so that a burst of comments earns no trust.
+    """
+    if not comment.author_id or authorids.age(comment.author_id, None, now) == 0:
+        return False
+    row = datastore.get(models.standing_key(comment.site, comment.author_id))
+    return counts.numbers_of(row).get(counters.APPROVED, 0) > TRUSTED
+
+
+def _held(told: reports.Told, act: audit.Act, now: datetime) -> tree.Change:
     """Hold a comment, in the transaction of the report that was one too many."""
-    if not 0 < limit <= told.open:
-        return None
     why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
     ruling = Ruling(Status.PENDING, _RULE, why)
     change = tree.judge(told.comment, ruling, tree.Decision(act, now, lambda _: None))

@@ -7,7 +7,9 @@ moderator approves the comment, what was reported until then is settled: the sam
 it held again.
 
     Report  key: comment id; site, `people`, `reasons` (names to numbers, JSON), how many are
-            `settled` and `open`, `last` time
+            `settled` and `open`, `last` time. `vouched`: how many of the open ones come from
+            signed-in accounts; `cleared`: when a moderator last approved the comment. Rows of
+            earlier releases lack these two, which then are 0 and None.
 """
 
 import enum
@@ -52,11 +54,13 @@ def add(
     people: Sequence[str],
     reason: Reason,
     *,
+    is_vouched: bool,
     now: datetime,
 ) -> models.Report | None:
     """The row with one more report, to be put; None where one of these people is in it already.
 
-    `fresh` is the row of a comment that nobody reported yet.
+    `fresh` is the row of a comment that nobody reported yet. `is_vouched` says that the report
+    comes from a signed-in account.
     """
     row = row or fresh
     numbers = _numbers(row)
@@ -66,6 +70,7 @@ def add(
     row.populate(people=[*row.people, *people])
     row.reasons = msgspec.json.encode(numbers).decode()
     row.open = sum(numbers.values()) - row.settled
+    row.vouched = (row.vouched or 0) + is_vouched
     row.last = now
     return row
 
@@ -85,12 +90,13 @@ def written(row: models.Report) -> datastore.Writes:
     return datastore.Writes(_OWNER, put=(row,))
 
 
-def settled(comment_id: str) -> datastore.Writes:
-    """Settle what was reported of a comment, in the transaction that approves it."""
+def settled(comment_id: str, *, now: datetime) -> datastore.Writes:
+    """Settle the reports of a comment, in the transaction in which a moderator approves it."""
     row = datastore.get(models.report_key(comment_id))
-    if row is None or not row.open:
+    if row is None:
         return datastore.Writes(_OWNER)
     row.settled, row.open = row.settled + row.open, 0
+    row.vouched, row.cleared = 0, now
     return datastore.Writes(_OWNER, put=(row,))
 
 

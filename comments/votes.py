@@ -8,7 +8,8 @@ Owns what a vote is, who may cast one, and three kinds:
     VotesDue      key: comment. There while the comment's row may not count a vote; `due` is when
                   it is to be counted
     VoterNetwork  key: comment / keyed hash of a network and the comment. `voters`, as keyed hashes
-                  too, are those of that network who vote on the comment; gone when `due`
+                  too, are those of that network who vote on the comment; gone when `due`. An IPv6
+                  network has a row, and so have the wider ones around it (`networks.WIDER`)
 
 A vote writes no row that votes of others write, but for the first after a count, which says that
 there is something to count. Counting is one transaction: it counts the Vote entities, has the
@@ -39,24 +40,37 @@ from comments.records import Status
 COUNT_AFTER = timedelta(seconds=10)  # a comment's row changes this often by votes, at most
 KEPT = timedelta(days=30)
 AT_ONCE = 200  # votes or networks deleted in one transaction
+MOST_SEATS = 5_000  # voters in one row: 140 kB
 UP, DOWN, NONE = 1, -1, 0
 _SIGNS = {UP: "+", DOWN: "-"}
 _OWNER = "votes"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """A network that a vote comes from, and the voter's seat in it.
+
+    `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
+    At most `factor` times the limit of voters vote from it.
+    """
+
+    network: str
+    seat: str
+    factor: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Ballot:
     """A vote as it is cast. `value` is UP, DOWN, or NONE to take it back.
 
-    `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
+    `places` are the voter's network and the wider ones around it.
     """
 
     comment: str
     site: str
     voter: str
     value: int
-    network: str
-    seat: str
+    places: tuple[Place, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,12 +100,12 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
         errors.Forbidden: it is the voter's own.
         errors.TooMany: as many others of this network vote on it.
     """
-    row, vote, waiting, network = datastore.get_multi(
+    row, vote, waiting, *found = datastore.get_multi(
         [
             models.comment_key(ballot.comment),
             models.vote_key(ballot.comment, ballot.voter),
             models.votes_due_key(ballot.comment),
-            models.voter_network_key(ballot.comment, ballot.network),
+            *(models.voter_network_key(ballot.comment, each.network) for each in ballot.places),
         ]
     )
     _check(row, ballot)
@@ -105,11 +119,12 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     else:
         put.append(_vote(ballot, row.thread))
     if NONE in {before, ballot.value}:
-        seats = _seats(network, ballot, limit=limit, now=now)
-        if not seats.voters and network is not None:
-            gone.append(seats.key)
-        elif seats.voters and (network is None or seats.voters != network.voters):
-            put.append(seats)
+        for place, network in zip(ballot.places, found, strict=True):
+            seats = _seats(network, ballot, place, limit=limit, now=now)
+            if not seats.voters and network is not None:
+                gone.append(seats.key)
+            elif seats.voters and (network is None or seats.voters != network.voters):
+                put.append(seats)
     if waiting is None:
         put.append(_due(ballot.comment, row.thread, now + COUNT_AFTER))
     return Cast(datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
@@ -139,21 +154,21 @@ def _vote(ballot: Ballot, thread: str) -> models.Vote:
 
 
 def _seats(
-    row: models.VoterNetwork | None, ballot: Ballot, *, limit: int, now: datetime
+    row: models.VoterNetwork | None, ballot: Ballot, place: Place, *, limit: int, now: datetime
 ) -> models.VoterNetwork:
-    """Who votes from the ballot's network when it is cast."""
+    """Who votes from a network of the ballot when it is cast."""
     is_new = row is None or row.due <= now
-    voters = [] if row is None or is_new else [each for each in row.voters if each != ballot.seat]
+    voters = [] if row is None or is_new else [each for each in row.voters if each != place.seat]
     due = now + KEPT if row is None or is_new else row.due
     if ballot.value != NONE:
-        if len(voters) >= limit:
+        if len(voters) >= min(limit * place.factor, MOST_SEATS):
             raise errors.TooMany(
                 "too many votes on this comment came from your network",
                 code="too-many-votes",
                 retry_after=max(1, int((due - now).total_seconds())),
             )
-        voters.append(ballot.seat)
-    key = models.voter_network_key(ballot.comment, ballot.network)
+        voters.append(place.seat)
+    key = models.voter_network_key(ballot.comment, place.network)
     return models.VoterNetwork(key=key, voters=voters, due=due)
 
 

@@ -75,15 +75,9 @@ def vote(
         errors.NotFound, errors.Conflict, errors.Forbidden, errors.TooMany: see `votes.cast`.
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
-    what = f"votes/{comment_id}"
-    ballot = votes.Ballot(
-        comment=comment_id,
-        site=site,
-        voter=voter.id,
-        value=value,
-        network=networks.digest(settings.secret, what, voter.network),
-        seat=networks.digest(settings.secret, f"{what}/{voter.network}", voter.id),
-    )
+    around = ((voter.network, 1), *networks.around(voter.network))
+    places = tuple(_place(comment_id, voter.id, *each, settings.secret) for each in around)
+    ballot = votes.Ballot(comment_id, site, voter.id, value, places)
     firsts: list[bool] = []
 
     def body() -> None:
@@ -94,9 +88,18 @@ def vote(
             datastore.apply(cast.writes)
 
     # Those of one network meet at its row, and a voter always comes from one.
-    datastore.transaction(body, line=f"votes/{ballot.network}")
+    datastore.transaction(body, line=f"votes/{places[-1].network}")
     if any(firsts):
         tasks.voted(records.VotedComment(comment_id))
+
+
+def _place(comment_id: str, voter: str, network: str, factor: int, secret: str) -> votes.Place:
+    what = f"votes/{comment_id}"
+    return votes.Place(
+        network=networks.digest(secret, what, network),
+        seat=networks.digest(secret, f"{what}/{network}", voter),
+        factor=factor,
+    )
 
 
 def own(

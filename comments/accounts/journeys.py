@@ -119,11 +119,11 @@ def begin(
     journey = Journey(goal, _digest(browser, secret), asked.nonce, asked.verifier)
     content = sealed.seal(msgspec.json.encode(journey).decode(), _PURPOSE, secret, now=now)
     ticket = tickets.Ticket(tickets.Purpose.JOURNEY, content)
-    bucket = limits.Bucket(PER_NETWORK, who.network, secret)
+    bucket = limits.Network(PER_NETWORK, who.network, secret)
     tickets.sweep(now=now)
 
     def body() -> None:
-        bucket.fill(datastore.get(bucket.key), now=now)
+        limits.read(bucket, now=now)
         if bucket.is_empty:
             raise errors.TooMany("too many tries from here", retry_after=bucket.wait(now))
         issued = tickets.issuing(asked.state, ticket, secret, now=now, term=TERM)

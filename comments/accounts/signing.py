@@ -79,15 +79,13 @@ def count(name: str, network: str, secret: str, *, now: datetime) -> None:
     Raises:
         errors.TooMany: there were too many.
     """
-    buckets = [
-        limits.Bucket(PER_NETWORK, network, secret),
+    buckets = (
+        limits.Network(PER_NETWORK, network, secret),
         limits.Bucket(PER_NAME, name, secret),
-    ]
+    )
 
     def body() -> None:
-        rows = datastore.get_multi([bucket.key for bucket in buckets])
-        for bucket, row in zip(buckets, rows, strict=True):
-            bucket.fill(row, now=now)
+        limits.read(*buckets, now=now)
         for bucket in buckets:
             if bucket.is_empty:
                 raise errors.TooMany("too many tries", retry_after=bucket.wait(now))

@@ -48,6 +48,8 @@ class Report(ndb.Model):
     reasons = ndb.TextProperty(default="{}")
     settled = ndb.IntegerProperty(indexed=False, default=0)
     open = ndb.IntegerProperty(default=0)
+    vouched = ndb.IntegerProperty(indexed=False, default=0)
+    cleared = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     last = ndb.DateTimeProperty(required=True, tzinfo=UTC)
 
 

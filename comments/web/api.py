@@ -20,6 +20,7 @@ from comments import (
     errors,
     floor,
     posting,
+    proving,
     public,
     reading,
     records,
@@ -149,11 +150,14 @@ def post_comment(site_id: str) -> flask.Response:
 
 @blueprint.get("/sites/<site:site_id>/challenge")
 def challenge(site_id: str) -> flask.Response:
-    """What is to be solved before one posts. Nothing is stored of it."""
-    queries.read(shapes.NoQuery)
+    """Make a challenge. Nothing is stored for it."""
+    purpose = queries.read(shapes.ChallengeQuery).purpose
     site, settings = sites.get(site_id), context.settings()
-    network = networks.of_request(settings, flask.request)
-    made = admission.challenge(site, network, settings=settings, now=datetime.now(UTC))
+    network, now = networks.of_request(settings, flask.request), datetime.now(UTC)
+    if purpose is proving.Purpose.POST:
+        made = admission.challenge(site, network, settings=settings, now=now)
+    else:
+        made = proving.challenge(site, purpose, network, settings=settings, now=now)
     return answers.fresh(made)
 
 
@@ -255,20 +259,17 @@ def subscribe(site_id: str) -> flask.Response:
 
 @blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
 def vote(comment_id: str) -> flask.Response:
-    """Have the caller vote for a comment or against it. Who has no token yet is given one."""
+    """Vote for a comment or against it. Callers without a token prove work and are given one."""
     queries.read(shapes.NoQuery)
-    network, key = (
-        networks.of_request(context.settings(), flask.request),
-        preconditions.idempotency_key(),
-    )
-    value = bodies.read(shapes.NewVote).value
+    settings, site = context.settings(), flask.g.site
+    network = networks.of_request(settings, flask.request)
+    key, sent = preconditions.idempotency_key(), bodies.read(shapes.NewVote)
     if "Authorization" in flask.request.headers:
-        speaker = speakers.current()
-    else:
-        secret = context.settings().secret
-        made = voting.newcomer(comment_id, network, key, secret=secret)
-        speaker = speakers.Speaker(flask.g.site.id, made)
-    return _cast(comment_id, speaker, network, value)
+        return _cast(comment_id, speakers.current(), network, sent.value)
+    purpose, now = proving.Purpose.VOTE, datetime.now(UTC)
+    made = proving.person(sent.proof, site, purpose, settings=settings, now=now)
+    voter = made or voting.newcomer(comment_id, network, key, secret=settings.secret)
+    return _cast(comment_id, speakers.Speaker(site.id, voter), network, sent.value)
 
 
 @blueprint.delete("/comments/<comment:comment_id>/vote")

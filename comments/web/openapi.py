@@ -133,8 +133,9 @@ OPERATIONS = (
         headers=("Location", "ETag", "Idempotent-Replayed"),
     ),
     Operation(
-        "get", "/sites/{site}/challenge", "challenge", "What is to be solved before one posts",
-        challenges.Challenge, (400, 404, 503),
+        "get", "/sites/{site}/challenge", "challenge",
+        "Get a challenge to solve before a post, a first vote or a report without a token",
+        challenges.Challenge, (400, 404, 503), query=shapes.ChallengeQuery,
     ),
     Operation(
         "get", _ONE, "showComment", "One comment, with those it stands below",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments import authors, categories, opinions, reports, turnstile, voting
+from comments import authors, categories, opinions, proving, reports, turnstile, voting
 from comments.web import refusals
 
 DEFAULT_LIMIT = 50
@@ -189,10 +189,20 @@ class Assertion(_Request, frozen=True):
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
 
 
+class ChallengeQuery(_Request, frozen=True):
+    """What a proof of work is for: a post, a first vote, or a report without a token."""
+
+    purpose: proving.Purpose = proving.Purpose.POST
+
+
 class NewReport(_Request, frozen=True):
-    """Why a comment is reported to the site's moderators."""
+    """Why a comment is reported to the site's moderators.
+
+    `proof` is a solved challenge for the purpose `report`; callers with a token need none.
+    """
 
     reason: reports.Reason = reports.Reason.OTHER
+    proof: str = ""
 
 
 class GivenOpinion(_Request, frozen=True):
@@ -226,9 +236,13 @@ class Voucher(_Request, frozen=True):
 
 
 class NewVote(_Request, frozen=True):
-    """A vote: for a comment, or against it."""
+    """A vote: for a comment, or against it.
+
+    `proof` is a solved challenge for the purpose `vote`; callers with a token need none.
+    """
 
     value: Literal[1, -1]
+    proof: str = ""
 
 
 class OwnVotesQuery(_Request, frozen=True):

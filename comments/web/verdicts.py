@@ -14,6 +14,7 @@ from comments import (
     errors,
     moderation,
     opinions,
+    proving,
     public,
     records,
     reporting,
@@ -54,18 +55,22 @@ def list_own_held(site_id: str) -> flask.Response:
 
 @blueprint.post("/comments/<comment:comment_id>/report")
 def report_comment(comment_id: str) -> flask.Response:
-    """Tell the moderators of a comment. Once for each person, whoever repeats it."""
+    """Report a comment to the moderators; each person counts once. Without a token, prove work."""
     queries.read(shapes.NoQuery)
-    site, settings = flask.g.site, context.settings()
-    speaker = speakers.on(site)
+    site, settings, now = flask.g.site, context.settings(), datetime.now(UTC)
+    speaker, sent = speakers.on(site), bodies.read(shapes.NewReport)
+    author = speaker.id if speaker else ""
+    if not author:
+        purpose = proving.Purpose.REPORT
+        author = proving.person(sent.proof, site, purpose, settings=settings, now=now) or ""
     reporting.report(
         comment_id,
         site.id,
-        bodies.read(shapes.NewReport).reason,
-        author=speaker.id if speaker else "",
+        sent.reason,
+        author=author,
         network=networks.of_request(settings, flask.request),
         settings=settings,
-        now=datetime.now(UTC),
+        now=now,
     )
     return answers.fresh(responses.Reported(), 202)
 

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from comments import config, sites, usage
 from tests.browser.test_embedding import STRICT, post, script
 from tests.browser.test_forms import on_posts
+from tests.browser.test_votes import cast, score, settled, up
 
 pytestmark = pytest.mark.browser
 
@@ -151,3 +152,45 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, 
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
     expect(form.get_by_role("alert").last).to_contain_text("takes nothing more today")
+
+
+def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(
+    server, website, open_tab, say, open_store
+):
+    say("one")
+    say("two")
+    url = website.put(
+        "strict-votes",
+        f'{script(server)}<div id="flatthread" data-thread="demo">loading</div>',
+        Content_Security_Policy=STRICT.format(server=server),
+    )
+    tab = open_tab(url)
+    sent = []
+    tab.page.on("request", lambda each: sent.append(each.url) if "challenge" in each.url else None)
+    for body in ("one", "two"):
+        up(tab.page, body).click()
+        settled(tab.page, body)
+        expect(score(tab.page, body)).to_have_text("1")
+    assert cast(open_store) == [1, 1]
+    assert [url.partition("?")[2] for url in sent] == ["purpose=vote"]
+
+
+def test_a_votes_proof_that_is_refused_is_found_anew(server, open_tab, say, open_store):
+    say("one")
+    tab = open_tab(server)
+    tab.expect_status(403)
+    sent = []
+
+    def spoiled(route):
+        body = route.request.post_data_json
+        sent.append(body["proof"])
+        if len(sent) == 1:
+            body["proof"] = body["proof"][:-8]
+        route.continue_(post_data=body)
+
+    tab.page.route("**/vote", spoiled)
+    up(tab.page, "one").click()
+    settled(tab.page, "one")
+    expect(score(tab.page, "one")).to_have_text("1")
+    assert cast(open_store) == [1]
+    assert len(set(sent)) == 2

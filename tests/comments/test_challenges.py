@@ -54,6 +54,32 @@ def test_the_librarys_own_solver_finds_it_and_its_payload_is_taken() -> None:
     assert challenges.check(payload.to_base64(), secret=SECRET).site == "demo"
 
 
+def test_a_challenge_says_its_purpose_its_work_and_the_networks_around() -> None:
+    made = challenges.make(
+        "demo", "net", around=("wide", "wider"), purpose="vote", tries=20, wait=0, secret=SECRET,
+        now=NOW,
+    )  # fmt: skip
+    proof = challenges.check(entrants.solved(msgspec.to_builtins(made)), secret=SECRET)
+    assert (proof.network, proof.around) == ("net", ("wide", "wider"))
+    assert (proof.purpose, proof.tries) == ("vote", 20)
+
+
+def test_a_challenge_of_an_earlier_release_is_one_for_a_post() -> None:
+    made = v1.create_challenge(
+        v1.ChallengeOptions(
+            algorithm="SHA-256", max_number=10, hmac_key=challenges._key(SECRET),
+            expires=NOW + challenges.TERM,
+            params={"s": "demo", "n": "net", "t": str(int(NOW.timestamp()))},
+        )
+    )  # fmt: skip
+    said = {
+        "algorithm": "SHA-256",
+        **{k: getattr(made, k) for k in ("challenge", "salt", "signature")},
+    }
+    proof = challenges.check(entrants.solved(said), secret=SECRET)
+    assert (proof.network, proof.around, proof.purpose, proof.tries) == ("net", (), "post", 0)
+
+
 def test_no_two_challenges_are_the_same() -> None:
     assert len({made()["challenge"] for _ in range(20)}) == 20
 

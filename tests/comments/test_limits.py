@@ -118,3 +118,30 @@ def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: datastore
     # A clock that is far ahead does not close a bucket for years.
     assert [taken(now + timedelta(days=999)) for _ in range(3)] == [True, True, False]
     assert taken(now + timedelta(hours=2)) is True
+
+
+def _of_networks(limit: limits.Limit, names: list[str]) -> list[bool]:
+    def take(name: str) -> bool:
+        bucket = limits.Network(limit, name, "a secret")
+        limits.read(bucket, now=NOW)
+        if bucket.is_empty:
+            assert bucket.wait(NOW) == 600
+            return False
+        datastore.apply(bucket.take())
+        return True
+
+    return [datastore.transaction(lambda name=name: take(name)) for name in names]
+
+
+def test_an_ipv6_network_is_limited_with_the_wider_ones_around_it(store: datastore.Store) -> None:
+    limit = limits.Limit("tests of networks", 1, timedelta(minutes=10))
+    of_one_56 = [f"2001:db8:0:{number:x}::/64" for number in range(6)]
+    assert _of_networks(limit, of_one_56) == [True] * 4 + [False] * 2
+    of_one_48 = [f"2001:db8:0:{256 * number:x}::/64" for number in range(1, 15)]
+    assert _of_networks(limit, of_one_48) == [True] * 12 + [False] * 2
+    assert _of_networks(limit, ["2001:db8:1::/64"]) == [True]
+
+
+def test_an_ipv4_network_is_limited_alone(store: datastore.Store) -> None:
+    limit = limits.Limit("tests of networks", 1, timedelta(minutes=10))
+    assert _of_networks(limit, ["192.0.2.1", "192.0.2.1", "192.0.2.2"]) == [True, False, True]

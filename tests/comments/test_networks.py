@@ -57,3 +57,20 @@ def test_the_digest_of_a_network_is_of_one_purpose_and_for_ever() -> None:
         ]
     }
     assert len(made) == 4
+
+
+@pytest.mark.parametrize(
+    ("network", "around", "area"),
+    [
+        ("192.0.2.1", (), "192.0.0.0/16"),
+        (
+            "2001:db8:1:2ff::/64",
+            (("2001:db8:1:200::/56", 4), ("2001:db8:1::/48", 16)),
+            "2001:db8::/32",
+        ),
+        (networks.UNKNOWN, (), networks.UNKNOWN),
+    ],
+)
+def test_a_network_lies_in_wider_ones(network: str, around: object, area: str) -> None:
+    assert networks.around(network) == around
+    assert networks.area(network) == area

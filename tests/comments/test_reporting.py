@@ -10,10 +10,13 @@ from flask.testing import FlaskClient
 
 from comments import (
     audit,
+    authorids,
     datastore,
+    delivery,
     errors,
     moderation,
     policies,
+    posting,
     records,
     reporting,
     reports,
@@ -21,7 +24,7 @@ from comments import (
 )
 from comments.records import Status, Verb
 from comments.reports import Reason
-from tests import trees
+from tests import recounts, trees
 from tests.comments import stocktaking
 from tests.comments.calls import NOBODY, ONE, answer, bearer, listed, post, refused
 
@@ -73,15 +76,99 @@ def test_a_person_counts_once_and_so_does_a_network(row: records.Comment) -> Non
 def test_what_a_moderator_approved_is_not_held_by_the_same_people_again(
     row: records.Comment,
 ) -> None:
-    for network in ("one", "two", "three"):
-        _report(row, network)
+    for number in range(3):
+        _report(row, f"192.0.2.{number}", f"a:{number}")
     moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
     assert reports.most("demo", 9) == []
-    for network in ("one", "two", "three", "four", "five"):
-        _report(row, network)
+    for number in range(5):
+        _report(row, f"192.0.2.{number}", f"a:{number}")
     assert _status(row) is Status.APPROVED
-    _report(row, "six")
+    _report(row, "192.0.2.5", "a:5")
     assert _status(row) is Status.PENDING
+
+
+def test_anonymous_reports_of_one_area_count_once(row: records.Comment) -> None:
+    for number in range(9):
+        _report(row, f"192.0.{number}.1", f"g:{number}")
+        _report(row, f"2001:db8:{number}::/64")
+    assert reports.of([row.id])[row.id].open == 2
+    assert _status(row) is Status.APPROVED
+    _report(row, "192.1.2.1")
+    assert _status(row) is Status.PENDING
+
+
+def test_accounts_of_one_area_count_each(row: records.Comment) -> None:
+    for number in range(3):
+        _report(row, f"192.0.2.{number}", f"a:{number}")
+    assert _status(row) is Status.PENDING
+
+
+def _anonymously(row: records.Comment, first: int = 0) -> None:
+    for number in range(first, first + 9):
+        with contextlib.suppress(errors.NotFound):  # once it is held
+            _report(row, f"10.{number}.0.1", f"g:{number}")
+
+
+@pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.RESTORE])
+def test_anonymous_reports_never_hold_what_a_moderator_approved(
+    row: records.Comment, verb: Verb
+) -> None:
+    for number in range(3):
+        _report(row, f"172.{number}.0.1")
+    assert _status(row) is Status.PENDING
+    moderation.decide("demo", row.id, verb, ADA, now=NOW)
+    _anonymously(row)
+    assert _status(row) is Status.APPROVED
+    assert reports.of([row.id])[row.id].open == 9
+    for number in range(3):
+        assert _status(row) is Status.APPROVED
+        _report(row, f"192.0.2.{number}", f"a:{number}")
+    assert _status(row) is Status.PENDING
+
+
+def test_a_comment_that_was_shown_all_along_is_vetted_when_a_moderator_approves_it(
+    row: records.Comment,
+) -> None:
+    _report(row, "one")
+    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    _anonymously(row)
+    assert _status(row) is Status.APPROVED
+
+
+def test_an_approval_is_of_the_text_that_was_there(
+    store: datastore.Store, site: records.Site
+) -> None:
+    policies.set_policy("demo", ADA, now=NOW, policy=records.Policy.ALL)
+    row = trees.post(site, "text")
+    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    policies.set_policy("demo", ADA, now=NOW, policy=records.Policy.OFF)
+    _anonymously(row)
+    assert _status(row) is Status.APPROVED
+    posting.edit(
+        row.id, author_id=row.author.id, body="another", revision=None, settings=trees.SETTINGS,
+        now=NOW + timedelta(minutes=1),
+    )  # fmt: skip
+    _anonymously(row, first=20)
+    assert _status(row) is Status.PENDING
+
+
+@pytest.mark.parametrize(
+    ("author", "others", "expected"),
+    [
+        ("a:ann", reporting.TRUSTED, Status.APPROVED),
+        ("a:ann", reporting.TRUSTED - 1, Status.PENDING),
+        (authorids.guest("b" * 26, NOW - timedelta(days=1)), reporting.TRUSTED, Status.APPROVED),
+        (authorids.guest("b" * 26, NOW), reporting.TRUSTED, Status.PENDING),
+    ],
+)
+def test_anonymous_reports_never_hold_what_a_trusted_author_wrote(
+    site: records.Site, store: datastore.Store, author: str, others: int, expected: Status
+) -> None:
+    who = records.Author("Ann", id=author)
+    row, *_ = [trees.post(site, f"{number}", author=who) for number in range(others + 1)]
+    delivery.deliver(recounts.events(), now=NOW)
+    _anonymously(row)
+    assert _status(row) is expected
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])

@@ -309,3 +309,28 @@ def test_every_answer_about_votes_is_json(client: FlaskClient) -> None:
     assert json.loads(_put(client, posted).text).keys() == {
         "comment", "value", "token", "expires"
     }  # fmt: skip
+
+
+def test_the_64s_of_one_ipv6_customer_have_a_limit_together(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    posted = post(client)
+    of_one_56 = [f"2001:db8:0:{number:x}::1" for number in range(4 * MOST + 2)]
+    found = [_put(client, posted, address=each).status_code for each in of_one_56]
+    assert found == [200] * (4 * MOST) + [429] * 2
+    of_one_48 = [f"2001:db8:0:{256 * number:x}::1" for number in range(1, 12 * MOST + 3)]
+    found = [_put(client, posted, address=each).status_code for each in of_one_48]
+    assert found == [200] * (12 * MOST) + [429] * 2
+    assert _put(client, posted, address="2001:db8:1::1").status_code == 200
+    assert len(_cast(open_store)) == 16 * MOST + 1
+
+
+def test_who_takes_a_vote_back_makes_room_in_every_network_around(client: FlaskClient) -> None:
+    posted = post(client)
+    path = f"{ONE}{posted['comment']['id']}/vote"
+    for number in range(4 * MOST):
+        voted = answer(_put(client, posted, address=f"2001:db8:0:{number:x}::1"))
+    last = {"REMOTE_ADDR": f"2001:db8:0:{4 * MOST - 1:x}::1"}
+    assert _put(client, posted, address="2001:db8:0:ff::1").status_code == 429
+    answer(client.delete(path, headers=bearer(voted), environ_overrides=last))
+    assert _put(client, posted, address="2001:db8:0:ff::1").status_code == 200

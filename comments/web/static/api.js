@@ -58,9 +58,10 @@ export function enter(site, token) {
   });
 }
 
-/** What is to be solved before somebody posts, see proof.js. */
-export function challenge(site) {
-  return call("GET", `sites/${part(site)}/challenge`, { __proto__: null });
+/** A challenge to solve before a post or, with the purpose "vote", a first vote; see proof.js. */
+export function challenge(site, purpose) {
+  const query = purpose === "post" ? undefined : { purpose };
+  return call("GET", `sites/${part(site)}/challenge`, { __proto__: null, query });
 }
 
 /** How readers may sign in: {mail, providers, url}. */
@@ -114,11 +115,11 @@ export function retract(id, token) {
   return call("DELETE", `comments/${part(id)}`, { __proto__: null, token });
 }
 
-/** Vote for a comment (1) or against it (-1): {token, expires}. `attempt` is {key, token}. */
-export function vote(id, value, { key, token }) {
+/** Vote for a comment (1) or against it (-1): {token, expires}. `proof` is for a first vote. */
+export function vote(id, value, { key, token, proof }) {
   return call("PUT", `comments/${part(id)}/vote`, {
     __proto__: null,
-    body: { __proto__: null, value },
+    body: { __proto__: null, value, ...(proof && { proof }) },
     token,
     headers: { "Idempotency-Key": key },
   });

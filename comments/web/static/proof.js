@@ -1,7 +1,8 @@
 /**
- * The proof of work that posting may take: found while somebody writes.
+ * The proof of work that posting may take: found while somebody writes. A first vote may take a
+ * lighter one, found while the vote is already shown.
  *
- * Loaded when somebody begins to write. The hashes are made here, in slices of a few milliseconds
+ * Loaded when somebody begins to write or votes for the first time. The hashes are made here, in slices of a few milliseconds
  * between which the page does what it has to: a worker would have to come from the page's own
  * origin, or from a blob that a strict policy forbids, and the browser's own SHA-256 is missing on
  * pages served by plain http. The protocol is ALTCHA's, https://altcha.org.
@@ -22,17 +23,24 @@ const STALE = [
   "turnstile-refused",
 ];
 
-/** Proofs for the posts of one form. */
+/** Whether the server refused for lack of a good proof, so that another one helps. */
+export function isStale(error) {
+  return STALE.includes(error.code);
+}
+
+/** Proofs for the posts of one form, or for first votes. */
 export class Proofs {
   #site;
   #form;
+  #purpose;
   #tokens = null;
   #next = null;
   #since = 0;
 
-  constructor(site, form) {
+  constructor(site, form, purpose = "post") {
     this.#site = site;
     this.#form = form;
+    this.#purpose = purpose;
   }
 
   /** Begin with a proof, so that it is there when it is needed. */
@@ -56,7 +64,7 @@ export class Proofs {
   }
 
   async #find() {
-    const asked = await api.challenge(this.#site);
+    const asked = await api.challenge(this.#site, this.#purpose);
     const [found, tokens] = await Promise.all([find(asked), this.#tokensOf(asked.turnstile)]);
     return { ...found, tokens };
   }
@@ -72,7 +80,7 @@ export class Proofs {
     try {
       return await post(await this.take());
     } catch (error) {
-      if (!STALE.includes(error.code)) throw error;
+      if (!isStale(error)) throw error;
       return post(await this.take());
     }
   }

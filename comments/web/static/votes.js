@@ -4,7 +4,8 @@
  * Owns what the reader voted, as the server told it or as he just pressed. The page of a thread is
  * the same for everybody and counts a vote some seconds later, so a score is shown as the page has
  * it plus what the reader changed since. Votes are sent one after the other: the first of somebody
- * who is not known yet earns the capability that the next ones are sent with.
+ * who is not known yet earns the capability that the next ones are sent with. It may take a proof of
+ * work, which is found after the button shows the vote.
  */
 
 import * as api from "./api.js";
@@ -18,7 +19,8 @@ export class Votes {
   #mine = new Map();
   #counted = new Map();
   #controls = new Map();
-  #keys = new Map();
+  #attempts = new Map();
+  #proofs = null;
   #turn = Promise.resolve();
 
   constructor(guest, place) {
@@ -110,7 +112,7 @@ export class Votes {
     try {
       const { token, expires } = await this.#call(id, value);
       this.#guest.meet(token, expires);
-      this.#keys.delete(id);
+      this.#attempts.delete(id);
     } catch (problem) {
       if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
       // The server no longer takes the capability: a new one is earned.
@@ -119,12 +121,25 @@ export class Votes {
     }
   }
 
-  #call(id, value) {
+  async #call(id, value) {
     const { token } = this.#guest;
+    if (!value) return api.withdraw(id, token);
     // The same until an answer comes: of what was sent twice only one can be a vote.
-    const key = this.#keys.get(id) ?? randomKey();
-    this.#keys.set(id, key);
-    return value ? api.vote(id, value, { key, token }) : api.withdraw(id, token);
+    const attempt = this.#attempts.get(id) ?? { key: randomKey(), proof: token ? "" : await this.#proof() };
+    this.#attempts.set(id, attempt);
+    try {
+      return await api.vote(id, value, { ...attempt, token });
+    } catch (problem) {
+      if (token || !(await import("./proof.js")).isStale(problem)) throw problem;
+      attempt.proof = await this.#proof();
+      return api.vote(id, value, { ...attempt, token });
+    }
+  }
+
+  async #proof() {
+    const { Proofs } = await import("./proof.js");
+    this.#proofs ??= new Proofs(this.#place.site, null, "vote");
+    return (await this.#proofs.take()).proof;
   }
 }
 
