@@ -32,7 +32,7 @@ from comments import (
     errors,
     followers,
     limits,
-    mail,
+    mailboxes,
     models,
     outbox,
     records,
@@ -104,7 +104,7 @@ def ask(  # noqa: PLR0913 - who, what, and from where
     """
     if not settings.sends_mail:
         raise errors.Conflict("this service sends no mail", code="no-mail")
-    email = mail.check_address(email)
+    email = mailboxes.check(email)
     if thread is not None and threads.get(thread) is None:
         raise errors.NotFound("thread", thread.id)
     name = "" if thread is None else models.thread_key_name(thread)
@@ -232,7 +232,7 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
         errors.BadInput: it is not one plain address.
         errors.Overloaded: the store is busy; run it again.
     """
-    subscriber = subscriber_of(mail.check_address(email), secret)
+    subscriber = subscriber_of(mailboxes.check(email), secret)
     count = len(subscriptions.of_subscriber(subscriber))
     subscriptions.forget(subscriber, now=now)
     # Also in lists that he left long ago: what he is told of does not say which those are.

@@ -32,7 +32,7 @@ from comments import (
     errands,
     errors,
     limits,
-    mail,
+    mailboxes,
     outbox,
     records,
     rendering,
@@ -81,7 +81,7 @@ def ask(
         raise errors.Conflict("this service sends no mail", code="no-mail")
     secret, key = settings.secret, tickets.new_token()
     identity = identities.of_address(email)
-    made = Link(key, site.id, mail.check_address(email))
+    made = Link(key, site.id, mailboxes.check(email))
     link = sealed.seal(msgspec.json.encode(made).decode(), _LINK, secret, now=now)
     event = outbox.mail_id("entering", secrets.token_hex(16))
     subject = sealed.seal(identity.subject, _LINK, secret, now=now)

@@ -24,13 +24,14 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from email.message import EmailMessage
 from urllib.parse import urlencode
 
 from comments import (
     advice,
+    authorids,
     config,
     consent,
+    courier,
     datastore,
     delivery,
     entering,
@@ -38,6 +39,7 @@ from comments import (
     errors,
     limits,
     mail,
+    mime,
     models,
     outbox,
     records,
@@ -68,7 +70,7 @@ class _Letter:
     """A message, and the id of whom it is for."""
 
     to: str
-    made: EmailMessage
+    made: mime.Message
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,15 +164,15 @@ class Notices:
         try:
             is_entry = isinstance(errand, errands.Entering)
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
-        except errors.BadLink:
-            return []  # waited for the server too long
+        except (errors.BadLink, errors.BadInput):
+            return []  # waited for the server too long, or is to an address that is refused now
         # Mail that asks or signs in is no site's: its owner cannot bound it.
         sent = self._post([_Letter("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
         return []
 
-    def _question(self, event: str, asked: str) -> EmailMessage:
+    def _question(self, event: str, asked: str) -> mime.Message:
         now = self._clock()
         request = consent.request_of(asked, secret=self._settings.secret, now=now)
         link = self._link("confirm", asked)
@@ -178,7 +180,7 @@ class Notices:
         question = mail.Question(event, request.email, request.site, things, link)
         return mail.question(question, self._settings.mail_from, now=now)
 
-    def _entry(self, event: str, asked: str) -> EmailMessage:
+    def _entry(self, event: str, asked: str) -> mime.Message:
         now = self._clock()
         request = entering.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
@@ -195,10 +197,11 @@ class Notices:
         }
         wanted = {who: each for who, each in found.items() if errand.to is None or who in errand.to}
         taken = [who for who, each in wanted.items() if self._may_tell_moderator(each)]
-        letters = [
+        made = (
             self._letter(who, wanted[who], errand.event, comment, about=mail.About.HELD)
             for who in taken
-        ]
+        )
+        letters = [letter for letter in made if letter is not None]
         sent = self._post(letters, comment.site)
         again = [*sent.later, *sent.left]
         self._check_progress(event, sent)
@@ -270,9 +273,8 @@ class Notices:
             address = self._opened(addresses.get(who, ""))
             if address:
                 ending = consent.Ending(who, (name,))
-                letters.append(
-                    self._letter(who, address, event, comment, about=about, ending=ending)
-                )
+                letter = self._letter(who, address, event, comment, about=about, ending=ending)
+                letters += [] if letter is None else [letter]
         sent = self._post(letters, comment.site)
         if unsent := (*sent.left, *sent.later):
             subscriptions.give_back(unsent, day=day)
@@ -302,9 +304,9 @@ class Notices:
     def _handed_over(self, letters: Sequence[_Letter]) -> _Sent:
         later: list[str] = []
         reason = ""
-        with mail.Courier(self._server) as courier:
+        with courier.Courier(self._server) as session:
             for number, letter in enumerate(letters):
-                outcome = courier.send(letter.made)
+                outcome = session.send(letter.made)
                 if outcome.end is End.GIVE_UP:
                     _log.warning("a mail is not sent: %s", outcome.reason)
                 if outcome.end is End.RETRY:
@@ -324,13 +326,14 @@ class Notices:
         *,
         about: mail.About,
         ending: consent.Ending | None = None,
-    ) -> _Letter:
+    ) -> _Letter | None:
+        """The mail to one address; None if it cannot be made, which is logged and ends no other."""
         thread = threads.get(_thread(comment))
         notice = mail.Notice(
             event=event,
             recipient=address,
             site=comment.site,
-            name=comment.author.name or "Somebody",
+            name=comment.author.name,
             title=thread.title if thread else "",
             text=comment.body,
             place=self._desk(comment, address)
@@ -339,8 +342,15 @@ class Notices:
             unsubscribe=ending
             and self._link("unsubscribe", consent.ending_link(ending, self._settings.secret)),
             about=about,
+            is_account=comment.author.id.startswith(authorids.ACCOUNT),
         )
-        return _Letter(to, mail.message(notice, self._settings.mail_from, now=self._clock()))
+        try:
+            made = mail.message(notice, self._settings.mail_from, now=self._clock())
+        except errors.BadInput as error:
+            # An address, say, that an older release accepted.
+            _log.error("a mail about %s cannot be made: %s", comment.id, error)
+            return None
+        return _Letter(to, made)
 
     def _desk(self, comment: records.Comment, address: str) -> str:
         """Where a moderator decides about it: readers do not see it anywhere."""

@@ -23,7 +23,7 @@ from comments import (
     datastore,
     errors,
     guards,
-    mail,
+    mailboxes,
     models,
     records,
     sorthash,
@@ -300,6 +300,6 @@ def _is_host(host: str) -> bool:
 
 def _moderator(address: str) -> str:
     try:
-        return mail.check_address(address)
+        return mailboxes.check(address)
     except errors.BadInput as error:
         raise errors.BadInput("moderators", error.reason) from error

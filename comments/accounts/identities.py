@@ -12,7 +12,7 @@ subjects never lead to one key, and no subject is empty: what a provider leaves 
 import re
 from typing import NamedTuple
 
-from comments import digests, errors, mail
+from comments import digests, errors, mailboxes
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
 # Not personal, and still to be found when the secret has changed.
@@ -56,7 +56,7 @@ def of_address(raw: str) -> Identity:
     Raises:
         errors.BadInput: it is not one plain address.
     """
-    return Identity(MAIL, mail.check_address(raw).lower())
+    return Identity(MAIL, mailboxes.check(raw).lower())
 
 
 def of_typed(raw: str) -> Identity:

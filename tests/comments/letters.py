@@ -1,6 +1,8 @@
 """A notice of a comment as tests of mail make it."""
 
+import email
 from datetime import UTC, datetime
+from email import policy
 
 from comments import mail
 
@@ -26,3 +28,8 @@ def notice(**more):
 
 def made(**more):
     return mail.message(notice(**more), SENDER, now=NOW)
+
+
+def read(**more):
+    """The same, parsed."""
+    return email.message_from_bytes(made(**more).raw, policy=policy.default)

@@ -47,9 +47,12 @@ class World:
     def subscribe(self, email: str, *, author: str = "", replies: bool = False) -> str:
         thread = "" if replies else models.thread_key_name(THREAD)
         wanted = subscriptions.Wanted("demo", thread, author, replies)
-        address = sealed.seal(email, "address", self.settings.secret, now=self.now)
-        subscriptions.subscribe(self.id_of(email), address, wanted, now=self.now)
+        subscriptions.subscribe(self.id_of(email), self.seal(email), wanted, now=self.now)
         return self.id_of(email)
+
+    def seal(self, email: str) -> str:
+        """An address as it is stored."""
+        return sealed.seal(email, "address", self.settings.secret, now=self.now)
 
     def say(self, text: str, parent: str | None = None, author: str = "g:bob") -> records.Comment:
         written = records.Author("Bob", id=author)

@@ -24,6 +24,7 @@ class Box:
 
     port: int = 0
     taken: list[tuple[str, EmailMessage]] = dataclasses.field(default_factory=list)
+    raw: list[bytes] = dataclasses.field(default_factory=list)
     refuse: Callable[[str], str | None] = lambda _: None
     sessions: set[int] = dataclasses.field(default_factory=set)
 
@@ -40,6 +41,7 @@ class Box:
         made = email.message_from_bytes(envelope.content, policy=policy.default)
         (address,) = envelope.rcpt_tos
         self.taken.append((address, made))
+        self.raw.append(bytes(envelope.content))
         return "250 OK"
 
     @property

@@ -24,7 +24,18 @@ from collections.abc import Callable, Iterator
 
 import comments
 from comments import app as wiring
-from comments import categories, config, datastore, errors, mail, rendering, rules, threadids
+from comments import (
+    categories,
+    config,
+    datastore,
+    errors,
+    mail,
+    mailboxes,
+    rendering,
+    rules,
+    threadids,
+    wording,
+)
 from comments.web import linkeddata
 from emulator import inprocess
 from tests.comments import test_who_may
@@ -94,8 +105,9 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
             lambda text: linkeddata.plain(rendering.sanitise_html(text)),
             rendering.MAX_HTML // 2,
         ),
-        "an address": (mail.check_address, mail.MAX_ADDRESS),
-        "words of a mail": (mail.words, body),
+        "an address": (mailboxes.check, mailboxes.LONGEST),
+        "words of a mail": (wording.words, body),
+        "a line of a mail": (wording.line, body),
         "a link of a mail": (mail.is_link, body),
         "a page": (threadids.canonical_page, LONG),
         "a thread": (threadids.canonical_id, LONG),

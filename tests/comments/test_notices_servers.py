@@ -16,9 +16,9 @@ import pytest
 
 from comments import (
     counts,
+    courier,
     datastore,
     delivery,
-    mail,
     notices,
     outbox,
     postroom,
@@ -135,7 +135,7 @@ def test_a_page_goes_over_one_session(world: World) -> None:
 def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
     world: World, open_store: datastore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mail, "TIMEOUT", 4 * programs.PATIENCE)
+    monkeypatch.setattr(courier, "TIMEOUT", 4 * programs.PATIENCE)
     world.subscribe("ann@example.org")
     hangs, goes_on = threading.Event(), threading.Event()
 
@@ -166,14 +166,14 @@ DYING = """
 import os
 import sys
 from datetime import datetime
-from comments import datastore, delivery, mail, notices
+from comments import courier, datastore, delivery, notices
 from emulator import inprocess, testing
 from tests.comments import test_notices_servers as shared
 from tests.comments.postboxes import Box
 
 path, port, die_behind, now = sys.argv[1:]
 sent = [0]
-told = mail.Courier.send
+told = courier.Courier.send
 
 def send(self, made):
     outcome = told(self, made)
@@ -182,7 +182,7 @@ def send(self, made):
         os._exit(9)
     return outcome
 
-mail.Courier.send = send
+courier.Courier.send = send
 notices.PAGE = shared.PAGE
 engine = inprocess.open_engine(path, indexes=shared.INDEXES, concurrency="pessimistic", history=0)
 store = datastore.Store(inprocess.Channel(engine), project="test")

@@ -1,0 +1,28 @@
+"""Mail addresses that people give: one plain address each, and the mailbox behind it (pure).
+
+An address is refused where two programs could read it differently: as a list, as several
+recipients, as an option of a command or as a pipe.
+"""
+
+import re
+
+from comments import errors
+
+LONGEST = 254  # characters
+# The last label is no number: a@127.0.0.1 is an address of a host to some servers.
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"
+)
+
+
+def check(text: str) -> str:
+    """One plain address: no list, no name, no quotes, no literal.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    local, _, _ = text.partition("@")
+    is_dotted = local.startswith(".") or local.endswith(".") or ".." in local
+    if len(text) > LONGEST or not _ADDRESS.fullmatch(text) or is_dotted:
+        raise errors.BadInput("email", "is not one plain address")
+    return text

@@ -1,0 +1,100 @@
+"""Mail as bytes: ASCII headers that are encoded here, one text part and one HTML part (pure).
+
+This does not use `email.message`: that decodes encoded words in the values it is given before it
+encodes them, so a name could write headers. Releases of Python also differ in what they refuse,
+and refuse it as late as a message is serialised. Here, a message is bytes once it is made.
+
+Invariants:
+
+1. A header is printable ASCII. The only line ends in it are ours, each followed by a blank.
+2. Text of people is ASCII without `=?`, or encoded words (RFC 2047, UTF-8, base64) made here.
+3. Both parts are quoted-printable, where no line can begin as a boundary does: that has a bare `=`.
+"""
+
+import base64
+import binascii
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from comments import errors
+
+_LONGEST_LINE = 998  # characters, RFC 5322
+_PLAIN = re.compile(r"[!-~]([ -~]{0,58}[!-~])?")
+_ATOMS = re.compile(r"[A-Za-z0-9-]{1,63}")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_VALUE = re.compile(r"[!-~][ -~]*(\r\n [!-~][ -~]*)*")
+_PIECE = (
+    39  # bytes of UTF-8 in an encoded word: with its header's name a line stays below 76 characters
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it is sent, from one plain address to another."""
+
+    sender: str
+    recipient: str
+    raw: bytes
+
+
+def text(value: str) -> str:
+    """The value of an unstructured header that reads as this text. Controls become blanks."""
+    value = _CONTROL.sub(" ", value).strip()
+    return value if _PLAIN.fullmatch(value) and "=?" not in value else _encoded(value)
+
+
+def mailbox(name: str, address: str) -> str:
+    """The value of an address header with a display name."""
+    # Everything but atoms would need quotes, so it is encoded.
+    return f"{name if _ATOMS.fullmatch(name) else _encoded(name)} <{address}>"
+
+
+def compose(headers: Sequence[tuple[str, str]], *, plain: str, rich: str, boundary: str) -> bytes:
+    """A message of a text part and an HTML part.
+
+    Args:
+        headers: names and values in ASCII, see `text`.
+        plain: the text.
+        rich: the same as HTML.
+        boundary: letters and digits.
+
+    Raises:
+        errors.BadInput: a value is empty, has a line that is too long, or is not ASCII.
+    """
+    mark = f"=-{boundary}"
+    own = [
+        ("MIME-Version", "1.0"),
+        ("Content-Type", f'multipart/alternative;\r\n boundary="{mark}"'),
+    ]
+    head = [_header(name, value) for name, value in (*headers, *own)]
+    parts = [_part(kind, body) for kind, body in (("plain", plain), ("html", rich))]
+    body = "".join(f"\r\n--{mark}\r\n{part}" for part in parts)
+    return f"{''.join(head)}{body}\r\n--{mark}--\r\n".encode("ascii")
+
+
+def _header(name: str, value: str) -> str:
+    made = f"{name}: {value}"
+    if not _VALUE.fullmatch(value) or max(map(len, made.split("\r\n"))) > _LONGEST_LINE:
+        raise errors.BadInput(name, "cannot be a header of a mail")
+    return f"{made}\r\n"
+
+
+def _part(kind: str, body: str) -> str:
+    lines = body.replace("\r\n", "\n").replace("\r", "\n")
+    encoded = binascii.b2a_qp(lines.encode(errors="replace"), istext=True).decode()
+    return (
+        f'Content-Type: text/{kind}; charset="utf-8"\r\n'
+        "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
+    ) + encoded.replace("\n", "\r\n")
+
+
+def _encoded(value: str) -> str:
+    """Encoded words, each of whole characters and on a line of its own."""
+    pieces = [b""]
+    for character in _CONTROL.sub(" ", value):
+        encoded = character.encode(errors="replace")
+        if len(pieces[-1]) + len(encoded) > _PIECE:
+            pieces.append(b"")
+        pieces[-1] += encoded
+    return "\r\n ".join(f"=?utf-8?b?{base64.b64encode(piece).decode()}?=" for piece in pieces)

@@ -1,0 +1,64 @@
+"""People's words as mail may show them: nothing hidden, no links, no encoded words (pure).
+
+Mail programs make links of text that looks like one, and decode RFC 2047 encoded words wherever
+they find them. What a stranger writes must become neither.
+
+Invariants:
+
+1. Links are looked for in the text that is sent and in its NFKC form: mail programs and browsers
+   read U+FE52 or U+2024 as a dot.
+2. `line` is NFKC, has no control characters and no line ends, and no `=` stands beside a `?`, not
+   even with blanks between: it stays plain text however often and however kindly it is decoded.
+3. Applied twice, both functions change nothing more.
+"""
+
+import re
+import unicodedata
+
+MAX_LINE = 200  # characters
+LINK = "[link]"
+# Full stops that NFKC leaves as they are, and that people and programs read as a dot.
+_DOT = ".\u0589\u0701\u0702\u3002\ua4f8\ua60e\U00010a50"
+# A scheme, a network path (of the web or of Windows), a host name, an IPv4 address, an address.
+_LINK = re.compile(
+    rf"://|//[\w\[]|\\\\\w|\w[{_DOT}][^\W\d_]{{2}}|\d\.\d+\.\d+\.\d|@"
+    r"|\b(?i:https?|ftp|file|mailto|tel|sms|javascript|data):"
+)
+_WORD = re.compile(r"\S+")
+# Fillers, joiners, marks of direction, bidi overrides and isolates, selectors, tags.
+_INVISIBLE = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SIGNS = re.compile("[=? ]+")  # where an encoded word may begin or end
+
+
+def words(text: str) -> str:
+    """A text of several lines without invisible characters; words that hold a link are `[link]`."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    # First, so that nothing invisible hides a link.
+    shown = _CONTROL.sub(" ", _INVISIBLE.sub("", lines))
+    # Word by word: one expression for a word around a link takes the square of a long word's time.
+    return _WORD.sub(lambda word: LINK if _is_link(word[0]) else word[0], shown)
+
+
+def line(text: str) -> str:
+    """One line of at most `MAX_LINE` characters, for a header or a sentence of ours."""
+    # Twice: NFKC makes invisible characters of others (U+FFA0 becomes U+1160), and blanks.
+    plain = words(unicodedata.normalize("NFKC", words(text)))
+    safe = _SIGNS.sub(_without_mark, " ".join(plain.split()))
+    return " ".join(safe.split())[:MAX_LINE].rstrip()
+
+
+def _without_mark(signs: re.Match[str]) -> str:
+    """Signs without `=` where there is a `?`."""
+    return signs[0].replace("=", "") if "?" in signs[0] else signs[0]
+
+
+def _is_link(word: str) -> bool:
+    normal = unicodedata.normalize("NFKC", word)
+    # A mark between a letter and a dot must not part them.
+    bare = "".join(each for each in normal if unicodedata.category(each)[0] != "M")
+    return any(_LINK.search(form) for form in (word, normal, bare))
