@@ -43,6 +43,7 @@ from comments.web import (
     embed,
     errors,
     feeds,
+    gate,
     headers,
     own,
     pages,
@@ -97,7 +98,8 @@ def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask
     app.register_error_handler(Exception, errors.answer)
     app.after_request(cors.add)
     app.after_request(headers.add)
-    app.wsgi_app = _inside(store, replays.Replays(app.wsgi_app))  # type: ignore[assignment, method-assign]
+    served = _inside(store, replays.Replays(app.wsgi_app))
+    app.wsgi_app = gate.Gate(served, settings)  # type: ignore[method-assign]
     cli.register(app)
     return app
 
@@ -163,6 +165,11 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
             return None
         firstowner.keep(link, kept.settings)
         return Offer(link, firstowner.path(kept.settings))
+
+
+def host_of(app: flask.Flask) -> str:
+    """The name of this service's host, for requests that a process sends to itself."""
+    return urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
 
 
 def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:

@@ -31,6 +31,7 @@ NAMES = frozenset(
         "FORM_SECONDS",
         "GOOGLE_CLOUD_PROJECT",
         "GUEST_TERM",
+        "HOSTS",
         "MAILS_PER_DAY",
         "MAIL_FROM",
         "MAX_BODY",
@@ -57,6 +58,7 @@ _DATA_FILE = "flatthread.db"
 _SECRET_BYTES = 16
 _LONGEST_NUMBER = 20
 _QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]{1,100}", re.ASCII)
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 
 
@@ -111,6 +113,7 @@ class Settings:
     mail_from: str = ""
     mails_per_day: int = 50
     public_url: str = ""
+    hosts: tuple[str, ...] = ()
     # Nothing, where nobody says what; `load` gives the service what its sites need.
     proof_of_work: int = 0
     form_seconds: int = 0
@@ -180,6 +183,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         mail_from=_mail_from(values),
         mails_per_day=_number(values, "MAILS_PER_DAY", 50, 1, 10_000),
         public_url=_public_url(values),
+        hosts=_hosts(values.get("HOSTS", "")),
         proof_of_work=_number(values, "PROOF_OF_WORK", 50_000, 0, 2_000_000),
         form_seconds=_number(values, "FORM_SECONDS", 3, 0, 60),
         posts_per_network=_number(values, "POSTS_PER_NETWORK", 20, 0, 10_000),
@@ -308,6 +312,16 @@ def _public_url(values: Mapping[str, str]) -> str:
     if given and not _PUBLIC_URL.fullmatch(given):
         raise errors.Misconfigured("PUBLIC_URL is like https://comments.example")
     return given
+
+
+def _hosts(given: str) -> tuple[str, ...]:
+    names = tuple(each.strip().rstrip(".").lower() for each in given.split(",") if each.strip())
+    for name in names:
+        if not _HOST.fullmatch(name):
+            raise errors.Misconfigured(
+                f"HOSTS is host names without ports, separated by commas; {name!r} is not one"
+            )
+    return names
 
 
 def _queue(given: str) -> str:

@@ -59,6 +59,10 @@ threads = 8
 preload_app = _survives_forks()
 # Seconds a request may still take after SIGTERM or SIGINT.
 graceful_timeout = 10
+# Headers of a proxy count as PROXIES says, and in one place: the application's gate. gunicorn would
+# believe whatever a proxy on this machine passes on, and answer 500 to a SCRIPT_NAME elsewhere.
+forwarded_allow_ips = ""
+forwarder_headers = ""
 loglevel = "warning"
 control_socket_disable = True
 
@@ -183,7 +187,8 @@ def _ask(worker: "ThreadWorker", target: str, coding: str, seconds: float) -> No
         own = worker.sockets[0].getsockname()
         connection = gunicorn.workers.gthread.TConn(worker.cfg, theirs, ("127.0.0.1", 0), own)
         worker.tpool.submit(_answer, worker, connection)
-        head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n"
+        host = comments.app.host_of(worker.wsgi)
+        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {coding}\r\n"
         ours.sendall(f"{head}Connection: close\r\n\r\n".encode("ascii"))
         while ours.recv(_PIECE):
             pass

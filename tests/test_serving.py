@@ -85,12 +85,36 @@ def post_worker_init(worker):
 """
 
 
-def serving(tmp_path, added):
+# A worker that asks itself for a page, and says how that was answered.
+ASKING = """
+kept_ask, kept = _ask, post_worker_init
+
+def _ask(worker, target, coding, seconds):
+    kept_ask(worker, "/", coding, seconds)
+
+def post_worker_init(worker):
+    served = worker.wsgi.wsgi_app
+
+    def telling(environ, start_response):
+        def start(status, *rest):
+            sys.stdout.write(f"told itself {status}\\n")
+            sys.stdout.flush()
+            return start_response(status, *rest)
+        return served(environ, start)
+
+    worker.wsgi.wsgi_app = telling
+    kept(worker)
+"""
+
+
+def serving(tmp_path, added, **more):
     settings = tmp_path / "settings.py"
     settings.write_text(SETTINGS.read_text() + added)
     return programs.running(
         [programs.BIN / "python", "-m", "gunicorn", "--config", settings, "main:app"],
-        environ=programs.environment(PORT="0", DATA_DIR=str(tmp_path / "data"), PROOF_OF_WORK="0"),
+        environ=programs.environment(
+            PORT="0", DATA_DIR=str(tmp_path / "data"), PROOF_OF_WORK="0", **more
+        ),
     )
 
 
@@ -111,6 +135,38 @@ def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it
 ):
     with serving(tmp_path, READING) as program:
         assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in 1"] * 2
+
+
+def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path):
+    with serving(tmp_path, ASKING, PUBLIC_URL="https://comments.example/below") as program:
+        assert program.wait_for(r"told itself (\d+)")[1] == "200"
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        assert programs.fetch(f"{url}/healthz")[0] == 200
+        assert programs.fetch(f"{url}/")[0] == 421
+        assert programs.fetch(f"{url}/", Host="comments.example")[0] == 200
+
+
+def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(tmp_path):
+    """gunicorn believes SCRIPT_NAME and X-Forwarded-Proto of loopback unless it is told not to."""
+    with serving(tmp_path, "") as program:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        host, port = url.removeprefix("http://").split(":")
+        plain = programs.fetch(f"{url}/api/v1/openapi.json")
+        for name, value in (
+            ("SCRIPT_NAME", "/api"),
+            ("SCRIPT_NAME", "/evil"),
+            ("Script-Name", "/api"),
+            ("PATH_INFO", "/nothing"),
+            ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Proto", "gopher"),
+            ("X-Forwarded-Ssl", "on"),
+            ("X-Forwarded-Prefix", "/api"),
+        ):
+            connection = http.client.HTTPConnection(host, int(port), timeout=programs.PATIENCE)
+            connection.request("GET", "/api/v1/openapi.json", headers={name: value})
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == plain, (name, value)
+            connection.close()
 
 
 def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):

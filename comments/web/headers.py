@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import flask
 
+from comments import config
 from comments.web import context
 
 _API = "/api/"
@@ -60,7 +61,7 @@ def add(response: flask.Response) -> flask.Response:
         # What says nothing, errors among it, is kept by nobody.
         "Cache-Control": "no-store",
     }
-    if _is_reached_by_https():
+    if _is_reached_by_https(context.settings()):
         found["Strict-Transport-Security"] = _HTTPS_ONLY
     if path.startswith(_API):
         found["X-Robots-Tag"] = "noindex"
@@ -83,13 +84,24 @@ def unasked() -> dict[str, str]:
     }
 
 
-def _is_reached_by_https() -> bool:
+def refused(settings: config.Settings) -> dict[str, str]:
+    """The headers of an answer to a request that is kept from the application."""
+    found = {
+        **unasked(),
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "X-Robots-Tag": "noindex",
+    }
+    if _is_reached_by_https(settings):
+        found["Strict-Transport-Security"] = _HTTPS_ONLY
+    return found
+
+
+def _is_reached_by_https(settings: config.Settings) -> bool:
     """Whether people reach us by HTTPS, by the settings.
 
     Never by the request: a proxy may end TLS before us, and an answer that is kept must not depend
     on what nobody keeps it by.
     """
-    settings = context.settings()
     return settings.on_app_engine or settings.public_url.startswith("https://")
 
 

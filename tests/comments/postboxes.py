@@ -62,7 +62,9 @@ class Box:
     def settings(self, **more: Any) -> config.Settings:
         smtp = config.Smtp(config.Security.NONE, "localhost", self.port)
         given = {"secret": "a secret of the tests", "smtp": smtp, "mail_from": SENDER}
-        return config.Settings(**given | {"public_url": PUBLIC} | more)
+        # Tests call by the name of a test client, and by names that are not the service's.
+        named = {"public_url": PUBLIC, "hosts": ("localhost", "127.0.0.1", "evil.example")}
+        return config.Settings(**given | named | more)
 
 
 @contextlib.contextmanager

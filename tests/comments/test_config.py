@@ -138,6 +138,7 @@ CHANGES = {
     "FORM_SECONDS": ("5", "form_seconds"),
     "GOOGLE_CLOUD_PROJECT": ("cloud", "project"),
     "GUEST_TERM": ("300", "guest_term"),
+    "HOSTS": ("www.blog.example, Other.Example.", "hosts"),
     "MAILS_PER_DAY": ("3", "mails_per_day"),
     "MAIL_FROM": ("other@service.example", "mail_from"),
     "MAX_BODY": ("2048", "max_body"),
@@ -159,6 +160,17 @@ CHANGES = {
     "TASKS_SECRET": ("yet another sixteen", "tasks_secret"),
     "VOTERS_PER_NETWORK": ("3", "voters_per_network"),
 }
+
+
+@pytest.mark.parametrize("given", ["a b", "https://x.example", "x.example:80", "*", "ü.example"])
+def test_a_further_host_is_a_name_without_a_port(given):
+    with pytest.raises(errors.Misconfigured, match=r"^HOSTS is host names without ports"):
+        config.load({**GIVEN, "HOSTS": f"x.example,{given}"})
+
+
+def test_further_hosts_are_read_as_browsers_send_them():
+    given = config.load({**GIVEN, "HOSTS": " WWW.x.example ,, y.example.,[::1],localhost"})
+    assert given.hosts == ("www.x.example", "y.example", "[::1]", "localhost")
 
 
 @pytest.mark.parametrize(("name", "value", "field"), [(n, *c) for n, c in CHANGES.items()])

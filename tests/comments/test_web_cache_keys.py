@@ -74,7 +74,8 @@ PUBLIC = "https://comments.example"
 
 @pytest.fixture
 def settings() -> config.Settings:
-    return config.Settings(secret="a secret of the tests", public_url=PUBLIC)
+    hosts = ("localhost", "evil.example")
+    return config.Settings(secret="a secret of the tests", public_url=PUBLIC, hosts=hosts)
 
 
 @pytest.fixture

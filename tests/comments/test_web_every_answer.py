@@ -174,6 +174,10 @@ def nowhere(world: World) -> Iterator[Answer]:
     for path, method in itertools.product(NOWHERE, ("GET", "HEAD", "POST", "OPTIONS")):
         yield Answer(method, path, "", client.open(path, method=method))
     yield Answer("GET", "/", "/", client.get("/", headers={"Host": "a b<"}))
+    for path, method in itertools.product(("/", "/admin"), ("GET", "HEAD", "POST", "OPTIONS")):
+        elsewhere = client.open(path, method=method, headers={"Host": "elsewhere.example"})
+        assert elsewhere.status_code == 421
+        yield Answer(method, path, "", elsewhere)
 
 
 def sent(world: World, row: Row, *, method: str = "", **given: object) -> Answer:

@@ -30,7 +30,7 @@ from tests.comments.callers import PASSWORD, SECRET, here
 
 CLIENT, CLIENT_SECRET = "flatthread", "a client's secret: 100% + 32 bytes or more"
 PUBLIC = "http://localhost"
-SETTINGS = config.Settings(secret=SECRET, public_url=PUBLIC)
+SETTINGS = config.Settings(secret=SECRET, public_url=PUBLIC, hosts=("localhost", "evil.example"))
 ORIGIN = "http://localhost:8080"
 OWN = {"Sec-Fetch-Site": "same-origin"}
 RSA = rsa.generate_private_key(65537, 2048)
