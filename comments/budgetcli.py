@@ -37,7 +37,7 @@ def _show(site_id: str | None) -> None:
 @click.argument("value")
 @console.reported
 def _set(site_id: str, name: str, value: str) -> None:
-    """Set how many reads, writes, mails or posts a day has, 0 for any number.
+    """Set how many reads, writes, mails, posts or previews a day has, 0 for any number.
 
     `then` says what happens when one is spent: `slow`, or `read-only`.
     """

@@ -22,6 +22,7 @@ from comments import datastore, errors, guards, records, usage
 
 MOST = 1_000_000_000
 SOFT = 0.8
+_PREVIEWS = "previews"
 SLOW_POSTS = 1  # of a network, and of an author, within ten minutes
 SLOWER = 16  # times the work of a proof
 _HOLDINGS = "budgets"
@@ -38,7 +39,9 @@ class Standing(enum.IntEnum):
 
 def of(site: records.Site, *, now: datetime) -> Standing:
     """How a website stands today: as its shortest budget."""
-    return max((standing for _, _, _, standing in each(site, now=now)), default=Standing.FREE)
+    # Previews have a budget of their own: who spends it must not make it harder to post.
+    found = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
+    return max(found, default=Standing.FREE)
 
 
 def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, Standing]]:
@@ -77,12 +80,28 @@ def check(site: records.Site, *, now: datetime) -> None:
     """
     is_strict = site.budget.then == "read-only"
     if is_strict and of(site, now=now) is Standing.SPENT:
-        tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        raise errors.TooMany(
+        raise _spent(
             "this site takes nothing more today; everything can be read, please come back tomorrow",
-            retry_after=max(1, int((tomorrow - now).total_seconds())),
-            code="budget-spent",
+            now,
         )
+
+
+def check_previews(site: records.Site, *, now: datetime) -> None:
+    """Refuse a preview if its budget is spent, or if nothing more may be written today.
+
+    Raises:
+        errors.TooMany: it is so.
+    """
+    check(site, now=now)
+    for name, _, _, standing in each(site, now=now):
+        if name == _PREVIEWS and standing is Standing.SPENT:
+            raise _spent("this site shows no more previews today; you can still post", now)
+
+
+def _spent(message: str, now: datetime) -> errors.TooMany:
+    tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    wait = max(1, int((tomorrow - now).total_seconds()))
+    return errors.TooMany(message, retry_after=wait, code="budget-spent")
 
 
 def guarded(site: records.Site, guard: guards.Guard, *, now: datetime) -> guards.Guard:
@@ -108,7 +127,7 @@ def changed(old: records.Budget, name: str, value: int | str) -> records.Budget:
         if value not in {"slow", "read-only"}:
             raise errors.BadInput(name, "is slow or read-only")
     elif name not in usage.Numbers.__struct_fields__:
-        raise errors.BadInput("name", "is reads, writes, mails, posts or then")
+        raise errors.BadInput("name", "is reads, writes, mails, posts, previews or then")
     elif not isinstance(value, int) or not 0 <= value <= MOST:
         raise errors.BadInput(name, f"is 0 to {MOST}")
     return msgspec.structs.replace(old, **{name: value})

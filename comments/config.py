@@ -38,6 +38,7 @@ NAMES = frozenset(
         "POSTS_PER_AUTHOR",
         "POSTS_PER_NETWORK",
         "POSTS_PER_THREAD",
+        "PREVIEWS_PER_NETWORK",
         "PROOF_OF_WORK",
         "PROXIES",
         "PUBLIC_URL",
@@ -121,6 +122,7 @@ class Settings:
     posts_per_author: int = 0
     posts_per_thread: int = 0
     same_texts: int = 0
+    previews_per_network: int = 0
 
     @property
     def sends_mail(self) -> bool:
@@ -190,6 +192,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         posts_per_author=_number(values, "POSTS_PER_AUTHOR", 10, 0, 10_000),
         posts_per_thread=_number(values, "POSTS_PER_THREAD", 300, 0, 10_000),
         same_texts=_number(values, "SAME_TEXTS", 3, 0, 10_000),
+        previews_per_network=_number(values, "PREVIEWS_PER_NETWORK", 30, 0, 10_000),
     )
 
 

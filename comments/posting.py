@@ -282,15 +282,6 @@ def _erased(change: tree.Change) -> records.Comment:
     return comment
 
 
-def preview(body: str) -> str:
-    """The HTML a comment of this body would be stored with.
-
-    Raises:
-        errors.BadInput: the body is refused.
-    """
-    return _text(body).html
-
-
 def _questions(
     site: str, author: str, sender: opinions.Sender, *, secret: str, now: datetime
 ) -> str:

@@ -85,6 +85,7 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     writes: int = 0
     mails: int = 0
     posts: int = 0
+    previews: int = 0
     then: Literal["slow", "read-only"] = "slow"
 
 

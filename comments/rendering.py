@@ -21,10 +21,9 @@ import html.parser
 import re
 import unicodedata
 
-import markdown_it
 import nh3
 
-from comments import errors
+from comments import errors, markup
 
 RENDERER = "markdown-2"
 SANITISER = "html-3"
@@ -45,12 +44,10 @@ MAX_DEPTH = 200
 MAX_SANITISED = 600_000
 # Marks on one letter. Living scripts use up to four; a pile of them covers the lines around it.
 MAX_MARKS = 8
-# What takes Markdown longest: opening brackets, each of which may start a link, and lines, each
-# of which may start a block. With these limits the slowest body takes about 50 ms.
+# Opening brackets, each of which may start a link, and lines, each of which may start a block.
+# What else takes Markdown long is bounded by `markup`; together the slowest body takes 50 ms.
 MAX_BRACKETS = 1_000
 MAX_LINES = 2_000
-# Blocks within blocks. Markdown drops what stands deeper, so deeper bodies are refused.
-MAX_NESTING = 20
 # Rounds until sanitised HTML parses to itself; two do, for what browsers write.
 _MAX_ROUNDS = 5
 
@@ -212,16 +209,11 @@ def render_markdown(source: str) -> str:
     Headings start at the third level, below those of the page around them.
 
     Raises:
-        errors.BadInput: blocks are nested too deeply to be shown whole.
+        errors.BadInput: blocks are nested too deeply to be shown whole, or the markup takes too
+            much work (`markup`).
     """
     _refuse("body", source, _REFUSED)
-    tokens = _MARKDOWN.parse(source)
-    if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):
-        raise errors.BadInput("body", "is nested too deeply")
-    for token in tokens:
-        if token.type.startswith("heading_"):
-            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
-    return _sanitise(str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})))
+    return _sanitise(markup.render(source))
 
 
 def sanitise_html(source: str) -> str:
@@ -337,15 +329,6 @@ class _TextOf(html.parser.HTMLParser):
         self.parts.append(data.replace("\n", " "))
 
 
-def _markdown() -> markdown_it.MarkdownIt:
-    parser = markdown_it.MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
-    parser.enable(["table", "strikethrough"]).disable("image")
-    # The rules are compiled on first use, and not safely so: two threads must not be the first.
-    parser.render("*a*")
-    return parser
-
-
-_MARKDOWN = _markdown()
 _CLEANER = nh3.Cleaner(
     tags=TAGS,
     clean_content_tags={"script", "style", "template", "noscript", "iframe", "math", "svg"},

@@ -1,4 +1,4 @@
-"""What each website uses on a day: reads and writes of the store, mails, posts.
+"""What each website uses on a day: reads and writes of the store, mails, posts, previews.
 
 Owns the kind Usage, and what this process has counted and not stored yet.
 
@@ -48,6 +48,7 @@ class Numbers(msgspec.Struct, frozen=True):
     writes: int = 0
     mails: int = 0
     posts: int = 0
+    previews: int = 0
 
     def plus(self, other: "Numbers") -> "Numbers":
         """The sum of both."""
@@ -56,6 +57,7 @@ class Numbers(msgspec.Struct, frozen=True):
             self.writes + other.writes,
             self.mails + other.mails,
             self.posts + other.posts,
+            self.previews + other.previews,
         )
 
 
@@ -251,7 +253,7 @@ def stored(site: str, day: str) -> Numbers:
 
 
 def _numbers(row: models.Usage) -> Numbers:
-    return Numbers(row.reads, row.writes, row.mails, row.posts)
+    return Numbers(row.reads, row.writes, row.mails, row.posts, row.previews or 0)
 
 
 def _day(now: datetime) -> str:

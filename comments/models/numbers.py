@@ -37,6 +37,7 @@ class Usage(ndb.Model):
     writes = ndb.IntegerProperty(indexed=False, default=0)
     mails = ndb.IntegerProperty(indexed=False, default=0)
     posts = ndb.IntegerProperty(indexed=False, default=0)
+    previews = ndb.IntegerProperty(indexed=False, default=0)
     mark = ndb.TextProperty(default="")
 
 

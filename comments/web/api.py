@@ -20,6 +20,7 @@ from comments import (
     errors,
     floor,
     posting,
+    previews,
     proving,
     public,
     reading,
@@ -297,10 +298,12 @@ def list_authors(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/preview")
 def preview(site_id: str) -> flask.Response:
-    """A text as it would be stored."""
-    del site_id  # checked on the way in; every site renders alike
+    """Render a text as it would be stored."""
     queries.read(shapes.NoQuery)
-    return answers.fresh(responses.Preview(posting.preview(bodies.read(shapes.NewBody).body)))
+    settings, now, site = context.settings(), datetime.now(UTC), sites.get(site_id)
+    network, body = networks.of_request(settings, flask.request), bodies.read(shapes.NewBody).body
+    html = previews.render(body, site, network, settings=settings, now=now)
+    return answers.fresh(responses.Preview(html))
 
 
 @blueprint.post("/sites/<site:site_id>/counts")

@@ -230,7 +230,7 @@ OPERATIONS = (
     ),
     Operation(
         "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
-        responses.Preview, _WRITE, body=shapes.NewBody,
+        responses.Preview, (*_WRITE, 429), body=shapes.NewBody,
     ),
     Operation(
         "post", "/sites/{site}/counts", "countComments", "Listed comments of many threads",

@@ -29,6 +29,7 @@ NUMBERS = [
     ("POSTS_PER_NETWORK", "posts_per_network", 20, 0, 10_000),
     ("POSTS_PER_AUTHOR", "posts_per_author", 10, 0, 10_000),
     ("POSTS_PER_THREAD", "posts_per_thread", 300, 0, 10_000),
+    ("PREVIEWS_PER_NETWORK", "previews_per_network", 30, 0, 10_000),
     ("SAME_TEXTS", "same_texts", 3, 0, 10_000),
 ]
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
@@ -145,6 +146,7 @@ CHANGES = {
     "POSTS_PER_AUTHOR": ("5", "posts_per_author"),
     "POSTS_PER_NETWORK": ("5", "posts_per_network"),
     "POSTS_PER_THREAD": ("5", "posts_per_thread"),
+    "PREVIEWS_PER_NETWORK": ("5", "previews_per_network"),
     "PROOF_OF_WORK": ("5", "proof_of_work"),
     "PROXIES": ("1", "proxies"),
     "PUBLIC_URL": ("https://other.example/comments", "public_url"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import errors, rendering
+from comments import errors, markup, rendering
 
 Node = tuple[str, dict[str, str | None]]
 
@@ -331,7 +331,7 @@ def test_deep_html_is_refused():
 
 
 def test_blocks_nested_too_deeply_are_refused_not_lost():
-    deepest = rendering.MAX_NESTING - 2
+    deepest = markup.MAX_NESTING - 2
     assert "end" in Dom(rendering.render_markdown(">" * deepest + " end")).text
     for source in (">" * (deepest + 1) + " end", "- " * (deepest // 2 + 1) + "end"):
         with pytest.raises(errors.BadInput) as caught:

@@ -145,6 +145,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writes: Typed = ""
     mails: Typed = ""
     posts: Typed = ""
+    previews: Typed = ""
     then: Literal["slow", "read-only"] = "slow"
     reason: Typed = ""
 
