@@ -7,17 +7,18 @@ import importlib.util
 import sys
 import types
 
-_CLIENT = "google.cloud.datastore_v1"
+_CLIENTS = ("google.cloud.datastore_v1", "google.cloud.datastore_admin_v1")
 
 if __name__ == "__main__":
     # The message definitions lie inside the client library, and importing that takes longer than
     # everything else together. This process is no client: a bare package in its place, with the
     # same files below it, halves the time to the first answer.
-    found = importlib.util.find_spec(_CLIENT)
-    if found is not None and found.submodule_search_locations is not None:
-        package = types.ModuleType(_CLIENT)
-        package.__path__ = list(found.submodule_search_locations)
-        sys.modules[_CLIENT] = package
+    for name in _CLIENTS:
+        found = importlib.util.find_spec(name)
+        if found is not None and found.submodule_search_locations is not None:
+            package = types.ModuleType(name)
+            package.__path__ = list(found.submodule_search_locations)
+            sys.modules[name] = package
 
     from emulator import cli
 

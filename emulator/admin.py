@@ -14,19 +14,20 @@ program or a page of ours on this machine, so nothing here asks for a password.
     GET    /indexes             the composite indexes as an index.yaml
     GET    /meter               what production would bill for; POST or DELETE counts from zero
     POST   /v1/projects/P:M     the API (`restapi`)
+           /v1/projects/P/...   the Datastore Admin API (`adminrest`)
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from emulator import adminapi, adminrest, errors, faults, httpdoor, indexes, restapi
 from emulator import clock as clocks
 from emulator import engine as engines
-from emulator import errors, faults, httpdoor, indexes, restapi
 
 JSON = "application/json"
 _MAX_BODY = 1024 * 1024
@@ -34,7 +35,7 @@ _MAX_BODY = 1024 * 1024
 _Answer = Callable[[httpdoor.Request], httpdoor.Response]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Admin:
     """Answers for one engine.
 
@@ -42,14 +43,23 @@ class Admin:
         engine: what is looked at and changed.
         shut_down: ends the process, soon.
         clock: the engine's, if it can be moved.
+        given_api: the Datastore Admin API of the engine; None for one without exports.
     """
 
     engine: engines.Engine
     shut_down: Callable[[], None]
     clock: clocks.Clock | None = None
+    given_api: dataclasses.InitVar[adminapi.AdminApi | None] = None
+    api: adminapi.AdminApi = dataclasses.field(init=False)
+
+    def __post_init__(self, given_api: adminapi.AdminApi | None) -> None:
+        """Take the API that is given, or make one."""
+        object.__setattr__(self, "api", given_api or adminapi.AdminApi(self.engine))
 
     def answer(self, request: httpdoor.Request) -> httpdoor.Response:
         """Answer one request."""
+        if adminrest.is_path(request.path):
+            return adminrest.answer(self.api, request)
         if request.path.startswith(restapi.PREFIX):
             return restapi.answer(self.engine, request)
         if request.path == "/ui" or request.path.startswith("/ui/"):

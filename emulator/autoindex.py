@@ -49,6 +49,11 @@ class Autoindex:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self._path = None if path is None else Path(path)
 
+    @property
+    def has_file(self) -> bool:
+        """Tell whether an index.yaml says which indexes there are."""
+        return self._path is not None
+
     def read(self) -> tuple[indexes.Index, ...] | None:
         """Return what the file names now: nothing if it is missing, None without a path.
 
@@ -77,11 +82,12 @@ class Autoindex:
                 if missing.recommended in tried:
                     raise
                 tried.add(missing.recommended)
-                self._define(store, missing.recommended)
+                recommended = f"indexes:\n{missing.recommended}"
+                self.define(store, indexes.parse_yaml(recommended, "the recommended index"))
             renew()
 
-    def _define(self, store: storage.Storage, recommended: str) -> None:
-        wanted = indexes.parse_yaml(f"indexes:\n{recommended}", "the recommended index")
+    def define(self, store: storage.Storage, wanted: Sequence[indexes.Index]) -> None:
+        """Define indexes beside those there are, and write them to the file."""
         with store.write() as writer:
             writer.define(dict.fromkeys((*writer.definitions.composites, *wanted)))
         if self._path is None:
@@ -89,7 +95,8 @@ class Autoindex:
         try:
             add(self._path, wanted)
         except (OSError, errors.InvalidArgument) as error:
-            _logger.warning("%s was not updated: %s\n%s", self._path, error, recommended)
+            entries = "".join(map(indexes.to_yaml, wanted))
+            _logger.warning("%s was not updated: %s\n%s", self._path, error, entries)
 
 
 def add(path: str | os.PathLike[str], wanted: Sequence[indexes.Index]) -> None:

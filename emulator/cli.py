@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from emulator import admin, autoindex, clock, errors, faults, httpdoor, inprocess, server
+from emulator import admin, adminapi, autoindex, clock, errors, faults, httpdoor, inprocess, server
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _MAX_PORT = 65_535
@@ -63,13 +63,14 @@ def _run(options: argparse.Namespace) -> int:
     plan = None if options.faults is None else _plan(options.faults)
     with contextlib.ExitStack() as running, _open(options, movable or time.time) as engine:
         engine.install_faults(plan)
+        operations = adminapi.AdminApi(engine, _exports_folder(options))
         with _named("--host, --port"):
-            api = server.start(engine, options.host, options.port)
+            api = server.start(engine, options.host, options.port, operations)
         running.callback(api.stop)
         if not server.is_loopback(options.host):
             print(_WARNING.format(host=options.host, port=api.port), file=sys.stderr, flush=True)
         stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
-        door = _admin_door(options, api.port, admin.Admin(engine, stop, movable))
+        door = _admin_door(options, api.port, admin.Admin(engine, stop, movable, operations))
         print(f"export DATASTORE_EMULATOR_HOST={options.host}:{api.port}")
         print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
         if door is not None:
@@ -106,6 +107,14 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
         history=options.history,
         concurrency=options.concurrency,
     )
+
+
+def _exports_folder(options: argparse.Namespace) -> Path | None:
+    """Return where clients may export to: beside the data unless somewhere else was asked for."""
+    given: Path | None = options.exports
+    if given is not None or options.in_memory:
+        return given
+    return Path(f"{options.data}-exports")
 
 
 def _admin_door(
@@ -151,6 +160,12 @@ def server_parser() -> argparse.ArgumentParser:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
     where.add_argument("--in-memory", action="store_true", help="keep nothing")
+    parser.add_argument(
+        "--exports",
+        type=Path,
+        metavar="FOLDER",
+        help="the one folder that clients may export to and import from; without: beside the data",
+    )
     parser.add_argument(
         "--history",
         type=int,

@@ -23,9 +23,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from google.protobuf import json_format
 
@@ -55,31 +55,57 @@ class Selection:
             and self.namespace in (None, partition.namespace)
         )
 
+    def holds_kind(self, kind: str) -> bool:
+        """Tell whether a kind is selected."""
+        return self.kind in (None, kind)
+
+
+class Selected(Protocol):
+    """What says which entities an export has."""
+
+    def holds(self, partition: keys.Partition) -> bool:
+        """Tell whether a partition is selected."""
+
+    def holds_kind(self, kind: str) -> bool:
+        """Tell whether a kind is selected."""
+
+
+# A binary file, as far as an import reads it.
+Lines = Any
+
+# Returns whether an entity of a line is to be written, and may change it first.
+Adapt = Callable[[messages.Entity], bool]
+
 
 def export(store: storage.Storage, selection: Selection) -> Iterator[bytes]:
     """Yield the lines of all selected entities as of one moment, in pieces, in key order."""
     with store.read() as snapshot:
-        piece: list[bytes] = []
-        size = 0
-        for line in _lines(snapshot, selection):
-            piece.append(line)
-            size += len(line)
-            if size >= _PART:
-                yield b"".join(piece)
-                piece.clear()
-                size = 0
-        if piece:
+        yield from pieces(snapshot, selection)
+
+
+def pieces(snapshot: rows.Reader, selection: Selected) -> Iterator[bytes]:
+    """Yield the lines of all selected entities of a snapshot, in pieces, in key order."""
+    piece: list[bytes] = []
+    size = 0
+    for line in _lines(snapshot, selection):
+        piece.append(line)
+        size += len(line)
+        if size >= _PART:
             yield b"".join(piece)
+            piece.clear()
+            size = 0
+    if piece:
+        yield b"".join(piece)
 
 
-def _lines(snapshot: rows.Reader, selection: Selection) -> Iterator[bytes]:
+def _lines(snapshot: rows.Reader, selection: Selected) -> Iterator[bytes]:
     for partition in snapshot.partitions():
         if not selection.holds(partition):
             continue
         low = partition.encoded
         found = snapshot.scan((low, None), low, low + keys.ABOVE, with_entities=True)
         for key, _, _, proto, meta, _ in found:
-            if selection.kind in (None, keys.kind_of(key[len(low) :])):
+            if selection.holds_kind(keys.kind_of(key[len(low) :])):
                 yield _line((proto or b""), (meta or b""))
 
 
@@ -91,7 +117,12 @@ def _line(proto: bytes, meta: bytes) -> bytes:
 
 
 def load(
-    store: storage.Storage, lines: Iterable[bytes], *, source: str, batch: int | None = None
+    store: storage.Storage,
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    batch: int | None = None,
+    adapt: Adapt | None = None,
 ) -> int:
     """Write the entities of lines over what is there, and return how many.
 
@@ -100,6 +131,7 @@ def load(
         lines: as `export` makes them.
         source: what the lines are called in errors.
         batch: entities to a commit. None is all in one, so that an error stores nothing.
+        adapt: called with each entity; those for which it returns False are left out.
 
     Raises:
         errors.InvalidArgument: a line is wrong. Earlier batches are stored, and it says so.
@@ -109,7 +141,7 @@ def load(
     while True:
         try:
             with store.write() as writer:
-                written = _write(writer, numbered, source, batch)
+                written = _write(writer, numbered, source, batch, adapt)
         except errors.InvalidArgument as error:
             if stored:
                 error.message += f" ({stored} entities of earlier batches are stored.)"
@@ -125,16 +157,21 @@ def _write(
     numbered: Iterator[tuple[int, bytes]],
     source: str,
     most: int | None,
+    adapt: Adapt | None,
 ) -> int:
     written = 0
-    while page := _page(numbered, source, _PAGE if most is None else min(_PAGE, most - written)):
+    while page := _page(
+        numbered, source, _PAGE if most is None else min(_PAGE, most - written), adapt
+    ):
         loading.put(writer, page)
         writer.flush()
         written += len(page)
     return written
 
 
-def _page(numbered: Iterator[tuple[int, bytes]], source: str, most: int) -> list[loading.Checked]:
+def _page(
+    numbered: Iterator[tuple[int, bytes]], source: str, most: int, adapt: Adapt | None
+) -> list[loading.Checked]:
     page: list[loading.Checked] = []
     size = 0
     while len(page) < most and size < _PAGE_BYTES:
@@ -144,7 +181,9 @@ def _page(numbered: Iterator[tuple[int, bytes]], source: str, most: int) -> list
         if not line.strip():
             continue
         try:
-            page.append(_check(_parse(line)))
+            entity = _parse(line)
+            if adapt is None or adapt(entity):
+                page.append(_check(entity))
         except errors.InvalidArgument as error:
             raise errors.InvalidArgument(f"{source}:{number}: {error.message}") from error
         size += len(line)

@@ -174,6 +174,12 @@ def is_reserved(name: str) -> bool:
     return name.startswith("__") and _RESERVED.fullmatch(name) is not None
 
 
+def check_kind(kind: str, field: str) -> None:
+    """Refuse a text that cannot be a kind of stored entities; `field` is for the error."""
+    if not 1 <= len(kind.encode()) <= MAX_NAME_BYTES or is_reserved(kind):
+        raise errors.InvalidArgument(f'{field}: "{kind[:100]}" is not the name of a kind.')
+
+
 def check_property_name(name: str) -> int:
     """Check the name of a property, or one that an aggregation makes up. Return its bytes."""
     raw = len(name.encode())

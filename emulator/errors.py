@@ -9,6 +9,7 @@
     │   ├── Damaged              the data file is not as the engine left it
     │   └── EngineFault          a fault of the engine itself
     ├── Aborted                  a conflict: run the transaction again
+    ├── Cancelled                a long-running operation whose caller ended it
     ├── DeadlineExceeded
     ├── ResourceExhausted
     ├── Unavailable              the data file is busy: call again
@@ -76,6 +77,12 @@ class Aborted(DatastoreError):
     """A transaction lost against another one."""
 
     status = "ABORTED"
+
+
+class Cancelled(DatastoreError):
+    """A long-running operation was ended by CancelOperation, or with the server."""
+
+    status = "CANCELLED"
 
 
 class DeadlineExceeded(DatastoreError):

@@ -54,7 +54,7 @@ def answer(engine: engines.Engine, request: httpdoor.Request) -> httpdoor.Respon
     except errors.Dropped as fault:
         raise httpdoor.HungUp from fault
     except errors.DatastoreError as error:
-        return _refusal(error, is_json=is_json)
+        return refusal(error, is_json=is_json)
     if not is_json:
         return httpdoor.Response(content, content_type=PROTOBUF)
     response = messages.RESPONSES[method].FromString(content)
@@ -68,8 +68,6 @@ def http_status(error: errors.DatastoreError) -> int:
 
 def _call(request: httpdoor.Request) -> tuple[str, Any]:
     named = _PATH.fullmatch(request.path)
-    if named is not None and named[2] in ("import", "export"):
-        raise errors.Unimplemented("Google's managed export format")
     if request.method != "POST" or named is None or named[2] not in _METHODS:
         raise errors.NotFound(f"There is no {request.method} {request.path}.")
     method = _METHODS[named[2]]
@@ -78,7 +76,7 @@ def _call(request: httpdoor.Request) -> tuple[str, Any]:
     if request.content_type == PROTOBUF:
         _parse_protobuf(body, message)
     elif request.content_type == JSON:
-        _parse_json(body, message)
+        parse_json(body, message)
     else:
         raise errors.InvalidArgument(f"The Content-Type must be {JSON} or {PROTOBUF}.")
     if message.project_id not in ("", named[1]):
@@ -96,7 +94,12 @@ def _parse_protobuf(body: bytes, message: Any) -> None:
         raise errors.InvalidArgument(f"The body is not a protobuf message: {error}") from error
 
 
-def _parse_json(body: bytes, message: Any) -> None:
+def parse_json(body: bytes, message: Any) -> None:
+    """Read a message from JSON.
+
+    Raises:
+        errors.InvalidArgument: it is not the message's JSON.
+    """
     try:
         json_format.Parse(body or b"{}", message)
     except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
@@ -107,7 +110,8 @@ def _json(message: Any) -> bytes:
     return json_format.MessageToJson(message).encode() + b"\n"
 
 
-def _refusal(error: errors.DatastoreError, *, is_json: bool) -> httpdoor.Response:
+def refusal(error: errors.DatastoreError, *, is_json: bool = True) -> httpdoor.Response:
+    """Answer with a google.rpc.Status."""
     code, status = _CODES[error.status]
     if not is_json:
         content = messages.number_field(1, code) + messages.field(2, error.message.encode())

@@ -17,8 +17,8 @@ from typing import Any
 import grpc
 from google.protobuf import message
 
+from emulator import adminapi, errors, faults, messages, pool, sockets
 from emulator import engine as engines
-from emulator import errors, faults, messages, pool, sockets
 
 SERVICE = "google.datastore.v1.Datastore"
 THREADS = 128  # requests that run at once
@@ -33,15 +33,25 @@ class Running:
     server: Any
     port: int
     threads: pool.Pool
+    api: adminapi.AdminApi
 
     def stop(self) -> None:
-        """Let running requests finish, then close."""
+        """Let running requests finish, end operations, then close."""
         self.server.stop(_GRACE).wait()
+        self.api.close()
         self.threads.shutdown(wait=False)
 
 
-def start(engine: engines.Engine, host: str, port: int) -> Running:
+def start(
+    engine: engines.Engine, host: str, port: int, api: adminapi.AdminApi | None = None
+) -> Running:
     """Serve an engine; port 0 picks a free one.
+
+    Args:
+        engine: answers the calls.
+        host: the address to listen on.
+        port: of the server.
+        api: the Datastore Admin API of the engine; None for one without exports.
 
     Raises:
         OSError: the address cannot be had.
@@ -61,12 +71,14 @@ def start(engine: engines.Engine, host: str, port: int) -> Running:
         for method in messages.REQUESTS
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    api = api or adminapi.AdminApi(engine)
+    _add_admin_api(server, api)
     try:
         bound = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
         raise OSError(f"{host}:{port} cannot be had: {error}") from error
     server.start()
-    return Running(server, bound, threads)
+    return Running(server, bound, threads, api)
 
 
 def is_loopback(host: str) -> bool:
@@ -109,6 +121,27 @@ def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]
                 sockets.cut(context.peer())
             context.abort(grpc.StatusCode[error.status], error.message)
             raise
+
+    return handle
+
+
+def _add_admin_api(server: Any, api: adminapi.AdminApi) -> None:
+    for service, methods in adminapi.SERVICES.items():
+        handlers: dict[str, Any] = {
+            method: grpc.unary_unary_rpc_method_handler(_admin_handler(api, method))
+            for method in methods
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+
+
+def _admin_handler(api: adminapi.AdminApi, method: str) -> Callable[[Any, Any], bytes]:
+    def handle(raw: bytes, context: Any) -> bytes:
+        try:
+            content: bytes = api.call(method, api.parsed(method, raw)).SerializeToString()
+        except errors.DatastoreError as error:
+            context.abort(grpc.StatusCode[error.status], error.message)
+            raise
+        return content
 
     return handle
 

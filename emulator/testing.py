@@ -12,12 +12,13 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import grpc
 
-from emulator import autoindex, clock, inprocess, server
+from emulator import adminapi, autoindex, clock, inprocess, server
 from emulator import meter as meters
 
 Clock = clock.Clock
@@ -94,15 +95,18 @@ def running_server(
     *,
     path: str | os.PathLike[str] | None = None,
     indexes: str | os.PathLike[str] | None = None,
+    exports: str | os.PathLike[str] | None = None,
 ) -> Iterator[str]:
     """Serve an engine on a free local port; yields "localhost:port".
 
-    Without an engine one is opened from `path` and `indexes` and closed at the end.
+    Without an engine one is opened from `path` and `indexes` and closed at the end. Clients may
+    export to the folder `exports` and import from it; without one both are refused.
     """
     with contextlib.ExitStack() as stack:
         if engine is None:
             engine = stack.enter_context(inprocess.open_engine(path, indexes=indexes))
-        running = server.start(engine, "localhost", 0)
+        folder = None if exports is None else Path(exports)
+        running = server.start(engine, "localhost", 0, adminapi.AdminApi(engine, folder))
         stack.callback(running.stop)
         yield f"localhost:{running.port}"
 

@@ -167,18 +167,15 @@ def test_a_wrong_file_or_port_is_one_line_that_names_it(tmp_path, capfd, argumen
     ("host", "is_warned"),
     [
         ("0.0.0.0", True),  # noqa: S104 - what the warning is about
-        ("[::]", True),
         ("localhost", False),
         ("127.0.0.1", False),
         ("127.0.0.2", False),
-        ("[::1]", False),
     ],
 )
 def test_a_host_that_others_can_reach_is_warned_about(monkeypatch, capfd, host, is_warned):
     monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
     arguments = ["--port", "0", "--in-memory", "--no-admin", "--host", host]
-    if cli.main(arguments) == 1 and ":" in host:
-        pytest.skip("this machine has no IPv6")
+    assert cli.main(arguments) == 0
     said = capfd.readouterr()
     port = said.out.splitlines()[0].rpartition(":")[2]
     warning = f"warning: --host {host} lets other machines connect"
@@ -188,8 +185,17 @@ def test_a_host_that_others_can_reach_is_warned_about(monkeypatch, capfd, host, 
 
 
 def test_a_server_loads_nothing_that_it_may_never_need():
-    slow = ["yaml", "google.cloud.datastore", "google.auth",
-            "emulator.dumps", "emulator.pages", "emulator.verbs"]  # fmt: skip
+    slow = [
+        "yaml",
+        "google.cloud.datastore",
+        "google.auth",
+        "google.longrunning",
+        "google.cloud.datastore_admin_v1.types",
+        "emulator.datastoreadmin",
+        "emulator.dumps",
+        "emulator.pages",
+        "emulator.verbs",
+    ]
     program = (
         "import runpy, signal, sys\n"
         "slow = sys.argv.pop().split()\n"

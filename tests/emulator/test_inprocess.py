@@ -243,12 +243,12 @@ def test_a_fault_of_the_engine_is_permanent_and_logged(engine, monkeypatch, make
     assert "Lookup failed" in caplog.text
 
 
-def test_importing_the_door_loads_neither_ndb_nor_flask_nor_yaml():
-    program = (
-        "import sys, emulator.inprocess; "
-        "print([m for m in ('google.cloud.ndb', 'flask', 'yaml') if m in sys.modules])"
-    )
+def test_importing_the_door_loads_nothing_that_an_application_may_never_need():
+    slow = (
+        "google.cloud.ndb", "flask", "yaml", "google.cloud.datastore_admin_v1", "emulator.adminapi",
+    )  # fmt: skip
+    program = "import sys, emulator.inprocess; print([m for m in sys.argv[1:] if m in sys.modules])"
     answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *slow], capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == "[]"

@@ -99,7 +99,7 @@ def test_all_eight_methods_answer(post):
         ("lookup", {}, "text/plain", 400, "INVALID_ARGUMENT"),
         ("lookup", b"\xff\xff", restapi.PROTOBUF, 400, None),
         ("runQuery", {"gqlQuery": {"queryString": "SELECT *"}}, restapi.JSON, 501, "UNIMPLEMENTED"),
-        ("import", {"input_url": "x"}, restapi.JSON, 501, "UNIMPLEMENTED"),
+        ("import", {"input_url": "x"}, restapi.JSON, 400, "INVALID_ARGUMENT"),
         ("lokup", {}, restapi.JSON, 404, "NOT_FOUND"),
     ],
 )

@@ -130,3 +130,13 @@ def test_a_stopped_server_leaves_no_threads(engine, make_service):
     for each in own:
         each.join(30)
         assert not each.is_alive()
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]", "127.8.9.10", "localhost"])
+def test_a_loopback_address_is_reached_from_this_machine_only(host):
+    assert server.is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["::", "[::]", "192.0.2.1", "", "no.such.host.invalid"])
+def test_any_other_address_counts_as_reached_from_elsewhere(host):
+    assert not server.is_loopback(host)

@@ -4,7 +4,10 @@
 // {"type": ..., "value": ...}; integers travel as text, for JSON's numbers cannot hold them.
 
 import { createInterface } from 'node:readline';
-import { Datastore, PropertyFilter, and, or, AggregateField } from '@google-cloud/datastore';
+import { Datastore, PropertyFilter, and, or, AggregateField, v1 } from '@google-cloud/datastore';
+import { createRequire } from 'node:module';
+
+const { grpc } = createRequire(import.meta.resolve('@google-cloud/datastore'))('google-gax');
 
 const clients = new Map();
 const transactions = new Map();
@@ -20,6 +23,12 @@ function clientOf({ address, project, namespace, database }) {
     clients.set(name, new Datastore(options));
   }
   return clients.get(name);
+}
+
+function adminOf({ address, project }) {
+  const [servicePath, port] = address.split(':');
+  const sslCreds = grpc.credentials.createInsecure();
+  return new v1.DatastoreAdminClient({ servicePath, port: Number(port), sslCreds, projectId: project });
 }
 
 function keyOf(client, path) {
@@ -151,6 +160,39 @@ const operations = {
     const [keys] = await client.allocateIds(keyOf(client, path), count);
     return keys.map(pathOf);
   },
+  async adminClient(client, { scope, prefix }) {
+    const admin = adminOf(scope);
+    const projectId = scope.project;
+    const [indexes] = await admin.listIndexes({ projectId, pageSize: 1 });
+    const [one] = await admin.getIndex({ projectId, indexId: indexes[0].indexId });
+    const labels = { by: 'node' };
+    const [exporting] = await admin.exportEntities({ projectId, outputUrlPrefix: prefix, labels });
+    const [{ outputUrl }, exported] = await exporting.promise();
+    const [importing] = await admin.importEntities({ projectId, inputUrl: outputUrl });
+    const [, imported] = await importing.promise();
+    const listed = [];
+    for await (const each of admin.operationsClient.listOperationsAsync({ name: `projects/${projectId}` })) {
+      listed.push(each.name);
+    }
+    await admin.close();
+    const count = ({ progressEntities }) => Number(progressEntities.workCompleted);
+    return {
+      indexes, one, outputUrl, labels: exported.common.labels, listed,
+      exported: count(exported), imported: count(imported),
+    };
+  },
+  async adminMethods(client, { bucket }) {
+    const [indexes] = await client.getIndexes();
+    const [one] = await indexes[0].get();
+    const [exporting] = await client.export({ bucket });
+    const [{ outputUrl }] = await exporting.promise();
+    const [importing] = await client.import({ file: outputUrl });
+    const [, imported] = await importing.promise();
+    return {
+      ids: indexes.map(({ id }) => id), one: one.metadata ?? one, outputUrl,
+      imported: Number(imported.progressEntities.workCompleted),
+    };
+  },
   async begin(client, { readOnly }) {
     const transaction = client.transaction({ readOnly });
     await transaction.run();
@@ -172,7 +214,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { operation, scope, ...given } = JSON.parse(line);
   let answer;
   try {
-    answer = { result: await operations[operation](clientOf(scope), given) };
+    answer = { result: await operations[operation](clientOf(scope), { ...given, scope }) };
   } catch (error) {
     answer = { code: error.code ?? null, message: String(error.stack) };
   }

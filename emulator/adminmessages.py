@@ -1,0 +1,74 @@
+"""The protobuf classes of the Datastore Admin API and of long-running operations.
+
+Owns their one import. Only the first call of the admin API loads them: an embedded engine, and a
+server without such calls, start without. As in `messages`, these are the raw classes and not the
+proto-plus wrappers around them.
+"""
+
+from typing import Any
+
+from google.cloud.datastore_admin_v1.types import datastore_admin as _definitions
+from google.longrunning import operations_pb2  # type: ignore[import-untyped]  # has no stubs
+from google.protobuf import descriptor_pool, empty_pb2, message_factory
+from google.rpc import code_pb2, status_pb2  # type: ignore[import-untyped]  # same
+
+_PACKAGE = _definitions.__protobuf__.package
+
+# Generated classes have no types that say more.
+Message = Any
+MessageClass = Any
+
+
+def _message_class(name: str) -> MessageClass:
+    descriptor = descriptor_pool.Default().FindMessageTypeByName(f"{_PACKAGE}.{name}")
+    return message_factory.GetMessageClass(descriptor)
+
+
+EntityFilter = _message_class("EntityFilter")
+ExportEntitiesMetadata = _message_class("ExportEntitiesMetadata")
+ExportEntitiesResponse = _message_class("ExportEntitiesResponse")
+ImportEntitiesMetadata = _message_class("ImportEntitiesMetadata")
+Index = _message_class("Index")
+IndexOperationMetadata = _message_class("IndexOperationMetadata")
+ListIndexesResponse = _message_class("ListIndexesResponse")
+ListOperationsResponse = operations_pb2.ListOperationsResponse
+Operation = operations_pb2.Operation
+Empty = empty_pb2.Empty
+Status = status_pb2.Status
+
+REQUESTS: dict[str, MessageClass] = {
+    **{
+        name: _message_class(f"{name}Request")
+        for name in (
+            "ListIndexes",
+            "GetIndex",
+            "CreateIndex",
+            "DeleteIndex",
+            "ExportEntities",
+            "ImportEntities",
+        )
+    },
+    **{
+        name: getattr(operations_pb2, f"{name}Request")
+        for name in (
+            "ListOperations",
+            "GetOperation",
+            "CancelOperation",
+            "DeleteOperation",
+            "WaitOperation",
+        )
+    },
+}
+
+CommonMetadata = _message_class("CommonMetadata")
+OperationType = descriptor_pool.Default().FindEnumTypeByName(f"{_PACKAGE}.OperationType")
+
+
+def operation_type(name: str) -> int:
+    """Return the number of a type of operation."""
+    return int(OperationType.values_by_name[name].number)
+
+
+def code(status: str) -> int:
+    """Return the number of a status in google.rpc.Code."""
+    return int(code_pb2.Code.Value(status))
