@@ -9,8 +9,8 @@ What must stay true:
 
 - An answer depends on what was asked, never on what is stored of an address: `ask` does the same
   reads and writes whoever it is. Nobody learns who follows what.
-- An address is written to unasked at most `PER_ADDRESS` times a day, however many ask and
-  whatever is put behind a "+"; one network may ask `PER_NETWORK` times an hour.
+- A mailbox (`mailboxes.mailbox`) is written to unasked at most `PER_ADDRESS` times a day, however
+  many ask; one network may ask `PER_NETWORK` times an hour.
 - Those unasked mails say nothing that a stranger chose: no name, no title, no text.
 - A link opens for one purpose. One to confirm is good for `TERM`; one to unsubscribe for ever,
   because mail is kept.
@@ -113,7 +113,7 @@ def ask(  # noqa: PLR0913 - who, what, and from where
     detail = errands.encode(errands.Asked(link))
     event = outbox.mail_id("asked", secrets.token_hex(16))
     mine = limits.Network(PER_NETWORK, network, settings.secret)
-    theirs = limits.Bucket(PER_ADDRESS, _mailbox(email), settings.secret)
+    theirs = limits.Bucket(PER_ADDRESS, mailboxes.mailbox(email), settings.secret)
 
     def body() -> bool:
         limits.read(mine, theirs, now=now)
@@ -239,12 +239,6 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
     for name in followers.naming(subscriber):
         compaction.erase(name, subscriber)
     return count
-
-
-def _mailbox(email: str) -> str:
-    """An address without what many servers ignore: one victim has one limit."""
-    local, _, domain = email.lower().partition("@")
-    return f"{local.partition('+')[0]}@{domain}"
 
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:

@@ -13,7 +13,10 @@ lacks the code, which only the mailbox leads to.
 What must stay true:
 
 - An answer depends on what was asked, never on whether an address is known here.
-- An address is mailed at most `PER_ADDRESS` times an hour; one network may ask `PER_NETWORK` times.
+- A mailbox is mailed at most `PER_ADDRESS` times an hour, whatever is put behind a "+" and wherever
+  dots are (`mailboxes.mailbox`); one network may ask `PER_NETWORK` times.
+- While very many mails are asked for, to one domain or in all, each takes a proof of work, which is
+  good for one mail (`rushes`). Whether it is asked for depends on no address.
 - A code is of one ticket and one site, good for `TERM`, once, and for `TRIES` guesses, which are
   counted in the transaction that compares it: of many at once none is free.
 - To open the link changes nothing. Its button can be pressed again; the newest code counts.
@@ -26,6 +29,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import (
+    challenges,
     config,
     datastore,
     digests,
@@ -34,8 +38,10 @@ from comments import (
     limits,
     mailboxes,
     outbox,
+    proving,
     records,
     rendering,
+    rushes,
     sealed,
     tasks,
 )
@@ -45,6 +51,8 @@ TERM = timedelta(minutes=30)
 TRIES = 5
 PER_ADDRESS = limits.Limit("sign-in mails", 5, timedelta(hours=1))
 PER_NETWORK = limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
+# A proof expires before it is forgotten.
+_PER_PROOF = limits.Limit("proofs for sign-in mails", 1, challenges.TERM)
 _LINK = "sign-in link"
 _CODE_BYTES = 5  # 40 bits, as eight letters and digits
 
@@ -67,13 +75,22 @@ class _Pending(msgspec.Struct, frozen=True):
 
 
 def ask(
-    email: str, site: records.Site, *, network: str, settings: config.Settings, now: datetime
+    email: str,
+    site: records.Site,
+    *,
+    network: str,
+    settings: config.Settings,
+    now: datetime,
+    proof: str = "",
 ) -> str:
     """Have an address mailed a link; the key for the page that asked.
+
+    `proof` is a solved challenge; it counts only while too many mails are asked for.
 
     Raises:
         errors.BadInput: the address is not one plain address.
         errors.Conflict: this service sends no mail.
+        errors.Forbidden: too many mails are asked for, and the proof is missing, wrong or used.
         errors.TooMany: the network asked too often.
         errors.Overloaded: the store did not answer in time.
     """
@@ -81,19 +98,20 @@ def ask(
         raise errors.Conflict("this service sends no mail", code="no-mail")
     secret, key = settings.secret, tickets.new_token()
     identity = identities.of_address(email)
-    made = Link(key, site.id, mailboxes.check(email))
-    link = sealed.seal(msgspec.json.encode(made).decode(), _LINK, secret, now=now)
+    link = _link(Link(key, site.id, mailboxes.check(email)), secret, now)
     event = outbox.mail_id("entering", secrets.token_hex(16))
     subject = sealed.seal(identity.subject, _LINK, secret, now=now)
     pending = _Pending(site.id, subject)
     mine = limits.Network(PER_NETWORK, network, secret)
-    theirs = limits.Bucket(PER_ADDRESS, identity.subject, secret)
+    theirs = limits.Bucket(PER_ADDRESS, mailboxes.mailbox(email), secret)
+    rush = rushes.Rush(email.rpartition("@")[2], secret)
     tickets.sweep(now=now)
 
     def body() -> bool:
-        limits.read(mine, theirs, now=now)
+        limits.read(mine, theirs, *rush.buckets, now=now)
         if mine.is_empty:
             raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
+        paid = [_spent(proof, site.id, secret, now)] if rush.is_on else []
         ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, _text(pending))
         writes = [mine.take(), tickets.issuing(key, ticket, secret, now=now, term=TERM)]
         is_sent = not theirs.is_empty
@@ -101,12 +119,28 @@ def ask(
             detail = errands.encode(errands.Entering(link))
             row = outbox.follow(outbox.Kind.MAIL, event, detail, due=now)
             writes += [theirs.take(), outbox.written([row])]
-        datastore.apply(*writes)
+        datastore.apply(*writes, *rush.take(), *paid)
         return is_sent
 
-    if datastore.transaction(body):
+    is_sent = datastore.transaction(body)
+    rush.tell(now)
+    if is_sent:
         tasks.tell(event)
     return key
+
+
+def _link(made: Link, secret: str, now: datetime) -> str:
+    return sealed.seal(msgspec.json.encode(made).decode(), _LINK, secret, now=now)
+
+
+def _spent(proof: str, site: str, secret: str, now: datetime) -> datastore.Writes:
+    """What marks a proof as used, in the transaction of the mail that it is for."""
+    proved = proving.check(proof, site, proving.Purpose.SIGN_IN, secret=secret, now=now)
+    bucket = limits.Bucket(_PER_PROOF, proved.digest.hex(), secret)
+    limits.read(bucket, now=now)
+    if bucket.is_empty:
+        raise errors.Forbidden("the proof of work was used before", code="proof-spent")
+    return bucket.take()
 
 
 def link_of(link: str, *, secret: str, now: datetime) -> Link:

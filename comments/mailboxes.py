@@ -26,3 +26,14 @@ def check(text: str) -> str:
     if len(text) > LONGEST or not _ADDRESS.fullmatch(text) or is_dotted:
         raise errors.BadInput("email", "is not one plain address")
     return text
+
+
+def mailbox(address: str) -> str:
+    """The mailbox that an address may lead to, for limits: one victim has one limit.
+
+    What stands behind a "+" and dots are left out. Only some providers ignore them; elsewhere a few
+    people share a limit, which does no harm.
+    """
+    local, _, domain = address.lower().partition("@")
+    domain = "gmail.com" if domain == "googlemail.com" else domain
+    return f"{local.partition('+')[0].replace('.', '')}@{domain}"

@@ -11,8 +11,13 @@ What a proof is good for:
   nothing has to be stored. It is not bound to the network that sends it, because telephones change
   networks; limits per network count the sender's.
 
+- A sign-in mail: once, which `entering` records.
+
+A sign-in mail takes `HARDER` times the work of a post, but only while too many are asked for
+(`rushes`), because it is not the site that suffers from it but the owners of the addresses.
+
 A site that asks for no proof of work before posts (`PROOF_OF_WORK` or its guard is 0) asks for none
-at all.
+before votes and reports.
 """
 
 import enum
@@ -33,6 +38,8 @@ from comments import (
 )
 
 LIGHTER = 5
+HARDER = 4
+LEAST = 50_000  # tries at most, from which a sign-in mail's are counted where posts take fewer
 _SHORT = 13  # characters of a digest of a wider network: 65 bits, for a salt that is quick to hash
 
 
@@ -42,9 +49,15 @@ class Purpose(enum.StrEnum):
     POST = challenges.POST
     VOTE = "vote"
     REPORT = "report"
+    SIGN_IN = "sign-in"
 
 
-_NAMES = {Purpose.POST: "posting", Purpose.VOTE: "a first vote", Purpose.REPORT: "a report"}
+_NAMES = {
+    Purpose.POST: "posting",
+    Purpose.VOTE: "a first vote",
+    Purpose.REPORT: "a report",
+    Purpose.SIGN_IN: "a sign-in mail just now",
+}
 
 
 def work(site: records.Site, purpose: Purpose, *, settings: config.Settings, now: datetime) -> int:
@@ -52,6 +65,8 @@ def work(site: records.Site, purpose: Purpose, *, settings: config.Settings, now
     guard = budgets.guarded(site, guards.of(site, settings), now=now)
     if purpose is Purpose.POST:
         return guard.proof_of_work
+    if purpose is Purpose.SIGN_IN:
+        return min(guards.HARDEST, HARDER * max(guard.proof_of_work, LEAST))
     return -(-guard.proof_of_work // LIGHTER)
 
 

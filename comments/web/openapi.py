@@ -134,7 +134,7 @@ OPERATIONS = (
     ),
     Operation(
         "get", "/sites/{site}/challenge", "challenge",
-        "Get a challenge to solve before a post, a first vote or a report without a token",
+        "Get a challenge to solve before a post, a vote, a report or a sign-in mail",
         challenges.Challenge, (400, 404, 503), query=shapes.ChallengeQuery,
     ),
     Operation(

@@ -56,8 +56,10 @@ def ask_to_enter(site_id: str) -> flask.Response:
     queries.read(shapes.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
     network = networks.of_request(settings, flask.request)
-    email = bodies.read(shapes.AskedEntry).email
-    key = entering.ask(email, sites.get(site_id), network=network, settings=settings, now=now)
+    sent, site = bodies.read(shapes.AskedEntry), sites.get(site_id)
+    key = entering.ask(
+        sent.email, site, network=network, settings=settings, now=now, proof=sent.proof
+    )
     return answers.private(answers.fresh(responses.Pending(key, now + entering.TERM), 202))
 
 

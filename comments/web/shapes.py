@@ -190,7 +190,7 @@ class Assertion(_Request, frozen=True):
 
 
 class ChallengeQuery(_Request, frozen=True):
-    """What a proof of work is for: a post, a first vote, or a report without a token."""
+    """What a proof of work is for: a post, a first vote, an anonymous report, a sign-in mail."""
 
     purpose: proving.Purpose = proving.Purpose.POST
 
@@ -214,9 +214,13 @@ class GivenOpinion(_Request, frozen=True):
 
 
 class AskedEntry(_Request, frozen=True):
-    """A mail address to sign in with."""
+    """A mail address to sign in with.
+
+    `proof` is a solved challenge for the purpose `sign-in`, which is asked for now and then.
+    """
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
+    proof: str = ""
 
 
 class Code(_Request, frozen=True):

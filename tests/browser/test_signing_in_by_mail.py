@@ -6,7 +6,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config
+from comments import config, proving, rushes
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import comment
 from tests.comments import postboxes
@@ -74,3 +74,31 @@ def test_a_reader_signs_in_writes_comes_back_and_signs_out(
     expect(comment(page, "Typed before")).to_be_visible()
     assert page.context.cookies() == []
     _come_back_and_leave(page)
+
+
+def test_in_a_rush_the_widget_proves_work_for_the_mail(
+    server: str,
+    website: Website,
+    open_tab: OpenTab,
+    box: postboxes.Box,
+    deliver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rushes, "PER_DOMAIN", rushes.PER_DOMAIN._replace(most=0))
+    monkeypatch.setattr(proving, "LEAST", 500)
+    address = website.put(
+        "page",
+        f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"
+        "<div id=flatthread data-thread=demo></div>",
+    )
+    tab = open_tab(address)
+    tab.expect_status(403)
+    page = tab.page
+    page.get_by_role("textbox", name="Comment").fill("Typed before")
+    page.get_by_role("button", name="Sign in by mail").click()
+    asking = page.get_by_role("group", name="Sign in")
+    asking.get_by_label("Mail address").fill("ann@example.org")
+    page.keyboard.press("Enter")
+    expect(asking.get_by_text("Open the link in our mail to ann@example.org")).to_be_visible()
+    deliver()
+    assert box.recipients == ["ann@example.org"]

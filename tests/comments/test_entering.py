@@ -1,5 +1,6 @@
 """Claims about signing in by mail: it takes the mailbox and the page that asked, within a while."""
 
+import dataclasses
 import re
 import threading
 from collections.abc import Callable
@@ -9,12 +10,25 @@ from typing import TypeVar
 
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
-from comments import config, datastore, entering, errors, handlers, records, sites, upkeep
+from comments import (
+    config,
+    datastore,
+    entering,
+    errors,
+    guards,
+    handlers,
+    proving,
+    records,
+    rushes,
+    sites,
+    upkeep,
+)
 from comments.accounts import people, readers
 from emulator import inprocess, testing
 from tests import programs, recounts, trees
-from tests.comments import callers, calls, postboxes
+from tests.comments import callers, calls, entrants, postboxes
 from tests.comments.callers import PASSWORD, SECRET, here
 
 T = TypeVar("T")
@@ -239,6 +253,100 @@ def test_an_address_is_mailed_a_few_times_and_a_network_asks_a_few(
     with pytest.raises(errors.TooMany) as refused:
         mail.ask("another@example.org", network="198.51.100.1")
     assert refused.value.retry_after > 0
+
+
+ONE_MAILBOX = [
+    "victim@gmail.com", "victim+1@gmail.com", "VICTIM+two@gmail.com", "v.ictim@gmail.com",
+    "v.i.c.t.i.m+three@GMAIL.com", "victim+4@googlemail.com", "vic.tim+5@googlemail.com",
+    "victim+@gmail.com",
+]  # fmt: skip
+
+
+def test_one_mailbox_has_one_limit_however_its_address_is_written(
+    client: FlaskClient, mail: Mail, box: postboxes.Box
+) -> None:
+    for number, address in enumerate(ONE_MAILBOX):
+        peer = {"REMOTE_ADDR": f"192.0.2.{number}"}
+        answer = client.post(ASK, json={"email": address}, environ_overrides=peer)
+        # Neutral: the last ones are refused, and nobody who asks can tell.
+        assert answer.status_code == 202
+        assert set(calls.answer(answer)) == {"key", "expires"}
+    mail.deliver()
+    assert len(ONE_MAILBOX) > len(box.taken) == entering.PER_ADDRESS.most
+
+
+@pytest.fixture
+def rush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three mails in an hour to a domain, and five in all, are very many; proofs are quick."""
+    monkeypatch.setattr(rushes, "SHARES", 1)
+    monkeypatch.setattr(rushes, "PER_DOMAIN", rushes.PER_DOMAIN._replace(most=3))
+    monkeypatch.setattr(rushes, "PER_SERVICE", rushes.PER_SERVICE._replace(most=5))
+    monkeypatch.setattr(proving, "LEAST", 10)
+
+
+def _asked(client: FlaskClient, email: str, proof: str = "") -> TestResponse:
+    sent = {"email": email, **({"proof": proof} if proof else {})}
+    return client.post(ASK, json=sent, environ_overrides={"REMOTE_ADDR": f"10.0.0.{len(email)}"})
+
+
+def _proof(client: FlaskClient, purpose: str = "sign-in") -> str:
+    return entrants.solved(calls.answer(client.get(f"{entrants.CHALLENGE}?purpose={purpose}")))
+
+
+@pytest.mark.usefixtures("rush")
+def test_in_a_rush_on_a_domain_a_mail_takes_a_proof_and_nobody_is_refused(
+    client: FlaskClient, mail: Mail, box: postboxes.Box, caplog: pytest.LogCaptureFixture
+) -> None:
+    for length in range(1, 4):
+        assert _asked(client, f"{'a' * length}@example.org").status_code == 202
+    refused = _asked(client, "dora@Example.org")
+    assert calls.refused(refused, 403) == "proof-required"
+    assert "/api/v1/sites/demo/challenge?purpose=sign-in" in refused.get_json()["detail"]
+    assert _asked(client, "ann@elsewhere.example").status_code == 202
+    assert calls.refused(_asked(client, "dora@example.org", _proof(client, "vote")), 403) == (
+        "proof-invalid"
+    )
+    proof = _proof(client)
+    assert _asked(client, "dora@example.org", proof).status_code == 202
+    assert calls.refused(_asked(client, "emily@example.org", proof), 403) == "proof-spent"
+    assert _asked(client, "emily@example.org", _proof(client)).status_code == 202
+    mail.deliver()
+    assert {"ann@elsewhere.example", "dora@example.org", "emily@example.org"} < set(box.recipients)
+    (said,) = [each for each in caplog.messages if "of a domain" in each]
+    assert "takes a proof of work" in said
+    assert "example" not in caplog.text
+
+
+@pytest.mark.usefixtures("rush")
+def test_in_a_rush_on_the_service_every_mail_takes_a_proof(
+    client: FlaskClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    for length in range(1, 6):
+        assert _asked(client, f"ann@{'b' * length}.example").status_code == 202
+    assert calls.refused(_asked(client, "ann@another.example"), 403) == "proof-required"
+    assert _asked(client, "ann@another.example", _proof(client)).status_code == 202
+    assert sum("of the service" in each for each in caplog.messages) == 1
+
+
+@pytest.mark.usefixtures("rush")
+def test_a_rush_ends_with_its_hour(mail: Mail) -> None:
+    for number in range(3):
+        mail.ask(f"a{number}@example.org")
+    with pytest.raises(errors.Forbidden):
+        mail.ask("b@example.org")
+    mail.now += rushes.HOUR
+    mail.ask("b@example.org")
+
+
+def test_a_mail_in_a_rush_takes_more_work_than_a_post(settings: config.Settings) -> None:
+    site = records.Site("demo", (), "", 2)
+    for most in (0, 1_000, 100_000, 2_000_000):
+        given = dataclasses.replace(settings, proof_of_work=most)
+        works = [
+            proving.work(site, purpose, settings=given, now=here())
+            for purpose in (proving.Purpose.POST, proving.Purpose.SIGN_IN)
+        ]
+        assert works[0] < works[1] or works[1] == guards.HARDEST
 
 
 def test_nothing_readable_of_it_is_stored(mail: Mail) -> None:

@@ -58,7 +58,7 @@ export function enter(site, token) {
   });
 }
 
-/** A challenge to solve before a post or, with the purpose "vote", a first vote; see proof.js. */
+/** A challenge to solve before a post or, with the purpose "vote" or "sign-in", that; see proof.js. */
 export function challenge(site, purpose) {
   const query = purpose === "post" ? undefined : { purpose };
   return call("GET", `sites/${part(site)}/challenge`, { __proto__: null, query });
@@ -69,11 +69,11 @@ export function entry(site) {
   return call("GET", `sites/${part(site)}/sign-in`, { __proto__: null });
 }
 
-/** Have an address mailed a link to a code: {key, expires}. */
-export function askToEnter(site, email) {
+/** Have an address mailed a link to a code: {key, expires}. `proof` is {proof} or nothing. */
+export function askToEnter(site, email, proof = {}) {
   return call("POST", `sites/${part(site)}/sign-in`, {
     __proto__: null,
-    body: { __proto__: null, email },
+    body: { __proto__: null, email, ...proof },
   });
 }
 

@@ -39,9 +39,21 @@ function ask(box, form, site, entered) {
   const hint = el("p", { class: "ft-hint" }, words.hint);
   show(box, words.send, [email, hint], async () => {
     const address = email.input.value;
-    const { key } = await api.askToEnter(site, address);
+    const { key } = await send(site, address);
     type(box, form, { site, key, address }, entered);
   });
+}
+
+/** Ask for the mail, with a proof of work where the server wants one: it does in a rush only. */
+async function send(site, address) {
+  try {
+    return await api.askToEnter(site, address);
+  } catch (error) {
+    if (error.code !== "proof-required") throw error;
+    const { Proofs } = await import("./proof.js");
+    const proofs = new Proofs(site, null, "sign-in");
+    return proofs.send((proof) => api.askToEnter(site, address, proof));
+  }
 }
 
 function type(box, form, { site, key, address }, entered) {
