@@ -86,7 +86,8 @@ def of_thread(name: records.ThreadName, secret: str) -> listings.Listing[Feed]:
         return _feed(name, comments, view.changed)
 
     def otherwise() -> Feed:
-        return _feed(name, _newest(name), floor.changed(name))
+        comments, changed = datastore.at_one_moment(lambda: (_newest(name), floor.changed(name)))
+        return _feed(name, comments, changed)
 
     return listings.Listing(name, "feed", secret, otherwise, cut)
 

@@ -24,7 +24,7 @@ def due(now: datetime) -> list[records.ThreadName]:
     )
     names = [
         properties["thread"].string_value
-        for properties in (message.properties for message in datastore.fetch(query))
+        for properties in (message.properties for message in datastore.walk(query))
         if not left([models.projected_time(properties["fold_by"])], now)
         or not _wait(properties["thread"].string_value, now)
     ]

@@ -7,6 +7,9 @@ whatever is asked for, and a thread nobody wrote in is an empty page.
 Cursors are positions, not counts: a page continues strictly after the last comment of the page
 before, so comments that come, go or change meanwhile are neither skipped nor repeated. A cursor
 is signed and names its listing; one of another thread, order or parent is refused.
+
+Every answer is the state of one moment: what takes several reads takes them in one read-only
+transaction (`datastore.at_one_moment`), rows and the numbers beside them alike.
 """
 
 import dataclasses
@@ -82,8 +85,12 @@ def page(
     secret: str,
 ) -> records.Page:
     """A page of a thread, as `run` reads it."""
-    found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
-    return found.counted()
+
+    def read() -> records.Page:
+        found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
+        return found.counted()
+
+    return datastore.at_one_moment(read)
 
 
 def run(
@@ -95,7 +102,7 @@ def run(
     cursor: str | None,
     secret: str,
 ) -> Run:
-    """Read a page. `parent` narrows it to the roots (`ROOTS`) or to one comment's children.
+    """Read a page's rows. `parent` narrows it to the roots (`ROOTS`) or one comment's children.
 
     Raises:
         errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, a parent with a flat order, or one of
@@ -122,12 +129,16 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
         errors.NotFound: there is no such listed comment.
         errors.BadInput, errors.BadCursor: see `page`.
     """
-    row = listed(comment_id)
-    low, high = sorthash.subtree_range(row.sort_hash)
-    name = records.ThreadName(row.site, row.thread)
-    listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
-    after = (row.sort_hash,)
-    return _run(listing, limit=limit, cursor=cursor, secret=secret, after=after).counted()
+
+    def read() -> records.Page:
+        row = listed(comment_id)
+        low, high = sorthash.subtree_range(row.sort_hash)
+        name = records.ThreadName(row.site, row.thread)
+        listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
+        after = (row.sort_hash,)
+        return _run(listing, limit=limit, cursor=cursor, secret=secret, after=after).counted()
+
+    return datastore.at_one_moment(read)
 
 
 def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str) -> records.Page:
@@ -140,13 +151,17 @@ def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str
         errors.BadInput: it is one of another thread.
     """
     check_limit(limit)
-    row = listed_in(name, comment_id, field="around")
-    root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
-    listing = _Listing(name)
-    before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
-    start = root if before < limit else row.sort_hash
-    rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
-    return _cut(listing, rows, limit, secret).counted()
+
+    def read() -> records.Page:
+        row = listed_in(name, comment_id, field="around")
+        root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
+        listing = _Listing(name)
+        before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
+        start = root if before < limit else row.sort_hash
+        rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
+        return _cut(listing, rows, limit, secret).counted()
+
+    return datastore.at_one_moment(read)
 
 
 def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
@@ -155,16 +170,20 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
     Raises:
         errors.NotFound: there is no such listed comment.
     """
-    row = listed(comment_id)
-    above: list[records.Comment] = []
-    parent = row.parent
-    while parent is not None:
-        found = datastore.get(models.comment_key(parent))
-        if found is None:
-            break
-        above.append(models.comment_record(found))
-        parent = found.parent
-    return row, tuple(reversed(above))
+
+    def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
+        row = listed(comment_id)
+        above: list[records.Comment] = []
+        parent = row.parent
+        while parent is not None:
+            found = datastore.get(models.comment_key(parent))
+            if found is None:
+                break
+            above.append(models.comment_record(found))
+            parent = found.parent
+        return row, tuple(reversed(above))
+
+    return datastore.at_one_moment(read)
 
 
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
@@ -240,12 +259,16 @@ def _rows(
     if after is None:
         return list(records.visible(_fetch(listing, (), limit)))
     moment, sort_hash = after
-    same = (("created", "=", moment), ("sort_hash", beyond, sort_hash))
-    rows = list(records.visible(_fetch(listing, same, limit)))
-    left = None if limit is None else limit - len(rows)
-    if left != 0:
-        rows += records.visible(_fetch(listing, (("created", beyond, moment),), left))
-    return rows
+
+    def read() -> list[records.Comment]:
+        same = (("created", "=", moment), ("sort_hash", beyond, sort_hash))
+        rows = list(records.visible(_fetch(listing, same, limit)))
+        left = None if limit is None else limit - len(rows)
+        if left != 0:
+            rows += records.visible(_fetch(listing, (("created", beyond, moment),), left))
+        return rows
+
+    return datastore.at_one_moment(read)
 
 
 def _fetch(

@@ -299,24 +299,24 @@ def _between(at: Pointer) -> int:
 def asking() -> list[records.ListName]:
     """The lists that ask to be folded, whoever marked them."""
     query = datastore.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
-    found = (each.key.path[0].name for each in datastore.fetch(query))
+    found = (each.key.path[0].name for each in datastore.walk(query))
     return [records.ListName(text) for text in dict.fromkeys(found)]
 
 
 def known() -> list[str]:
     """The texts of all lists that anything is stored of, sorted. Looks at every mark's key."""
-    marks = datastore.fetch(datastore.Query("FollowerMark", keys_only=True))
-    lists = datastore.fetch(datastore.Query("FollowerList", keys_only=True))
+    marks = datastore.walk(datastore.Query("FollowerMark", keys_only=True))
+    lists = datastore.walk(datastore.Query("FollowerList", keys_only=True))
     return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
 
 
 def naming(follower: str) -> Iterator[records.ListName]:
     """The lists whose rows name an id, also such as it left. Looks at every list there is."""
-    marked = (each.key for each in datastore.fetch(datastore.Query("FollowerMark", keys_only=True)))
+    marked = (each.key for each in datastore.walk(datastore.Query("FollowerMark", keys_only=True)))
     found = {
         key.path[0].name for key in marked if models.follower_of(key.path[-1].name) == follower
     }
-    lists = datastore.fetch(datastore.Query("FollowerList", keys_only=True))
+    lists = datastore.walk(datastore.Query("FollowerList", keys_only=True))
     for name in map(
         records.ListName, sorted({*found, *(each.key.path[-1].name for each in lists)})
     ):

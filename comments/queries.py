@@ -79,12 +79,17 @@ def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
         batch = run(request).batch
         for result in batch.entity_results:
             yield result.entity
-        if batch.more_results != _NOT_FINISHED:
+        if is_whole(batch):
             return
         request = copy.deepcopy(request)
         request.query.start_cursor = batch.end_cursor
         if request.query.HasField("limit"):
             request.query.limit.value -= len(batch.entity_results)
+
+
+def is_whole(batch: Any) -> bool:
+    """Whether a query has no further batch."""
+    return bool(batch.more_results != _NOT_FINISHED)
 
 
 def _below(partition: Any, ancestor: Any) -> Any:

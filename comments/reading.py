@@ -19,14 +19,16 @@ with it. Where nothing is folded there is no ranking: `best` is then as `thread`
 import contextlib
 import dataclasses
 import enum
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from comments import (
     buckets,
     cursors,
+    datastore,
     errors,
     floor,
     heads,
@@ -42,6 +44,8 @@ from comments import (
 
 Listing = listings.Listing[public.Page]
 Offer = listings.Offer[public.Page]
+
+_TRIES = 3
 
 
 class Order(enum.StrEnum):
@@ -119,19 +123,18 @@ def listing(
     if order is Order.BEST:
         return _best(scheme, name, asked, label)
 
+    rows = functools.partial(
+        floor.run,
+        name,
+        order=floor.Order(order),
+        parent=parent,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        secret=asked.secret,
+    )
+
     def otherwise() -> public.Page:
-        run = floor.run(
-            name,
-            order=floor.Order(order),
-            parent=parent,
-            limit=asked.limit,
-            cursor=asked.cursor,
-            secret=asked.secret,
-        )
-        if not is_whole:
-            with contextlib.suppress(materialized.NotMaterialized):
-                return materialized.using(name, lambda view: _counted(view, run))
-        return public.page(run.counted())
+        return _of_floor(rows) if is_whole else _flat(name, rows)
 
     is_whole = order is Order.THREAD and parent is None
 
@@ -261,7 +264,29 @@ def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label
 
 
 def _from_floor(name: records.ThreadName) -> views.View:
-    return materialized.from_rows(floor.thread(name), changed=floor.changed(name))
+    def read() -> views.View:
+        return materialized.from_rows(floor.thread(name), changed=floor.changed(name))
+
+    return datastore.at_one_moment(read)
+
+
+def _flat(name: records.ThreadName, rows: Callable[[], floor.Run]) -> public.Page:
+    """A page of the floor's rows with a view's numbers, where there is one: no query per row.
+
+    The rows are read between two probes. If both find the same, nothing changed in between, so
+    rows and numbers are of one moment.
+    """
+    with contextlib.suppress(materialized.NotMaterialized):
+        for _ in range(_TRIES):
+            tag, page = materialized.using(name, lambda view: (view.tag, _counted(view, rows())))
+            if materialized.tag(name) == tag:
+                return page
+    return _of_floor(rows)
+
+
+def _of_floor(rows: Callable[[], floor.Run]) -> public.Page:
+    """A page of the floor, its rows and numbers of one moment."""
+    return public.page(datastore.at_one_moment(lambda: rows().counted()))
 
 
 def _ranked_page(

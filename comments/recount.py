@@ -334,7 +334,7 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
     where: list[tuple[str, str, object]] = [("site", "=", site_id)]
     if after:
         where.append(("__key__", ">", after))
-    for entity in datastore.fetch(datastore.Query("Thread", where=where, order=("__key__",))):
+    for entity in datastore.walk(datastore.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
     # Pages that people follow before anybody has written there.
     for thread_id in subscriptions.followed(site_id):

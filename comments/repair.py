@@ -18,6 +18,7 @@ from comments import datastore, models, records, sorthash, tree
 from comments.records import Status
 
 _BATCH = 100
+_SECONDS = 240.0  # for the rows of one thread; the service ends transactions after 270
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Problem:
 def threads(site: str) -> Iterator[records.ThreadName]:
     """The threads of a site."""
     query = datastore.Query("Thread", where=(("site", "=", site),))
-    for entity in datastore.fetch(query):
+    for entity in datastore.walk(query):
         yield records.ThreadName(site, entity.properties["thread"].string_value)
 
 
@@ -86,8 +87,13 @@ def _stored(name: records.ThreadName) -> dict[str, records.Comment]:
     query = datastore.Query(
         "Comment", where=(("thread", "=", models.thread_key_name(name)),), order=("sort_hash",)
     )
-    rows = (models.comment_from_message(entity) for entity in datastore.fetch(query))
-    return {row.id: row for row in rows}
+
+    def read() -> dict[str, records.Comment]:
+        rows = (models.comment_from_message(entity) for entity in datastore.fetch(query))
+        return {row.id: row for row in rows}
+
+    with datastore.within(_SECONDS):
+        return datastore.at_one_moment(read)
 
 
 def _root_count(name: records.ThreadName) -> int:

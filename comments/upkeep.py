@@ -263,7 +263,7 @@ def settle(now: datetime) -> int:
 def threads(site: str) -> Iterator[records.ThreadName]:
     """The threads of a site."""
     query = datastore.Query("Thread", where=(("site", "=", site),))
-    for entity in datastore.fetch(query):
+    for entity in datastore.walk(query):
         yield records.ThreadName(site, entity.properties["thread"].string_value)
 
 

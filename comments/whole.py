@@ -11,6 +11,7 @@ import msgspec
 
 from comments import (
     cursors,
+    datastore,
     errors,
     floor,
     listings,
@@ -56,6 +57,9 @@ def _listing(
         return pieces.cut(view, low, high)
 
     def otherwise() -> pieces.Whole:
+        return datastore.at_one_moment(of_floor)
+
+    def of_floor() -> pieces.Whole:
         rows = floor.stretch(name, low, high, limit=MOST + 1)
         if len(rows) > MOST:
             raise _too_many()

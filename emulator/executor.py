@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from emulator import (
     cursors,
     errors,
+    faults,
     keys,
     masks,
     messages,
@@ -87,6 +88,7 @@ class _Batch:
     """The results of one request while they are gathered."""
 
     paging: walks.Paging
+    most: int
     results: list[bytes]
     positions: list[bytes]
     size: int = 0
@@ -106,7 +108,7 @@ class _Batch:
 
     def add(self, hit: walks.Hit, result: bytes) -> bool:
         """Take a result, unless the batch is full. Tell whether more may be taken."""
-        if len(self.results) == MAX_RESULTS or self.size + len(result) > MAX_BATCH_BYTES:
+        if len(self.results) == self.most or self.size + len(result) > MAX_BATCH_BYTES:
             self.more = _NOT_FINISHED
             return False
         self.results.append(result)
@@ -245,7 +247,7 @@ def paging(query: messages.Query, header: bytes) -> walks.Paging:
 def _gather(walk: walks.Walk, renderer: _Renderer, reads: readsets.ReadSet | None) -> _Batch:
     """Walk until the batch is full, the limit met or the results end."""
     paging = walk.paging
-    batch = _Batch(paging, [], [])
+    batch = _Batch(paging, faults.batch_size(MAX_RESULTS), [], [])
     for hit in walk:
         if batch.skipped < paging.offset:
             may_go_on = batch.skip(hit)

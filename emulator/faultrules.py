@@ -7,6 +7,7 @@ Owns the document's form. A plan is an object with a seed and a list of rules:
       {"rpc": "Lookup", "every": 10, "delay": 0.5},
       {"probability": 0.05, "status": "ABORTED", "times": 20},
       {"rpc": "RunQuery", "call": [1, 4], "drop": true},
+      {"rpc": "RunQuery", "batch": 20},
       {"point": "commit.before", "call": 2, "kill": true}]}
 
     rpc | point         which calls: of one RPC, or passes of a named point of the engine; all calls
@@ -21,6 +22,8 @@ Owns the document's form. A plan is an object with a seed and a list of rules:
     drop                the connection is cut without an answer
     hang                no answer, until the plan is removed or the client gives up
     kill                the process dies by SIGKILL
+    batch               the answer is cut after a random number of results, from none to this many,
+                        and says NOT_FINISHED if there are more; with the rpc RunQuery only
 
 What must stay true: whether a rule strikes at its n-th call depends on the seed, the rule's place
 in the list and n, and on nothing else, in any process and with any number of threads.
@@ -64,7 +67,7 @@ STATUSES = frozenset(
 _FIELDS = frozenset(
     {
         "rpc", "point", "call", "every", "probability", "times", "when", "delay", "status",
-        "message", "drop", "hang", "kill",
+        "message", "drop", "hang", "kill", "batch",
     }
 )  # fmt: skip
 _MOST_DELAY = 3600.0
@@ -79,11 +82,15 @@ class Action(enum.Enum):
     DROP = "drop"
     HANG = "hang"
     KILL = "kill"
+    BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `place` is an RPC or a point, empty for every call."""
+    """One rule. `place` is an RPC or a point, empty for every call.
+
+    `batch` is the largest number of results that a struck RunQuery answers with.
+    """
 
     place: str
     action: Action
@@ -95,6 +102,7 @@ class Rule:
     delay: float = 0.0
     status: str = ""
     message: str = ""
+    batch: int = 0
 
     def strikes(self, number: int, *, seed: int, position: int) -> bool:
         """Tell whether the n-th call is struck, as far as `times` allows."""
@@ -103,6 +111,10 @@ class Rule:
         if self.probability is not None:
             return _chance(f"{seed}/{position}/{number}") < self.probability
         return number % self.every == 0
+
+    def batch_size(self, number: int, *, seed: int, position: int) -> int:
+        """Return after how many results the n-th call is cut: 0 to `batch`, each as likely."""
+        return int(_chance(f"{seed}/{position}/{number}/batch") * (self.batch + 1))
 
 
 def _chance(text: str) -> float:
@@ -130,11 +142,15 @@ def _rule(given: object, where: str) -> Rule:
     _only(given, _FIELDS, where)
     _at_most_one(given, ("rpc", "point"), where)
     _at_most_one(given, ("call", "every", "probability"), where)
-    _at_most_one(given, ("status", "drop", "hang", "kill"), where)
+    _at_most_one(given, ("status", "drop", "hang", "kill", "batch"), where)
     if "point" in given and "when" in given:
         raise _wrong(f"{where}.when", "does not go with a point")
     if "message" in given and "status" not in given:
         raise _wrong(f"{where}.message", "does not go without a status")
+    if "batch" in given and given.get("rpc") != "RunQuery":
+        raise _wrong(f"{where}.batch", "does not go without the rpc RunQuery")
+    if "batch" in given and "when" in given:
+        raise _wrong(f"{where}.batch", "does not go with when")
     status = _choice(given, "status", STATUSES, where)
     action = _action(given, where)
     return Rule(
@@ -148,6 +164,7 @@ def _rule(given: object, where: str) -> Rule:
         delay=_number(given, "delay", _MOST_DELAY, where) or 0.0,
         status=status,
         message=_take(given, "message", str, f"{where}.message", "An injected fault."),
+        batch=_positive(given, "batch", where) or 0,
     )
 
 
@@ -159,8 +176,10 @@ def _action(given: Mapping[str, object], where: str) -> Action:
             if given[action.value] is not True:
                 raise _wrong(f"{where}.{action.value}", "is not true")
             return action
+    if "batch" in given:
+        return Action.BATCH
     if "delay" not in given:
-        raise _wrong(where, "has none of status, drop, hang, kill and delay")
+        raise _wrong(where, "has none of status, drop, hang, kill, batch and delay")
     return Action.SLOW
 
 

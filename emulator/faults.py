@@ -119,9 +119,12 @@ class Plan:
         """Answer one call, with the fault that the plan has for it."""
         _in_hand.plan, _in_hand.caller = self, caller
         try:
-            rule = self._next(method, is_point=False)
-            if rule is None:
+            struck = self._next(method, is_point=False)
+            if struck is None:
                 return proceed()
+            rule = self.rules[struck.rule]
+            if rule.action is faultrules.Action.BATCH:
+                _in_hand.batch = rule.batch_size(struck.call, seed=self.seed, position=struck.rule)
             if not rule.is_after:
                 self._inject(rule)
                 return proceed()
@@ -131,21 +134,21 @@ class Plan:
                 # A refusal is an answer too, and lost like any other.
                 self._inject(rule)
         finally:
-            _in_hand.plan = None
+            _in_hand.plan = _in_hand.batch = None
 
     def pass_point(self, name: str) -> None:
         """Inject what the plan has for this pass of a point."""
-        rule = self._next(name, is_point=True)
-        if rule is not None:
-            self._inject(rule)
+        struck = self._next(name, is_point=True)
+        if struck is not None:
+            self._inject(self.rules[struck.rule])
 
     def _start(self) -> None:
         self._counts = [0] * len(self.rules)
         self._struck = [0] * len(self.rules)
         self._log: deque[Injection] = deque(maxlen=MAX_LOGGED)
 
-    def _next(self, place: str, *, is_point: bool) -> faultrules.Rule | None:
-        """Count a call or a pass and return the rule that strikes it."""
+    def _next(self, place: str, *, is_point: bool) -> Injection | None:
+        """Count a call or a pass and return what is to be injected."""
         found = None
         with self._lock:
             if not self._is_installed:
@@ -157,12 +160,12 @@ class Plan:
                     found = position
             if found is None:
                 return None
-            rule = self.rules[found]
-            injection = Injection(place, self._counts[found], found, rule.action.value)
+            action = self.rules[found].action
+            injection = Injection(place, self._counts[found], found, action.value)
             self._log.append(injection)
             self._held += 1
         _logger.info("%s", injection)
-        return rule
+        return injection
 
     def _strikes(self, position: int) -> bool:
         rule = self.rules[position]
@@ -242,3 +245,11 @@ def point(name: str) -> None:
     plan = getattr(_in_hand, "plan", None)
     if plan is not None:
         plan.pass_point(name)
+
+
+def batch_size(most: int) -> int:
+    """Return how many results a batch may hold: fewer than `most` if a rule cuts the call."""
+    if not _installed:
+        return most
+    cut: int | None = getattr(_in_hand, "batch", None)
+    return most if cut is None else min(cut, most)

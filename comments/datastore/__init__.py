@@ -8,6 +8,7 @@ tests/comments/test_datastore.py:
   that is transient, whatever was or was not applied.
 - Every RPC has a time-out; retries are short, jittered and end at one deadline. Then `Overloaded`.
 - Each attempt of a transaction names the one before (`transaction`).
+- The answer to a query is the state of one moment, in however many batches it comes (`reads`).
 - Rows are NDB's models, but NDB calls nobody: converting (`entities`) and transactions
   (`transactions`) take a tenth of the processor time that NDB takes for them, and its retries
   sleep for seconds. Bulk reads (`fetch`, `read`) stay protobuf messages.
@@ -18,7 +19,7 @@ is the only way into a transaction's commit. NDB's own calls are refused where t
 that: a commit of an owned kind anywhere, and any call at all inside a transaction.
 """
 
-from comments.datastore.commits import apply, may_have_run, snapshot, transaction
+from comments.datastore.commits import apply, at_one_moment, may_have_run, snapshot, transaction
 from comments.datastore.reads import (
     Entity,
     Path,
@@ -32,6 +33,7 @@ from comments.datastore.reads import (
     prepared,
     read,
     varied,
+    walk,
 )
 from comments.datastore.stores import TRANSIENT, Store, carried, current, kept, spent, within
 from comments.datastore.writes import OWNERS, Writes
@@ -46,6 +48,7 @@ __all__ = [
     "Writes",
     "apply",
     "ask",
+    "at_one_moment",
     "carried",
     "count",
     "current",
@@ -61,5 +64,6 @@ __all__ = [
     "spent",
     "transaction",
     "varied",
+    "walk",
     "within",
 ]

@@ -60,6 +60,11 @@ def snapshot(body: Callable[[], T]) -> T:
         return stores.patiently(attempt, store)
 
 
+def at_one_moment(body: Callable[[], T]) -> T:
+    """Run `body` in the current transaction if there is one, else in a `snapshot`."""
+    return body() if stores.state.transaction is not None else snapshot(body)
+
+
 def _within_transaction(opened: transactions.Transaction, body: Callable[[], T]) -> T:
     if stores.state.transaction is not None:
         raise RuntimeError("a transaction holds no other one")

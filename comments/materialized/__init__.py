@@ -284,12 +284,14 @@ def _probed(
     if request is None:
         request = deltas.probe(name)
         cache.keep(("probe", name), request, OVERHEAD + request.ByteSize())
+    results = list(datastore.ask(request))
+    # The limit cuts results, so results are counted, and not the different rows among them.
+    if len(results) > deltas.MOST_UNFOLDED:
+        raise NotMaterialized(f"more than {deltas.MOST_UNFOLDED} rows are not folded")
     found = {
         message.key.path[-1].name: message.properties["revision"].integer_value
-        for message in datastore.ask(request)
+        for message in results
     }
-    if len(found) > deltas.MOST_UNFOLDED:
-        raise NotMaterialized(f"more than {deltas.MOST_UNFOLDED} rows are not folded")
     return {each: at for each, at in found.items() if not directory.holds(each, at)}
 
 

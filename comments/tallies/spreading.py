@@ -75,7 +75,7 @@ def gather_quiet() -> int:
 def notice_spread() -> None:
     """Take note of the threads that are spread, whoever did it."""
     query = datastore.Query("Counter", where=(("shards", ">", 1),))
-    for message in datastore.fetch(query):
+    for message in datastore.walk(query):
         scope = message.properties["scope"].string_value
         thread = datastore.get(models.thread_key_of(scope.partition("/")[2]))
         if thread is not None:

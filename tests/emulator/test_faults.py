@@ -17,6 +17,7 @@ from google.cloud.ndb import _retry
 
 from emulator import errors, faultrules, faults, inprocess, server, testing
 from tests import programs
+from tests.emulator.rpc import put_all
 
 PATIENCE = programs.PATIENCE
 RANDOM = {
@@ -28,6 +29,8 @@ RANDOM = {
 }
 # Which of 20 calls strike under seed 7. Another list means that no seed repeats what it once gave.
 STRUCK = [1, 5, 6, 10, 13, 15, 18, 19]
+# After how many results twelve batches are cut under it, at most nine.
+CUT = [7, 4, 3, 0, 4, 3, 0, 0, 3, 4, 8, 9]
 
 KILLED = """
 import sys
@@ -192,6 +195,30 @@ def test_a_plan_that_is_installed_again_starts_again(engine, near):
     engine.install_faults(None)
     assert outcome(near.begin) == "OK"
     assert engine.fault_plan is None
+
+
+def test_batches_end_at_random_and_hold_all_results_together(engine, service):
+    put_all(service, *((n, {"a": n}) for n in range(1, 31)))
+    engine.install_faults(plan({"rpc": "RunQuery", "batch": 4}, seed=5))
+    batches, cursor = [], b""
+    while True:
+        batch = service.batch(service.query(order=["a"], start_cursor=cursor))
+        batches.append([each.entity.key.path[-1].id for each in batch.entity_results])
+        if batch.more_results != 1:
+            break
+        cursor = batch.end_cursor
+    assert {len(each) for each in batches} == {0, 1, 2, 3, 4}
+    assert [n for each in batches for n in each] == list(range(1, 31))
+    assert service.names(order=["a"], offset=3, limit=9) == list(range(4, 13))
+    assert service.names(order=["a"], limit=0) == []
+    assert {each.action for each in engine.fault_plan.log} == {"batch"}
+    engine.install_faults(None)
+    assert len(service.batch(service.query(order=["a"])).entity_results) == 30
+
+
+def test_a_seed_cuts_the_same_batches_for_ever():
+    rule = plan({"rpc": "RunQuery", "batch": 9}).rules[0]
+    assert [rule.batch_size(n, seed=7, position=0) for n in range(1, 13)] == CUT
 
 
 def test_a_delay_is_shorter_than_the_clients_patience_or_the_deadline(engine, service):
