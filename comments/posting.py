@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from comments import (
     authorids,
@@ -41,6 +41,7 @@ from comments import (
 )
 from comments.models import comment_id
 
+RESUMES = timedelta(hours=1)
 _MAX_TITLE = 500
 _NOBODY = opinions.Sender()
 _MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
@@ -80,10 +81,14 @@ class Prepared:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Posted:
-    """A comment that is stored, and whether this call stored it."""
+    """A comment that is stored, and whether this call stored it.
+
+    `is_authors` says that the caller may be given the author's token: see `place`.
+    """
 
     comment: records.Comment
     created: bool
+    is_authors: bool = True
 
 
 def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
@@ -123,6 +128,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         url=threadids.page_url(draft.url, draft.thread, draft.site) if draft.url else "",
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,
+        origin=_origin(draft, comment_id(digest), settings.secret),
     )
     return Prepared(made, said, draft.sender)
 
@@ -138,6 +144,10 @@ def place(
     """Store a comment that is prepared, once, however often it is sent.
 
     `repeats` is how often its text came today, and `doubt` why it is held, as `admission` says.
+
+    A newcomer's repeat under the same idempotency key proves that the caller is the author only
+    within `RESUMES`, or from the network that posted: later, whoever found the key in a log could
+    take the author's token with it.
 
     Raises:
         errors.NotFound, errors.Conflict, errors.KeyReused, errors.TooMany: see `tree.append`.
@@ -167,7 +177,9 @@ def place(
     if change.is_new and change.comment.listed:
         tasks.changed(name)
     tasks.tell(change.event)
-    return Posted(change.comment, change.is_new)
+    is_recent = now - change.comment.created < RESUMES
+    is_authors = bool(author) or change.is_new or is_recent or change.is_from_origin
+    return Posted(change.comment, change.is_new, is_authors)
 
 
 def edit(  # noqa: PLR0913 - who changes which comment, and from where
@@ -357,6 +369,13 @@ def _digest(
     # and mail who also send the same key and the same text cannot be told from one who repeats.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
     return digests.keyed(settings.secret, "comment", name.site, name.id, speaker, key)
+
+
+def _origin(draft: Draft, comment: str, secret: str) -> bytes:
+    """What stands for the network of a newcomer's post that may be repeated, for this comment."""
+    if draft.key is None or draft.author.id:
+        return b""
+    return digests.keyed(secret, "origin", comment, draft.sender.network)[:8]
 
 
 def _with_id(

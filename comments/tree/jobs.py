@@ -48,7 +48,7 @@ def without_addresses(ids: Sequence[str]) -> datastore.Writes:
     rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in ids])
     known = [row for row in rows if row is not None and row.author_email]
     for row in known:
-        row.author_email, row.fingerprint = "", b""
+        row.author_email, row.fingerprint, row.origin = "", b"", None
     return datastore.Writes(OWNER, put=tuple(known))
 
 

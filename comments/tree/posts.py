@@ -87,7 +87,8 @@ def _repeat(row: models.Comment, draft: Draft) -> Change:
     if datastore.may_have_run() and row.created == draft.created:
         event = outbox.event_id(draft.id, row.revision)
         return Change(models.comment_record(row), event=event, is_new=True)
-    return Change(models.comment_record(row))
+    is_from_origin = bool(draft.origin) and row.origin == draft.origin
+    return Change(models.comment_record(row), is_from_origin=is_from_origin)
 
 
 def _answerable(row: models.Comment | None, draft: Draft) -> models.Comment:

@@ -60,6 +60,7 @@ def new_row(
         created=draft.created,
         changed=draft.created if status is Status.APPROVED else None,
         fingerprint=draft.fingerprint,
+        origin=draft.origin or None,
         source=source,
         rule=ruling.rule,
         why=ruling.why,

@@ -31,7 +31,8 @@ class Draft:
     `fingerprint` tells a repeat of the same request from another one under the same id. `decide`
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
     `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number. `detail` is
-    what its event says beside the change.
+    what its event says beside the change. `origin` tells a repeat from the same network; empty
+    where nobody asks.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Draft:
     decide: Decide = _welcome
     pace: int = 0
     detail: str = ""
+    origin: bytes = b""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Change:
     writes: tuple[datastore.Writes, ...] = ()
     event: str = ""
     is_new: bool = False
+    is_from_origin: bool = False  # a repeat, and its `origin` is the stored one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -360,11 +360,12 @@ def _posted(
 ) -> flask.Response:
     comment = posted.comment
     speaker = speaker or speakers.Speaker(comment.site, comment.author.id)
-    shown = responses.PostedComment(
-        comment=public.own(comment, 0 if posted.created else msgspec.UNSET),
-        token=speaker.token(),
-        expires=speakers.expiry(now),
-    )
+    if posted.is_authors:
+        replies = 0 if posted.created else msgspec.UNSET
+        own = public.own(comment, replies)
+        shown = responses.PostedComment(own, speaker.token(), speakers.expiry(now))
+    else:
+        shown = responses.PostedComment(public.comment(comment))
     is_held = shown.comment.status is public.Shown.PENDING
     response = _at_revision(answers.fresh(shown, 202 if is_held else 201), comment)
     response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"

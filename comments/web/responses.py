@@ -32,11 +32,15 @@ class CommentPage(msgspec.Struct, frozen=True):
 
 
 class PostedComment(msgspec.Struct, frozen=True):
-    """A comment just posted, and the token with which its guest may change it until `expires`."""
+    """A comment just posted, and the token with which its guest may change it until `expires`.
+
+    Without a token for a repeat that comes later than an hour from another network: it then shows
+    the comment as everybody sees it.
+    """
 
     comment: public.Comment
-    token: str
-    expires: datetime
+    token: str | msgspec.UnsetType = msgspec.UNSET
+    expires: datetime | msgspec.UnsetType = msgspec.UNSET
 
 
 class Session(msgspec.Struct, frozen=True):

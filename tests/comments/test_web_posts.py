@@ -6,8 +6,9 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config
+from comments import config, datastore, models, policies, records
 from tests.comments.calls import KEY, ONE, THREAD, answer, bearer, listed, post, refused
+from tests.comments.doors import Moment
 
 
 def test_a_long_exchange_stays_within_the_levels(
@@ -53,6 +54,70 @@ def test_a_key_with_other_content_is_refused(client: FlaskClient) -> None:
     other = client.post(THREAD, json={"name": "Ann", "body": "Bye"}, headers=KEY)
     assert refused(other, 409) == "idempotency-key-reused"
     assert listed(client) == ["<p>Hello</p>\n"]
+
+
+def _repeated(client: FlaskClient, peer: str, **headers: str) -> dict:
+    sent = {"name": "Ann", "body": "Hello"}
+    response = client.post(
+        THREAD, json=sent, headers={**KEY, **headers}, environ_base={"REMOTE_ADDR": peer}
+    )
+    assert response.status_code == 201
+    return answer(response)
+
+
+def test_a_key_that_is_sent_again_from_elsewhere_much_later_gives_no_token(
+    client: FlaskClient, moment: Moment
+) -> None:
+    first = _repeated(client, "192.0.2.1")
+    moment.pass_by(minutes=59)
+    elsewhere = _repeated(client, "198.51.100.1")
+    assert elsewhere["token"]  # telephones change networks
+    moment.pass_by(minutes=2)
+    there = client.get(f"{ONE}{first['comment']['id']}")
+    shown = {k: v for k, v in answer(there)["comment"].items() if k != "replies"}
+    assert _repeated(client, "198.51.100.1") == {"comment": shown}
+    assert _repeated(client, "2001:db8::1") == {"comment": shown}
+    assert _repeated(client, "192.0.2.1")["token"]
+
+
+def test_such_a_repeat_of_a_held_comment_shows_no_text(
+    client: FlaskClient, moment: Moment, open_store: datastore.Store
+) -> None:
+    with open_store.context():
+        policies.set_policy(
+            "demo", records.Actor("cli", "Ada"), now=moment.at, policy=records.Policy.ALL
+        )
+    sent = {"name": "Ann", "body": "Secret"}
+    assert client.post(THREAD, json=sent, headers=KEY).status_code == 202
+    moment.pass_by(minutes=61)
+    again = client.post(
+        THREAD, json=sent, headers=KEY, environ_base={"REMOTE_ADDR": "198.51.100.1"}
+    )
+    assert "token" not in answer(again)
+    assert "Secret" not in again.text
+    assert "Ann" not in again.text
+
+
+def test_a_comment_of_an_earlier_release_gives_no_token_to_a_late_repeat(
+    client: FlaskClient, moment: Moment, open_store: datastore.Store
+) -> None:
+    first = _repeated(client, "192.0.2.1")
+    with open_store.context():
+        row = datastore.get(models.comment_key(first["comment"]["id"]))
+        assert len(row.origin) == 8
+        row.origin = None
+        datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+    moment.pass_by(minutes=61)
+    assert "token" not in _repeated(client, "192.0.2.1")
+
+
+def test_what_is_taken_back_keeps_nothing_of_its_network(
+    client: FlaskClient, open_store: datastore.Store
+) -> None:
+    first = _repeated(client, "192.0.2.1")
+    client.delete(f"{ONE}{first['comment']['id']}", headers=bearer(first))
+    with open_store.context():
+        assert not datastore.get(models.comment_key(first["comment"]["id"])).origin
 
 
 @pytest.mark.parametrize("key", ["", "short", "x" * 15, "x" * 256, "spaces in a key ok", "ä" * 16])
