@@ -10,7 +10,7 @@ buckets until they are worth rewriting. Rows of the tail win over rows of bucket
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top]        keys of what `ranking` draws; nil while nothing has an upvote
-    about      [title, url]          what the thread says of itself, for pages that show it
+    about      [title, url, by]      what the thread shows of itself, for pages that show it
 
 `heads` make subtree sizes exact without reading buckets: for each comment above the bucket's first
 row, how many rows of the bucket stand below it, as [length of its hash, rows]. They depend on the
@@ -111,10 +111,14 @@ class Best(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
-    """What a thread says of itself: see `records.Thread`."""
+    """What a thread shows of itself: see `records.Thread`.
+
+    `by` is the comment that brought it, "" for none; None in directories of older releases.
+    """
 
     title: str
     url: str
+    by: str | None = None
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):

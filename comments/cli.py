@@ -151,21 +151,52 @@ _threads = AppGroup("thread", help="Change threads.")
 @_threads.command("set")
 @click.argument("site_id", metavar="SITE")
 @click.argument("thread", metavar="THREAD")
+@click.option("--title", help='Show this title; "" shows none.')
+@click.option("--url", help='Link to this page; "" links to none.')
 @click.option("--category", "names", multiple=True, help="Replace the categories by these.")
 @click.option("--no-category", is_flag=True, help="Take the categories away.")
+@click.option(
+    "--inherit", "inherits", multiple=True, type=click.Choice(["title", "url", "categories"]),
+    help="Show again what the oldest approved comment brought.",
+)  # fmt: skip
+@click.option("--reason", default="", help="For the audit log.")
 @console.reported
-def _set_thread(site_id: str, thread: str, names: tuple[str, ...], *, no_category: bool) -> None:
-    """Change what a thread is filed under, and where all its comments are counted.
+def _set_thread(  # noqa: PLR0913 - one option for each field
+    site_id: str,
+    thread: str,
+    *,
+    title: str | None,
+    url: str | None,
+    names: tuple[str, ...],
+    inherits: tuple[str, ...],
+    reason: str,
+    no_category: bool,
+) -> None:
+    """Set the title, the page and the categories of a thread.
 
-    People may go on writing. What is interrupted goes on by itself, or when it is run again.
+    What is set here is shown whatever comments bring, until it is given back by --inherit.
+    All comments of the thread are counted under its categories. People may go on writing; an
+    interrupted change goes on by itself, or when the command is run again.
     """
-    from comments import filing
+    from comments import naming
 
-    if bool(names) == no_category:
-        raise click.ClickException("give --category, once for each, or --no-category")
+    if names and no_category:
+        raise click.ClickException("give --category, once for each, or --no-category, not both")
+    listed = names if names or no_category else None
+    if title is None and url is None and listed is None and not inherits:
+        raise click.ClickException(
+            "give --title, --url, --category, --no-category or --inherit: nothing was changed"
+        )
     name = console.thread(site_id, thread)
-    moved = filing.change(name, names, now=datetime.now(UTC))
-    click.echo(f"{moved} comments moved.")
+    found = naming.name(
+        sites.get(site_id), name.id, naming.Wanted(title, url, listed, inherits),
+        modcli.ACTOR, now=datetime.now(UTC), reason=reason,
+    )  # fmt: skip
+    click.echo(f"{found.moved} comments moved.")
+    for field in naming.FIELDS:
+        value = getattr(found.thread, field)
+        by = "a moderator" if field in found.thread.own else "the oldest approved comment"
+        click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")
 
 
 @click.command("import")
@@ -245,9 +276,11 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
 @console.reported
 def _repair(site_id: str | None, *, fix: bool) -> None:
     """Check every tree against its parent links and numbers; exit 1 if something is wrong."""
-    from comments import repair
+    from comments import repair, upgrades
 
     scheme = console.settings().scheme
+    if fix:
+        upgrades.go_on(steps=None)
     chosen = [sites.get(site_id)] if site_id else sites.every()
     found = 0
     for site in chosen:

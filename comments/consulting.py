@@ -360,5 +360,18 @@ def _actor(name: str) -> records.Actor:
 
 
 def _thread_of(comment: records.Comment) -> records.Thread | None:
+    """The thread of a comment that somebody is asked about.
+
+    Where no comment that readers see has named it, the question tells what this one says of it:
+    who judges a comment has to know all of it, as a moderator does.
+    """
     row = datastore.get(models.thread_key(records.ThreadName(comment.site, comment.thread)))
-    return None if row is None else models.thread_record(row)
+    if row is None:
+        return None
+    thread = models.thread_record(row)
+    if thread.named_by:
+        return thread
+    asked = datastore.get(models.comment_key(comment.id))
+    said = tree.brought(asked and asked.brought)
+    title, url = thread.title or said.title, thread.url or said.url
+    return msgspec.structs.replace(thread, title=title, url=url)

@@ -6,9 +6,10 @@ those that were not retracted, newest first. What it costs, at any size:
 - A thread's feed is made from the materialised thread where one bucket holds it (two reads, or none
   when this process holds them), and of a longer thread by one query of its newest rows. Its tag is
   the thread's: an unchanged feed costs the probe, which bills nothing where nothing waits.
-- A site's feed is named by a projection of (key, revision) over its newest comments: one read.
-  Only if that names another feed than was sent are the comments read, by key, and their threads,
-  of which the process keeps copies.
+- A site's feed is named by a projection of (key, revision) over its newest comments, one read, and
+  by the titles of their threads, of which the process keeps copies for a minute. Only if that names
+  another feed than was sent are the comments read, by key. A process that meets these comments for
+  the first time reads them to learn which threads they are in.
 
 Feeds of one tag must be the same: if rows change between the naming and the reading, the feed is
 named again, or by its bytes. Nothing is written here.
@@ -24,9 +25,11 @@ from typing import TypeVar
 import msgspec
 
 from comments import (
+    buckets,
     datastore,
     errors,
     floor,
+    heads,
     listings,
     materialized,
     models,
@@ -79,15 +82,15 @@ def of_thread(name: records.ThreadName, secret: str) -> listings.Listing[Feed]:
             rows = sorted(view.rows(), key=lambda row: row.sort_hash, reverse=True)
             comments = [public.read(row.json, 0) for row in rows]
             comments.sort(key=lambda comment: comment.created, reverse=True)
-            return _feed(name, comments[:LIMIT], view.changed)
+            return _feed(name, comments[:LIMIT], view.changed, _about(name, view))
         comments = _newest(name)
         if materialized.tag(name) != view.tag:
             raise materialized.NotMaterialized("the thread changed while it was read")
-        return _feed(name, comments, view.changed)
+        return _feed(name, comments, view.changed, _about(name, view))
 
     def otherwise() -> Feed:
         comments, changed = datastore.at_one_moment(lambda: (_newest(name), floor.changed(name)))
-        return _feed(name, comments, changed)
+        return _feed(name, comments, changed, threads.get(name) if changed else None)
 
     return listings.Listing(name, "feed", secret, otherwise, cut)
 
@@ -99,10 +102,16 @@ def answer_site(site: records.Site, give: Callable[[Offer], T]) -> T:
     """
     for _ in range(_TRIES):
         probed = _probed(site)
-        tag = hashlib.sha256(msgspec.msgpack.encode((site.id, list(probed.items())))).hexdigest()
         with contextlib.suppress(_Changed):
-            return give(listings.Offer(tag, functools.partial(_of_site, probed)))
-    found = _of_site(_probed(site), is_exact=False)
+            names = datastore.kept("feeds", _Places).get(site.id, tuple(probed))
+            rows = _rows(site, probed) if names is None else None
+            about = threads.get_many(_names(rows) if rows is not None else names or ())
+            titles = [thread and (thread.title, thread.url) for thread in about]
+            named = msgspec.msgpack.encode((site.id, list(probed.items()), titles))
+            tag = hashlib.sha256(named).hexdigest()
+            return give(listings.Offer(tag, functools.partial(_of_site, site, probed, rows)))
+    probed = _probed(site)
+    found = _of_site(site, probed, _rows(site, probed, is_exact=False))
     return give(listings.Offer("", lambda: found))
 
 
@@ -114,9 +123,11 @@ def _newest(name: records.ThreadName) -> list[public.Comment]:
 
 
 def _feed(
-    name: records.ThreadName, comments: Iterable[public.Comment], changed: datetime | None
+    name: records.ThreadName,
+    comments: Iterable[public.Comment],
+    changed: datetime | None,
+    thread: buckets.About | records.Thread | None,
 ) -> Feed:
-    thread = threads.get(name) if changed else None
     title, url = (thread.title, thread.url) if thread else ("", "")
     entries = (
         Entry(comment, name, title, url)
@@ -124,6 +135,11 @@ def _feed(
         if comment.status is public.Shown.APPROVED
     )
     return Feed(tuple(entries), changed, title, url)
+
+
+def _about(name: records.ThreadName, view: views.View) -> buckets.About | records.Thread | None:
+    """The thread's title and address; read where the directory does not know them any more."""
+    return heads.about(view) or (threads.fresh(name) if view.changed else None)
 
 
 def _probed(site: records.Site) -> dict[str, int]:
@@ -141,8 +157,24 @@ def _probed(site: records.Site) -> dict[str, int]:
     }
 
 
-def _of_site(probed: Mapping[str, int], *, is_exact: bool = True) -> Feed:
-    """The feed of these comments; what was retracted meanwhile is left out.
+class _Places:
+    """In which threads the comments of each site's last feed are, as this process has read them."""
+
+    def __init__(self) -> None:
+        self._by_site: dict[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]] = {}
+
+    def get(self, site: str, ids: tuple[str, ...]) -> tuple[records.ThreadName, ...] | None:
+        known = self._by_site.get(site)
+        return known[1] if known is not None and known[0] == ids else None
+
+    def keep(self, site: str, ids: tuple[str, ...], names: tuple[records.ThreadName, ...]) -> None:
+        self._by_site[site] = ids, names
+
+
+def _rows(
+    site: records.Site, probed: Mapping[str, int], *, is_exact: bool = True
+) -> list[records.Comment]:
+    """These comments; what was retracted meanwhile is left out.
 
     Raises:
         _Changed: not all of them are at these revisions any more, and the feed is to be exact.
@@ -152,7 +184,21 @@ def _of_site(probed: Mapping[str, int], *, is_exact: bool = True) -> Feed:
     if is_exact and {each: row.revision for each, row in rows.items()} != dict(probed):
         raise _Changed("comments changed while they were read")
     shown = [rows[each] for each in probed if each in rows]
-    about = threads.get_many([records.ThreadName(row.site, row.thread) for row in shown])
+    if is_exact:
+        datastore.kept("feeds", _Places).keep(site.id, tuple(probed), _names(shown))
+    return shown
+
+
+def _names(rows: Iterable[records.Comment]) -> tuple[records.ThreadName, ...]:
+    return tuple(records.ThreadName(row.site, row.thread) for row in rows)
+
+
+def _of_site(
+    site: records.Site, probed: Mapping[str, int], rows: list[records.Comment] | None
+) -> Feed:
+    """The feed of these comments, whose `rows` are read where they are not given; see `_rows`."""
+    shown = _rows(site, probed) if rows is None else rows
+    about = threads.get_many(_names(shown))
     entries = tuple(
         Entry(public.comment(row), thread.name, thread.title, thread.url)
         for row, thread in zip(shown, about, strict=True)

@@ -4,7 +4,8 @@ Each comment holds the categories it is counted under, so a change of its thread
 of them. Owns that walk and its journal, a Job:
 
 1. one transaction gives the thread its categories, numbers the change (`Thread.filed`) and writes
-   the journal: which change, and after which comment the walk goes on;
+   the journal (`filings`): which change, and after which comment the walk goes on. `tree` does
+   the same where the comment that names a thread comes or goes;
 2. each step takes the next comments by key, and in one transaction counts them under what the
    thread has by now (`tree.refile`) and moves the journal on; the last one deletes it.
 
@@ -22,23 +23,11 @@ time. Changing to the same categories walks again, and mends comments that damag
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
 
-import msgspec
-from google.cloud import ndb
-
-from comments import categories, datastore, errors, models, records, tasks, tree
+from comments import categories, datastore, errors, filings, models, records, tasks, tree
 
 AT_ONCE = 50  # comments in one transaction, and in one event
 STEPS = 100  # of one call of `finish`: a worker has more to do
-_JOBS = "categories/"
-
-
-class _Position(NamedTuple):
-    """Which change of a thread goes on, and the last comment that it went through."""
-
-    times: int
-    after: str
 
 
 def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> int:
@@ -50,6 +39,11 @@ def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> 
         errors.Overloaded: the store is busy. What was begun is finished later.
     """
     begin(name, categories.canonical_set(names))
+    return run(name, now=now)
+
+
+def run(name: records.ThreadName, *, now: datetime) -> int:
+    """Go on with the change of a thread to its end, if one was begun; how many comments moved."""
     moved = 0
     while (more := step(name, now=now)) is not None:
         moved += more
@@ -63,25 +57,23 @@ def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
         thread = datastore.get(models.thread_key(name))
         if thread is None:
             raise errors.NotFound("thread", name.id)
-        thread.categories = list(names)
-        thread.filed = (thread.filed or 0) + 1
-        journal = _journal(name, _Position(thread.filed, ""))
-        datastore.apply(datastore.Writes("filing", put=(thread, journal)))
+        datastore.apply(tree.filed(thread, names))
 
     datastore.transaction(body)
 
 
 def step(name: records.ThreadName, *, now: datetime) -> int | None:
     """Go through the next comments; how many moved, None if there is nothing left to do."""
-    row = datastore.get(_key(name))
+    key = filings.key(models.thread_key_name(name))
+    row = datastore.get(key)
     if row is None:
         return None
     seen: str = row.position
-    position = msgspec.json.decode(seen, type=_Position)
+    position = filings.position(row)
     ids = _next(name, position.after)
 
     def body() -> tree.Refiled:
-        journal = datastore.get(_key(name))
+        journal = datastore.get(key)
         if journal is None or journal.position != seen:
             return tree.Refiled((), 0)
         refiled = tree.refile(name, ids, now=now)
@@ -104,10 +96,14 @@ def finish(*, now: datetime, steps: int = STEPS) -> int:
     return moved
 
 
-def _moved_on(name: records.ThreadName, position: _Position, ids: list[str]) -> datastore.Writes:
+def _moved_on(
+    name: records.ThreadName, position: filings.Position, ids: list[str]
+) -> datastore.Writes:
+    thread = models.thread_key_name(name)
     if len(ids) < AT_ONCE:
-        return datastore.Writes("filing", delete=(_key(name),))
-    return datastore.Writes("filing", put=(_journal(name, position._replace(after=ids[-1])),))
+        return datastore.Writes("filing", delete=(filings.key(thread),))
+    journal = filings.journal(thread, position._replace(after=ids[-1]))
+    return datastore.Writes("filing", put=(journal,))
 
 
 def _next(name: records.ThreadName, after: str) -> list[str]:
@@ -121,16 +117,9 @@ def _next(name: records.ThreadName, after: str) -> list[str]:
 
 
 def _begun() -> list[records.ThreadName]:
-    where = (("__key__", ">=", _JOBS), ("__key__", "<", _JOBS.replace("/", "0")))
+    jobs = filings.PREFIX
+    where = (("__key__", ">=", jobs), ("__key__", "<", jobs.replace("/", "0")))
     query = datastore.Query("Job", where=where, order=("__key__",), keys_only=True)
-    names = [message.key.path[-1].name.removeprefix(_JOBS) for message in datastore.fetch(query)]
+    names = [message.key.path[-1].name.removeprefix(jobs) for message in datastore.fetch(query)]
     rows = datastore.get_multi([models.thread_key_of(name) for name in names])
     return [models.thread_record(row).name for row in rows if row is not None]
-
-
-def _key(name: records.ThreadName) -> ndb.Key:
-    return models.job_key(f"{_JOBS}{models.thread_key_name(name)}")
-
-
-def _journal(name: records.ThreadName, position: _Position) -> models.Job:
-    return models.Job(key=_key(name), position=msgspec.json.encode(position).decode())

@@ -74,6 +74,21 @@ def of(view: views.View) -> Head | None:
     )
 
 
+def about(view: views.View) -> buckets.About | None:
+    """What the directory of a view says of its thread; None where the thread has to be asked.
+
+    It has to be while the comment that the title came with is out of readers' sight and no folding
+    has followed yet: whatever that one brought is shown no more from the moment of the decision.
+    """
+    found = view.directory.content.about
+    if found is None or not view.total:
+        return None
+    if not found.by:
+        return None if view.is_patched else found
+    mark = view.mark_of(found.by)
+    return found if mark is None or (mark.json and public.is_shown(mark.json)) else None
+
+
 def encode(head: Head | None) -> bytes:
     """Write a head; nothing for none."""
     return b"" if head is None else _FORM + msgspec.msgpack.encode(head)

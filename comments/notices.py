@@ -151,6 +151,7 @@ class Notices:
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
+        threads.fresh(_thread(comment))  # for the letters, which take this process's copy
         if isinstance(errand, errands.Replied):
             wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
             return self._tell_replied(event, errand, comment, wanting)
@@ -191,6 +192,7 @@ class Notices:
         comment = _comment(errand.event, Status.PENDING)
         if comment is None:
             return []
+        threads.fresh(_thread(comment))  # as above
         secret = self._settings.secret
         found = {
             consent.subscriber_of(each, secret): each for each in sites.get(comment.site).moderators

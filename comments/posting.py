@@ -51,7 +51,7 @@ _MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
 class Draft:
     """A post as it came in. `key` is the idempotency key, `parent` the answered comment's id.
 
-    `title`, `url` and `categories` are of the thread, and heard with its first comment only.
+    `title`, `url` and `categories` are what the author says of the thread (`tree.naming`).
     `sender` is where it comes from: known to rules, and stored only sealed, in the question to an
     adviser who needs it, until he has answered. `since` is when the author's account was made,
     where he has one.
@@ -124,7 +124,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         text=text,
         fingerprint=_fingerprint(author, draft, text),
         created=now,
-        title=rendering.clean_title(_line("title", draft.title, _MAX_TITLE)),
+        title=clean_title(draft.title),
         url=threadids.page_url(draft.url, draft.thread, draft.site) if draft.url else "",
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,
@@ -292,6 +292,15 @@ def _erased(change: tree.Change) -> records.Comment:
     tasks.tell(change.event)
     tasks.erased(records.ThreadName(comment.site, comment.thread))
     return comment
+
+
+def clean_title(raw: str) -> str:
+    """A thread's title as it is stored.
+
+    Raises:
+        errors.BadInput: it is too long, or holds control characters.
+    """
+    return rendering.clean_title(_line("title", raw, _MAX_TITLE))
 
 
 def _questions(

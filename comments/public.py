@@ -96,6 +96,7 @@ class Page(msgspec.Struct, frozen=True):
     `cursor` continues after the last one and is None at the end. `total` counts the comments of
     the thread and `changed` is its newest change, None where nobody wrote yet.
     `about` is for pages that say whose comments they are; None where the thread has to be asked.
+    `is_renamed`: what this process keeps of the thread may be older than the page.
     """
 
     rows: Rows | Run
@@ -103,6 +104,7 @@ class Page(msgspec.Struct, frozen=True):
     total: int
     changed: datetime | None
     about: buckets.About | None = None
+    is_renamed: bool = False
 
     @property
     def comments(self) -> tuple[bytes, ...]:
@@ -125,6 +127,13 @@ class Page(msgspec.Struct, frozen=True):
         return b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
 
 
+class _State(msgspec.Struct, frozen=True):
+    """What of a fragment says whether it is a tombstone."""
+
+    status: Shown
+
+
+_STATE = msgspec.json.Decoder(_State)
 _DECODER = msgspec.json.Decoder(Comment)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _SEEMING = {
@@ -189,6 +198,11 @@ def seeming(status: records.Status) -> records.Status:
 def fragment(record: records.Comment) -> bytes:
     """The JSON of a comment, a whole object without `replies`."""
     return msgspec.json.encode(comment(record))
+
+
+def is_shown(made: bytes) -> bool:
+    """Whether a fragment is of a comment that readers see, and not of a tombstone."""
+    return _STATE.decode(made).status is not Shown.REMOVED
 
 
 def read(made: bytes, replies: int) -> Comment:

@@ -22,6 +22,7 @@ import enum
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypedDict
 
 import msgspec
 
@@ -308,7 +309,7 @@ def _ranked_page(
         cursor=cursor,
         total=view.total,
         changed=view.changed,
-        about=view.directory.content.about,
+        **_about(view),
     )
 
 
@@ -350,8 +351,18 @@ def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: s
         cursor=cursors.seal([shown[-1].sort_hash], label, asked.secret) if has_more else None,
         total=view.total,
         changed=view.changed,
-        about=view.directory.content.about,
+        **_about(view),
     )
+
+
+class _About(TypedDict):
+    about: buckets.About | None
+    is_renamed: bool
+
+
+def _about(view: views.View) -> _About:
+    found = heads.about(view)
+    return {"about": found, "is_renamed": found is None}
 
 
 def _counted(view: views.View, run: floor.Run) -> public.Page:
@@ -364,7 +375,7 @@ def _counted(view: views.View, run: floor.Run) -> public.Page:
         cursor=run.cursor,
         total=view.total,
         changed=view.changed,
-        about=view.directory.content.about,
+        **_about(view),
     )
 
 

@@ -156,7 +156,8 @@ class VotedComment(msgspec.Struct, frozen=True):
 class Thread(msgspec.Struct, frozen=True):
     """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty.
 
-    Its `policy` goes before that of its site.
+    Its `policy` goes before that of its site. `title`, `url` and `categories` are those that the
+    comment `named_by` brought, "" for none, but for the fields in `own`: a moderator set those.
     """
 
     name: ThreadName
@@ -167,6 +168,8 @@ class Thread(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     policy: Policy | None = None
     created: datetime | None = None
+    named_by: str = ""
+    own: tuple[str, ...] = ()
 
 
 class Author(msgspec.Struct, frozen=True):
@@ -226,7 +229,7 @@ class Case(msgspec.Struct, frozen=True):
     """A comment as its moderators see it: by which rule it is where it is, and why.
 
     `stood` is what it was before the last decision, None where there was none or it was undone.
-    `judged` is when that was.
+    `judged` is when that was. `brought` is what it said of its thread (`tree.naming`).
     """
 
     comment: "Comment"
@@ -234,6 +237,7 @@ class Case(msgspec.Struct, frozen=True):
     why: str
     stood: Status | None
     judged: datetime | None
+    brought: str = ""
 
 
 class Comment(msgspec.Struct, frozen=True):

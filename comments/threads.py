@@ -1,26 +1,15 @@
-"""What a thread says of itself, with copies in the process: its title and its page's address.
+"""What a thread shows of itself, with copies in the process: its title and its page's address.
 
-Directories carry them too (`folding`), so that a page of a folded thread need not ask here. Both
-came with its first comment, from whoever wrote that one: text for readers, and an address
-that is worth no more than the site's own origins make it. A thread never changes them, so a copy
-is only as old as `_TERM` because an operator may. Only threads that exist are kept.
+Directories carry them too (`folding`), so a page of a folded thread does not ask here. Both are
+text that the author of an approved comment sent, or that a moderator set (`tree.naming`); an
+address is used only if it is on one of the site's own origins. A change ends the copy of the
+process that makes it; copies of other processes are up to a minute old. What is sent to somebody
+is made from `fresh`. Only threads that exist are kept.
 """
 
-import dataclasses
-import time
 from collections.abc import Sequence
 
-from comments import caching, datastore, models, records
-
-_TERM = 60.0  # seconds
-_BYTES = 1024 * 1024  # of one process
-_OVERHEAD = 500  # bytes of Python around a copy, roughly
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Copy:
-    thread: records.Thread
-    loaded: float
+from comments import datastore, models, records, threadcopies
 
 
 def get(name: records.ThreadName) -> records.Thread | None:
@@ -30,25 +19,27 @@ def get(name: records.ThreadName) -> records.Thread | None:
 
 def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
     """Threads, each perhaps a minute old; None where nobody wrote yet. One call reads them."""
-    copies = datastore.kept("threads", lambda: caching.Cache(_BYTES))
-    found: dict[records.ThreadName, records.Thread | None] = {}
-    for name in names:
-        copy: _Copy | None = copies.get(name)
-        is_young = copy is not None and time.monotonic() - copy.loaded <= _TERM
-        found[name] = copy.thread if copy is not None and is_young else None
+    copies = threadcopies.of_process()
+    found = {name: copies.get(name) for name in names}
     missing = [name for name, thread in found.items() if thread is None]
     if missing:
-        rows = datastore.get_multi([models.thread_key(name) for name in missing])
-        for name, row in zip(missing, rows, strict=True):
-            found[name] = None if row is None else _keep(copies, name, row)
+        found.update(zip(missing, _read(missing), strict=True))
     return [found[name] for name in names]
 
 
-def _keep(copies: caching.Cache, name: records.ThreadName, row: models.Thread) -> records.Thread:
-    thread = models.thread_record(row)
-    size = _OVERHEAD + 4 * (len(name.id) + len(thread.title) + len(thread.url))
-    copies.keep(name, _Copy(thread, time.monotonic()), size)
-    return thread
+def fresh(name: records.ThreadName) -> records.Thread | None:
+    """The thread as it is now; None where nobody wrote yet."""
+    return _read([name])[0]
+
+
+def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
+    copies = threadcopies.of_process()
+    drops = copies.drops
+    rows = datastore.get_multi([models.thread_key(name) for name in names])
+    found = [None if row is None else models.thread_record(row) for row in rows]
+    for thread in filter(None, found):
+        copies.keep(thread, drops=drops)
+    return found
 
 
 def address(url: str, site: records.Site) -> str:

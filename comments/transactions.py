@@ -71,6 +71,8 @@ class Transaction:
         else:
             self._options.read_write.previous_transaction = previous
         self._mutations: list[Any] = []
+        # What is called when it is over, committed or not.
+        self.afterwards: list[Callable[[], None]] = []
 
     def join(self, request: Any) -> None:
         """Make a read part of it; it begins with an answer only if `begun` is told that."""

@@ -45,6 +45,7 @@ from comments import (
     sorthash,
     tallies,
     tasks,
+    upgrades,
     voting,
 )
 
@@ -256,6 +257,7 @@ def settle(now: datetime) -> int:
     Finish what others began and did not finish, a bounded part of it.
     """
     filing.finish(now=now)
+    upgrades.go_on()
     tallies.notice_spread()
     return tallies.gather_quiet()
 

@@ -72,6 +72,16 @@ class View:
         """What the marks before each one add to the buckets' rows, and at the end all of them."""
         return [0, *itertools.accumulate(mark.weight for mark in self._marks)]
 
+    @property
+    def is_patched(self) -> bool:
+        """Whether a row differs from what the directory holds, its tail included."""
+        tail = {mark.id: mark.revision for mark in self.directory.content.tail}
+        return any(tail.get(mark.id) != mark.revision for mark in self._marks)
+
+    def mark_of(self, comment_id: str) -> buckets.Mark | None:
+        """How a row differs from the buckets; None where it does not."""
+        return next((mark for mark in self._marks if mark.id == comment_id), None)
+
     @functools.cached_property
     def _replaced(self) -> frozenset[str]:
         return frozenset(mark.id for mark in self._marks)

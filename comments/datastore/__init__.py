@@ -19,7 +19,14 @@ is the only way into a transaction's commit. NDB's own calls are refused where t
 that: a commit of an owned kind anywhere, and any call at all inside a transaction.
 """
 
-from comments.datastore.commits import apply, at_one_moment, may_have_run, snapshot, transaction
+from comments.datastore.commits import (
+    afterwards,
+    apply,
+    at_one_moment,
+    may_have_run,
+    snapshot,
+    transaction,
+)
 from comments.datastore.reads import (
     Entity,
     Path,
@@ -46,6 +53,7 @@ __all__ = [
     "Query",
     "Store",
     "Writes",
+    "afterwards",
     "apply",
     "ask",
     "at_one_moment",

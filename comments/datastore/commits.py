@@ -78,7 +78,18 @@ def _within_transaction(opened: transactions.Transaction, body: Callable[[], T])
         raise
     finally:
         stores.state.transaction = None
+        # Also after a failure: the commit may have been applied.
+        for each in opened.afterwards:
+            each()
     return result
+
+
+def afterwards(call: Callable[[], None]) -> None:
+    """Call this when the current attempt of the transaction is over, committed or not."""
+    opened = stores.state.transaction
+    if opened is None:
+        raise RuntimeError("afterwards belongs inside datastore.transaction")
+    opened.afterwards.append(call)
 
 
 def may_have_run() -> bool:

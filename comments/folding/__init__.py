@@ -315,4 +315,4 @@ def _unfold(ids: Sequence[str]) -> None:
 
 def _about(name: records.ThreadName) -> buckets.About | None:
     row = datastore.get(models.thread_key(name))
-    return None if row is None else buckets.About(row.title, row.url)
+    return None if row is None else buckets.About(row.title, row.url, row.named_by)

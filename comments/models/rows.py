@@ -81,6 +81,8 @@ def thread_record(row: Thread) -> records.Thread:
         categories=tuple(row.categories),
         policy=records.Policy(row.policy) if row.policy else None,
         created=plain_or_none(row.created),
+        named_by=row.named_by or "",
+        own=tuple(row.own),
     )
 
 
@@ -124,6 +126,7 @@ def case_record(row: Comment) -> records.Case:
         why=row.why or "",
         stood=records.Status(row.stood) if row.stood else None,
         judged=plain_or_none(row.judged),
+        brought=row.brought or "",
     )
 
 
@@ -174,4 +177,5 @@ def case_from_message(entity: Any) -> records.Case:
         why=values["why"].string_value,
         stood=records.Status(stood) if stood else None,
         judged=_time_or_none(values["judged"]),
+        brought=values["brought"].string_value,
     )

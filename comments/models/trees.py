@@ -33,7 +33,10 @@ class Thread(ndb.Model):
     """A discussion. `child_count` is the counter its roots are numbered from.
 
     `shards` is over how many Counter rows its counters are spread. `filed` is how often its
-    `categories` were changed. `policy` goes before the site's; empty for that one.
+    `categories` were changed. `policy` goes before the site's; empty for that one. `title`, `url`
+    and `categories` are what readers get. `named_by` is the comment that brought them and
+    `named_at` when that was created; "" while no approved comment did, None in rows of releases
+    that did not store it (`tree.naming`). `own` lists the fields that a moderator set.
     """
 
     site = ndb.StringProperty(required=True)
@@ -46,6 +49,9 @@ class Thread(ndb.Model):
     filed = ndb.IntegerProperty(indexed=False, default=0)
     shards = ndb.IntegerProperty(indexed=False, default=1)
     policy = ndb.TextProperty(default="")
+    named_by = ndb.TextProperty()
+    named_at = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    own = ndb.TextProperty(repeated=True)
     created = ndb.DateTimeProperty(tzinfo=UTC)
 
 
@@ -58,7 +64,9 @@ class Comment(ndb.Model):
     others were imported. `rule` and `why` say how it came to its status, `stood` what it was
     before, and `judged` when that was decided. `fold_by` is when a folding is to have taken in a
     row that is `unfolded`; None for others. `origin` stands for the network of a newcomer's post
-    that may be repeated: a keyed hash that also covers the comment (`posting`).
+    that may be repeated: a keyed hash that also covers the comment (`posting`). `brought` is
+    what it said of its thread, as JSON [title, url, categories]; None in rows of releases that did
+    not store it.
     """
 
     site = ndb.StringProperty(required=True)
@@ -104,6 +112,7 @@ class Comment(ndb.Model):
     stood = ndb.TextProperty(default="")
     judged = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
     pinned = ndb.BooleanProperty(indexed=False, default=False)
+    brought = ndb.TextProperty()
 
 
 def author_name(site: str, author: str) -> str:

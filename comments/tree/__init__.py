@@ -20,11 +20,15 @@ writes its thread.
 from comments.tree.batches import append_imported
 from comments.tree.changes import count_votes, edit, retract
 from comments.tree.jobs import folded, mend, mend_thread, refile, unfold, without_addresses
+from comments.tree.naming import Brought
+from comments.tree.naming import decode as brought
 from comments.tree.posts import append
+from comments.tree.titles import adopt, entitle, filed
 from comments.tree.values import Change, Draft, Imported, Place, Refiled, Text
 from comments.tree.verdicts import Decision, judge, pin, restore
 
 __all__ = [
+    "Brought",
     "Change",
     "Decision",
     "Draft",
@@ -32,10 +36,14 @@ __all__ = [
     "Place",
     "Refiled",
     "Text",
+    "adopt",
     "append",
     "append_imported",
+    "brought",
     "count_votes",
     "edit",
+    "entitle",
+    "filed",
     "folded",
     "judge",
     "mend",

@@ -7,6 +7,8 @@ from google.cloud import ndb
 
 from comments import datastore, errors, models, outbox, records, sorthash, tallies
 from comments.counters import Change as Counted
+from comments.records import Status
+from comments.tree import naming
 from comments.tree.rows import OWNER, at_once, changed_at, new_row, new_thread, place, touch
 from comments.tree.values import Draft, Imported, Text
 
@@ -30,15 +32,16 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
     """
-    fresh = new_thread(name, title, url, now)
+    fresh = new_thread(name, now)
     fresh.state = state.value
     batch = _Batch(scheme, name, nodes, fresh)
     for node in nodes:
         if node.id not in batch.rows:
-            batch.add(node)
+            batch.add(node, naming.Brought(title, url))
+    named = batch.named()
     put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
-    if batch.thread_changed:
-        put = (*put, batch.thread)
+    if named or batch.thread_changed:
+        put = (*put, *(named or (batch.thread,)))
     if not batch.added:
         return Imported((datastore.Writes(OWNER, put=put),), 0)
     changes = batch.changes()
@@ -79,7 +82,7 @@ class _Batch:
         # Of comments that were there: how they stood before this batch.
         self._before = {key: models.comment_state(row) for key, row in self.rows.items()}
 
-    def add(self, node: records.ImportedComment) -> None:
+    def add(self, node: records.ImportedComment, brought: naming.Brought) -> None:
         """Place one node that is not there yet."""
         answered = None if node.reply_to is None else self._row(node.reply_to)
         parent = answered
@@ -94,6 +97,8 @@ class _Batch:
                 text=Text(node.body, node.html, node.renderer),
                 fingerprint=b"",
                 created=node.created,
+                title=brought.title,
+                url=brought.url,
             ),
             reply_to=node.reply_to,
             ruling=records.Ruling(node.status),
@@ -133,6 +138,15 @@ class _Batch:
                 touch(parent, was_listed=False)
             self.changed[parent.key.id()] = None
             parent = self._above(parent)
+
+    def named(self) -> tuple[ndb.Model, ...]:
+        """Name a thread that nothing names by the oldest comment that was added; what to put."""
+        if self.thread.named_by:
+            return ()
+        came = [
+            row for row in map(self.rows.__getitem__, self.added) if row.status == Status.APPROVED
+        ]
+        return naming.first(self.thread, came, [self.rows[row_id] for row_id in self.changed])
 
     def changes(self) -> list[Counted]:
         """Each changed row before and after, for the counters and the event."""

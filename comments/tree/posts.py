@@ -6,6 +6,7 @@ from comments import counts, datastore, errors, models, outbox, records, shards,
 from comments.counters import APPROVED
 from comments.counters import Change as Counted
 from comments.records import Status
+from comments.tree import naming
 from comments.tree.rows import OWNER, new_row, new_thread, parent_row, place
 from comments.tree.values import Change, Draft
 
@@ -33,15 +34,15 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
             return earlier
     thread, *others = datastore.get_multi(keys)
     counted, answered = others[: len(entry.keys)], others[len(entry.keys) :]
-    thread = thread or new_thread(
-        draft.name, draft.title, draft.url, draft.created, draft.categories
-    )
+    thread = thread or new_thread(draft.name, draft.created)
     entry.fill(thread, counted)
     try:
         target = _admitted(draft, thread, answered)
         ruling = draft.decide(models.thread_record(thread), _is_known(counted[1:]))
         row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
         parent = _tree_parent(scheme, target)
+        came = [row] if ruling.status is Status.APPROVED else []
+        named = naming.first(thread, came, ())
         place(scheme, row, parent, thread)
         entry.pace(draft.pace, draft.created)
     except errors.FlatthreadError:
@@ -51,8 +52,9 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
         raise
     changes = [Counted(None, models.comment_state(row))]
     event = outbox.event_id(draft.id, row.revision)
+    above = named or (thread,) if parent is None else (parent, *named)
     writes = (
-        datastore.Writes(OWNER, insert=(row,), put=(thread if parent is None else parent,)),
+        datastore.Writes(OWNER, insert=(row,), put=above),
         entry.writes(changes),
         outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail),
     )

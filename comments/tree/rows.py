@@ -6,27 +6,20 @@ from datetime import UTC, datetime, timedelta
 from comments import counters, datastore, errors, models, outbox, records, sorthash, tallies, tasks
 from comments.counters import Change as Counted
 from comments.records import Status
+from comments.tree import naming
 from comments.tree.values import Change, Draft
 
 OWNER = "tree"
 _AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)  # over by any clock, however wrong those were
 
 
-def new_thread(
-    name: records.ThreadName,
-    title: str,
-    url: str,
-    now: datetime,
-    categories: Sequence[str] = (),
-) -> models.Thread:
+def new_thread(name: records.ThreadName, now: datetime) -> models.Thread:
     """A thread nobody has written in."""
     return models.Thread(
         key=models.thread_key(name),
         site=name.site,
         thread=name.id,
-        title=title,
-        url=url,
-        categories=list(categories),
+        named_by="",
         created=now,
     )
 
@@ -62,6 +55,7 @@ def new_row(
         fingerprint=draft.fingerprint,
         origin=draft.origin or None,
         source=source,
+        brought=naming.encode(naming.Brought(draft.title, draft.url, draft.categories)),
         rule=ruling.rule,
         why=ruling.why,
         # What an import brought was decided elsewhere.
@@ -168,11 +162,13 @@ def changed_rows(
     `detail` is what its event says beside that.
     """
     row = changed[0][1]
-    counted = [Counted(before, models.comment_state(after)) for before, after in changed]
     name = records.ThreadName(row.site, row.thread_id)
+    # First: a comment that names its thread is counted under the categories that it brings.
+    named = naming.follow(name, changed)
+    counted = [Counted(before, models.comment_state(after)) for before, after in changed]
     event = outbox.event_id(row.key.id(), row.revision)
     writes = (
-        datastore.Writes(OWNER, put=tuple(after for _, after in changed)),
+        datastore.Writes(OWNER, put=(*(after for _, after in changed), *named)),
         tallies.entered(name, counted),
         outbox.tell(kind, event, counted, now=now, detail=detail),
     )

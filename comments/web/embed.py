@@ -216,7 +216,8 @@ def _pointer(asked: _Asked, found: public.Page) -> dict[str, str]:
 def _rendered(
     asked: _Asked, template: str, comments: list[public.Comment], found: public.Page
 ) -> bytes:
-    query, about = asked.query, found.about or threads.get(asked.name)
+    ask = threads.fresh if found.is_renamed else threads.get
+    query, about = asked.query, found.about or ask(asked.name)
     shown = _Shown(
         title=about.title if about else "",
         address=threads.address(about.url, asked.site) if about else "",

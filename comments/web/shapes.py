@@ -159,7 +159,8 @@ class NewSubscription(_Request, frozen=True):
 class NewComment(_Request, frozen=True):
     """A comment to be posted. `parent` is the comment it answers; absent for a root.
 
-    `title`, `url` and `categories` say what its page is, and count with the first comment only.
+    `title`, `url` and `categories` say what its page is; a thread shows those of its oldest
+    approved comment.
     `proof` is a solved challenge, `turnstile` a token of Turnstile. `subject` stays empty: only a
     bot fills in what no reader sees.
     """

@@ -73,10 +73,20 @@ def test_a_thread_is_given_other_categories(
     trees.grow(site, trees.TREE)
     name = trees.name_of(site)
     changed = run("thread", "set", "demo", "page", "--category", "Sport", "--category", "news")
-    assert (changed.exit_code, changed.output) == (0, "8 comments moved.\n")
+    assert changed.exit_code == 0
+    assert changed.output.splitlines() == [
+        "8 comments moved.",
+        "title\t\tthe oldest approved comment",
+        "url\t\tthe oldest approved comment",
+        "categories\tnews, sport\ta moderator",
+    ]
     assert datastore.get(models.thread_key(name)).categories == ["news", "sport"]
-    assert run("thread", "set", "demo", "page", "--no-category").output == "8 comments moved.\n"
+    removed = run("thread", "set", "demo", "page", "--no-category").output
+    assert removed.startswith("8 comments moved.\n")
     assert datastore.get(models.thread_key(name)).categories == []
+    titled = run("thread", "set", "demo", "page", "--title", "Own", "--inherit", "categories")
+    assert titled.output.startswith("0 comments moved.\ntitle\tOwn\ta moderator\n")
+    assert datastore.get(models.thread_key(name)).title == "Own"
 
 
 def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records.Site) -> None:
@@ -107,7 +117,7 @@ def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records
         (["thread", "set", "demo", "page", "--category", "a/b"], "categories: a name holds"),
         (["thread", "set", "demo", "page", "--category", "a"], "no such thread: page"),
         (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),
-        (["thread", "set", "demo", "page"], "give --category"),
+        (["thread", "set", "demo", "page"], "give --title, --url, --category"),
         (["thread", "set", "demo", "page", "--category", "a", "--no-category"], "give --category"),
         (["site", "set", "demo", "--query-key", "a b"], 'query_keys: "a b" is no key of a query'),
         (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),

@@ -71,7 +71,7 @@ def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
         "author_website", "author_email", "body", "html", "renderer", "edited",
         "score", "up", "down", "cast_up", "cast_down", "text_revision",
         "fingerprint", "origin", "source", "shelved", "rewrites", "moved", "categories",
-        "rule", "why", "stood", "judged", "pinned",
+        "rule", "why", "stood", "judged", "pinned", "brought",
     }  # fmt: skip
     properties = models.Comment._properties
     assert {name for name, kept in properties.items() if kept._indexed} == indexed

@@ -13,6 +13,7 @@ from comments import (
     compaction,
     datastore,
     models,
+    moderation,
     notices,
     outbox,
     posting,
@@ -21,10 +22,10 @@ from comments import (
     subscriptions,
     tree,
 )
-from comments.records import Status
+from comments.records import Policy, Status, Verb
 from emulator import inprocess, testing
 from tests import recounts, trees
-from tests.comments import postboxes
+from tests.comments import postboxes, ruled
 from tests.comments.mailing import SITE, START, THREAD, World
 from tests.comments.postboxes import Box
 
@@ -163,6 +164,29 @@ def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(world: W
     made = world.box.taken[0][1]
     assert made["Subject"] == "Eve wrote what waits for approval"
     assert "List-Unsubscribe" not in made
+
+
+def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
+    store: datastore.Store, site: records.Site, box: Box
+) -> None:
+    world = World(store, box.settings(), box)
+    sites.change("demo", moderators=["mod@site.example"])
+    ruled.policy(Policy.ALL)
+    draft = {"title": "Win a prize", "url": "http://localhost:8080/prize"}
+    held = trees.post(site, "waits", **draft)
+    world.deliver()
+    assert "prize" not in world.box.taken[0][1].as_string()
+    world.subscribe("ann@example.org")
+    ruled.policy(Policy.OFF)
+    trees.post(site, "seen", title="A page", now=START + timedelta(minutes=1))
+    world.deliver()
+    assert len(world.box.taken) == 2
+    assert "prize" not in world.box.taken[1][1].as_string()
+    assert world.box.taken[1][1]["Subject"].endswith("on A page")
+    moderation.decide("demo", held.id, Verb.APPROVE, ruled.ADA, now=START)
+    world.say("later")
+    world.deliver()
+    assert world.box.taken[-1][1]["Subject"].endswith("on Win a prize")
 
 
 def test_an_edit_and_an_import_are_told_to_nobody(world: World) -> None:

@@ -318,6 +318,7 @@ ROWS += [
     Row("GET", f"{DESK}/statistics", AT_DESK, 303),
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
+    Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
     # There is an entry or there is none: who may not never learns which.
     Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"entry": "a" * 26}),

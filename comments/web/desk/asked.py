@@ -92,6 +92,16 @@ class Thread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
+class Title(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a thread is to show of itself; `act` "inherit" shows what a comment brought again."""
+
+    act: Literal["set", "inherit"] = "set"
+    title: Line = ""
+    url: Line = ""
+    categories: Line = ""
+    reason: Typed = ""
+
+
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a site is moderated."""
 

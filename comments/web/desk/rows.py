@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import markupsafe
 
-from comments import advice, counts, docket, opinions, records, reports, rules, threads
+from comments import advice, counts, docket, opinions, records, reports, rules, threads, tree
 from comments.records import Status, Verb
 from comments.web import discussion
 from comments.web.desk import decisions
@@ -30,6 +30,14 @@ class Row:
     def html(self) -> markupsafe.Markup:
         """The text, as it was sanitised when it was stored."""
         return markupsafe.Markup(self.case.comment.html)  # noqa: S704 - `rendering` made it
+
+    @property
+    def brings(self) -> Sequence[str]:
+        """What readers do not see that it said of its thread: a title, an address, categories."""
+        if self.case.comment.status is Status.APPROVED:
+            return ()
+        said = tree.brought(self.case.brought)
+        return [each for each in (said.title, said.url, ", ".join(said.categories)) if each]
 
     @property
     def author(self) -> str:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import counters, counts, docket, errors, policies, records, rulebook, threads
+from comments import counters, counts, docket, errors, naming, policies, records, rulebook, threads
 from comments.web import forms, queries
 from comments.web.desk import asked, decisions, rows, visits
 
@@ -70,6 +70,28 @@ def settle(site_id: str) -> flask.Response:
         inherits=not sent.policy,
         reason=sent.reason,
     )
+    return visits.done(visit, f"thread?{visits.query(thread=thread)}", "saved")
+
+
+@blueprint.post("/thread/title")
+def entitle(site_id: str) -> flask.Response:
+    """Set what the thread shows of itself, or give it back to its comments.
+
+    Only what differs from what was shown is set: the rest stays what comments bring.
+    """
+    visit = visits.enter(site_id)
+    thread, _ = queries.read_thread(asked.Listing, visit.site)
+    sent, now = forms.read(asked.Title), datetime.now(UTC)
+    shown = _stored(records.ThreadName(visit.site.id, thread))
+    wanted = naming.Wanted(inherits=naming.FIELDS)
+    if sent.act == "set":
+        names = asked.phrases(sent.categories)
+        wanted = naming.Wanted(
+            title=None if sent.title == shown.title else sent.title,
+            url=None if sent.url == shown.url else sent.url,
+            categories=None if set(names) == set(shown.categories) else names,
+        )
+    naming.name(visit.site, thread, wanted, visit.account.actor, now=now, reason=sent.reason)
     return visits.done(visit, f"thread?{visits.query(thread=thread)}", "saved")
 
 

@@ -1,0 +1,437 @@
+"""Claims about what a thread shows of itself: its title, its page's address, its categories."""
+
+import itertools
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import flask.testing
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from comments import (
+    audit,
+    datastore,
+    errors,
+    filing,
+    folding,
+    models,
+    moderation,
+    naming,
+    records,
+    recount,
+    threads,
+    tree,
+    upgrades,
+    webhooks,
+)
+from comments.records import Policy, Status, Verb
+from tests import folds, recounts, trees
+from tests.comments import ruled
+from tests.comments.desks import Desk
+
+ADA = records.Actor("cli", "Ada")
+NOW = trees.START + timedelta(days=1)
+ORIGIN = "http://localhost:8080"
+PATHS = ("/embed/demo?thread=page", "/embed/demo/fragment?thread=page", "/feeds/demo",
+         "/feeds/demo/thread?thread=page", "/api/v1/sites/demo/comments?thread=page")  # fmt: skip
+CATEGORIES = ("ape", "bee", "cat", "dog")
+THREADS = itertools.count()
+
+
+def post(site: records.Site, word: str, minute: int = 0, **more: Any) -> records.Comment:
+    """A comment that brings a title, an address and a category with `word` in them."""
+    more.setdefault("categories", (word,))
+    return trees.post(
+        trees.filing(site, *CATEGORIES), f"text {word}",
+        now=trees.START + timedelta(minutes=minute),
+        title=f"title {word}", url=f"{ORIGIN}/{word}", **more,
+    )  # fmt: skip
+
+
+def judge(comment: records.Comment, verb: Verb) -> None:
+    (told,) = moderation.bulk("demo", [comment.id], verb, ADA, now=NOW)
+    assert told.comment is not None, told.message
+
+
+def shown(thread: str = "page") -> str:
+    """The word in all that the thread shows; "" where it shows nothing. Fails if they differ."""
+    row = datastore.get(models.thread_key(records.ThreadName("demo", thread)))
+    found = models.thread_record(row)
+    words = {
+        found.title.removeprefix("title "), found.url.removeprefix(f"{ORIGIN}/"),
+        "".join(found.categories),
+    }  # fmt: skip
+    assert len(words) == 1, found
+    return words.pop()
+
+
+def pages(client: flask.testing.FlaskClient) -> str:
+    answers = [client.get(path) for path in PATHS]
+    assert {each.status_code for each in answers} == {200}
+    return "".join(each.text for each in answers)
+
+
+def words(client: flask.testing.FlaskClient) -> set[str]:
+    """The words of all titles and addresses that readers get."""
+    found = re.findall(rf"title (\w+)|{ORIGIN}/(\w+)", pages(client))
+    return {title or address for title, address in found}
+
+
+def fold() -> None:
+    """Fold the thread, as a process that has just started will find it."""
+    folds.whole(trees.name_of(records.Site("demo", (), "", 2)))
+    folds.forget()
+
+
+# --- Which comment names a thread --------------------
+
+
+def test_what_a_held_comment_brought_is_shown_when_it_is_approved_and_not_before(
+    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+) -> None:
+    ruled.policy(Policy.ALL)
+    first = post(site, "ape")
+    assert (shown(), words(client)) == ("", set())
+    judge(first, Verb.APPROVE)
+    assert (shown(), words(client)) == ("ape", {"ape"})
+
+
+@pytest.mark.parametrize("verb", [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, None])
+@pytest.mark.parametrize("is_folded", [True, False])
+def test_a_comment_that_goes_takes_its_title_along_at_once(
+    client: flask.testing.FlaskClient,
+    store: datastore.Store,
+    site: records.Site,
+    verb: Verb | None,
+    is_folded: bool,  # noqa: FBT001 - pytest passes it by name
+) -> None:
+    first, second = post(site, "ape"), post(site, "bee", 1)
+    third = post(site, "cat", 2, parent=first.id)
+    if is_folded:
+        fold()
+    assert words(client) == {"ape"}
+    for gone, left in ((first, {"bee"}), (second, {"cat"}), (third, set())):
+        judge(gone, verb) if verb else trees.retract(gone)
+        assert words(client) == left
+    fold()
+    assert words(client) == set()
+
+
+def test_another_process_shows_a_hidden_title_no_more(
+    app: flask.Flask, store: datastore.Store, site: records.Site
+) -> None:
+    first, second = post(site, "ape"), post(site, "bee", 1)
+    fold()
+    client = app.test_client()
+    assert words(client) == {"ape"}
+    # As another process would do it: this one keeps the directory, and its copy of the thread.
+    kept = dict(store._kept)
+    for name in ("threads", "materialized", "answers"):
+        store._kept.pop(name, None)
+    judge(first, Verb.HIDE)
+    store._kept.update(kept)
+    page = client.get("/embed/demo?thread=page").text
+    assert "title ape" not in page
+    assert "title bee" in page
+    assert "title ape" not in client.get("/feeds/demo/thread?thread=page").text
+    assert "title ape" not in client.get("/feeds/demo").text
+    judge(second, Verb.HIDE)
+
+
+def test_an_older_comment_that_is_approved_later_names_the_thread(
+    store: datastore.Store, site: records.Site
+) -> None:
+    ruled.policy(Policy.ALL)
+    first, second = post(site, "ape"), post(site, "bee", 1)
+    judge(second, Verb.APPROVE)
+    assert shown() == "bee"
+    judge(first, Verb.APPROVE)
+    assert shown() == "ape"
+
+
+def test_a_later_comment_changes_nothing_and_writes_no_thread(
+    store: datastore.Store, site: records.Site
+) -> None:
+    first = post(site, "ape")
+    before = datastore.get(models.thread_key(trees.name_of(site)))
+    post(site, "bee", 1, parent=first.id)
+    assert datastore.get(models.thread_key(trees.name_of(site))) == before
+
+
+def test_webhooks_tell_no_title_of_a_held_comment(
+    store: datastore.Store, site: records.Site
+) -> None:
+    ruled.policy(Policy.ALL)
+    first = post(site, "ape")
+    told = webhooks.body(next(iter(webhooks.Type)), NOW, first, threads.fresh(trees.name_of(site)))
+    assert (json.loads(told)["data"]["title"], json.loads(told)["data"]["url"]) == ("", "")
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["post", "hold", "reply", "approve", "hide", "spam", "retract", "fold"]),
+        st.integers(0, 5),
+    ),
+    max_size=12,
+)
+
+
+class Story:
+    """A thread that people write in and moderators decide about, step by step."""
+
+    def __init__(self, site: records.Site) -> None:
+        self.site = site
+        self.name = records.ThreadName("demo", f"thread {next(THREADS)}")
+        self.rows: list[records.Comment] = []
+
+    def take(self, step: str, number: int) -> None:
+        chosen = self.rows[number % len(self.rows)] if self.rows else None
+        if step in {"post", "hold", "reply"}:
+            self._write(step, number)
+        elif step == "fold":
+            folding.fold(trees.SETTINGS.scheme, self.name)
+        elif chosen is None or status(chosen) == Status.RETRACTED:
+            pass
+        elif step == "retract":
+            trees.retract(chosen)
+        elif step != "hide" or status(chosen) == Status.APPROVED:
+            judge(chosen, Verb(step))
+
+    def _write(self, step: str, number: int) -> None:
+        ruled.policy(Policy.ALL if step == "hold" else Policy.OFF)
+        parents = [row.id for row in self.rows if status(row) == Status.APPROVED]
+        parent = parents[number % len(parents)] if step == "reply" and parents else None
+        place = len(self.rows)
+        word = CATEGORIES[place % len(CATEGORIES)]
+        self.rows.append(post(self.site, word, place, thread=self.name.id, parent=parent))
+
+    @property
+    def expected(self) -> str:
+        approved = [n for n, row in enumerate(self.rows) if status(row) == Status.APPROVED]
+        return CATEGORIES[approved[0] % len(CATEGORIES)] if approved else ""
+
+
+def status(row: records.Comment) -> str:
+    return str(datastore.get(models.comment_key(row.id)).status)
+
+
+@examples(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+def test_a_thread_shows_what_its_oldest_approved_comment_brought(
+    store: datastore.Store, site: records.Site, steps: list[tuple[str, int]]
+) -> None:
+    story = Story(site)
+    for step in steps:
+        story.take(*step)
+        assert not story.rows or shown(story.name.id) == story.expected
+    ruled.policy(Policy.OFF)
+    filing.finish(now=NOW)
+    assert list(datastore.fetch(datastore.Query("Job"))) == []
+    ruled.settle()
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    recounts.check_all()
+
+
+def test_what_is_erased_keeps_nothing_of_what_it_brought(
+    store: datastore.Store, site: records.Site
+) -> None:
+    first = post(site, "ape")
+    trees.retract(first)
+    row = datastore.get(models.comment_key(first.id))
+    assert tree.brought(row.brought) == tree.Brought()
+    for kind in ("Thread", "Comment", "BucketDirectory"):
+        for message in datastore.fetch(datastore.Query(kind)):
+            assert "ape" not in str(message)
+
+
+# --- What a moderator sets --------------------
+
+
+def test_what_a_moderator_sets_stays_until_it_is_given_back(
+    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+) -> None:
+    first = post(site, "ape")
+    post(site, "bee", 1)
+    fold()
+    pages(client)
+    wanted = naming.Wanted("title own", f"{ORIGIN}/own", ["dog"])
+    found = naming.name(site, "page", wanted, ADA, now=NOW)
+    assert (found.moved, found.thread.categories) == (2, ("dog",))
+    fold()
+    assert words(client) == {"own"}
+    trees.retract(first)
+    assert words(client) == {"own"}
+    assert audit.log("demo")[0].after == "set by moderators: categories, title, url"
+    back = naming.name(site, "page", naming.Wanted(inherits=["title"]), ADA, now=NOW)
+    assert (back.thread.title, back.thread.own) == ("title bee", ("categories", "url"))
+    naming.name(site, "page", naming.Wanted(inherits=naming.FIELDS), ADA, now=NOW)
+    assert shown() == "bee"
+    fold()
+    assert words(client) == {"bee"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        (naming.Wanted(url="https://elsewhere.example/x"), "url"),
+        (naming.Wanted(title="x" * 501), "title"),
+        (naming.Wanted(categories=["a/b"]), "categories"),
+        (naming.Wanted(title="x", inherits=["title"]), "inherit"),
+        (naming.Wanted(inherits=["state"]), "inherit"),
+    ],
+)
+def test_what_no_thread_can_show_is_refused_by_its_field(
+    store: datastore.Store, site: records.Site, wanted: naming.Wanted, field: str
+) -> None:
+    post(site, "ape")
+    with pytest.raises(errors.BadInput) as refused:
+        naming.name(site, "page", wanted, ADA, now=NOW)
+    assert refused.value.field == field
+    assert shown() == "ape"
+
+
+def test_nobody_names_a_thread_that_is_not_there(
+    store: datastore.Store, site: records.Site
+) -> None:
+    with pytest.raises(errors.NotFound):
+        naming.name(site, "nowhere", naming.Wanted("x"), ADA, now=NOW)
+
+
+def test_the_desk_sets_a_title_and_gives_it_back(desk: Desk, site: records.Site) -> None:
+    post(site, "ape")
+    where = "/thread/title?thread=page"
+    same = {"url": f"{ORIGIN}/ape", "categories": "ape"}
+    desk.settle(where, title="title own", **same)
+    page = desk.page("/thread?thread=page")
+    assert 'value="title own"' in page
+    assert "Set by moderators: title." in page
+    desk.settle(where, act="inherit", title="x", **same)
+    assert shown() == "ape"
+    desk.settle(where, status=400, title="x", url="https://elsewhere.example/")
+    desk.settle("/thread/title?thread=nowhere", status=404, title="x")
+
+
+def test_the_desk_shows_moderators_what_a_held_comment_would_bring(
+    desk: Desk, site: records.Site
+) -> None:
+    ruled.policy(Policy.ALL)
+    first = post(site, "ape")
+    assert "<bdi>title ape</bdi>" in desk.page(f"/comments/{first.id}")
+    judge(first, Verb.APPROVE)
+    assert "not shown to readers" not in desk.page(f"/comments/{first.id}")
+
+
+# --- Threads of older releases --------------------
+
+
+def age(thread: str = "page") -> None:
+    """Make a thread and its comments as older releases wrote them: they show the first title."""
+
+    def body() -> None:
+        row = datastore.get(models.thread_key(records.ThreadName("demo", thread)))
+        row.named_by, row.named_at, row.filed = None, None, 0
+        row.title, row.url, row.categories = "title ape", f"{ORIGIN}/ape", ["ape"]
+        query = datastore.Query("Comment", where=(("thread", "=", row.key.id()),), keys_only=True)
+        ids = [message.key.path[-1].name for message in datastore.fetch(query)]
+        comments = datastore.get_multi([models.comment_key(each) for each in ids])
+        for comment in comments:
+            comment.brought = None
+            comment.categories = ["ape"]
+        datastore.apply(datastore.Writes("tree", put=(row, *comments)))
+
+    datastore.transaction(body)
+
+
+def test_an_old_thread_keeps_the_title_of_its_first_comment_while_that_is_approved(
+    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+) -> None:
+    first = post(site, "ape")
+    post(site, "bee", 1)
+    age()
+    upgrades.go_on(steps=None)
+    assert (shown(), words(client)) == ("ape", {"ape"})
+    judge(first, Verb.HIDE)
+    assert (shown(), words(client)) == ("", set())
+    judge(first, Verb.RESTORE)
+    assert shown() == "ape"
+    judge(first, Verb.HIDE)
+    post(site, "cat", 5)
+    assert shown() == "cat"
+
+
+@pytest.mark.parametrize("verb", [Verb.HIDE, None])
+def test_an_old_thread_loses_a_title_that_nobody_may_see(
+    client: flask.testing.FlaskClient,
+    store: datastore.Store,
+    site: records.Site,
+    verb: Verb | None,
+) -> None:
+    first = post(site, "ape")
+    post(site, "bee", 1)
+    judge(first, verb) if verb else trees.retract(first)
+    age()
+    fold()
+    assert words(client) == {"ape"}
+    upgrades.go_on(steps=None)
+    fold()
+    assert (shown(), words(client)) == ("", set())
+    row = datastore.get(models.comment_key(first.id))
+    assert tree.brought(row.brought).title == ("title ape" if verb else "")
+
+
+def test_a_decision_about_an_old_thread_does_not_wait_for_the_walk(
+    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+) -> None:
+    first = post(site, "ape")
+    post(site, "bee", 1)
+    age()
+    judge(first, Verb.SPAM)
+    assert (shown(), words(client)) == ("", set())
+    filing.finish(now=NOW)
+    naming.name(site, "page", naming.Wanted("title own"), ADA, now=NOW)
+    assert words(client) == {"own"}
+
+
+def test_an_old_thread_can_be_named_by_a_moderator_first(
+    store: datastore.Store, site: records.Site
+) -> None:
+    post(site, "ape")
+    age()
+    found = naming.name(site, "page", naming.Wanted("title own"), ADA, now=NOW).thread
+    assert (found.title, found.url, found.own) == ("title own", f"{ORIGIN}/ape", ("title",))
+    naming.name(site, "page", naming.Wanted(inherits=["title"]), ADA, now=NOW)
+    assert shown() == "ape"
+
+
+def test_a_walk_that_is_interrupted_goes_on_and_ends(
+    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrades, "_AT_ONCE", 2)
+    for number in range(5):
+        post(site, "ape", thread=f"page {number}")
+        age(f"page {number}")
+    assert upgrades.go_on(steps=1) == 2
+    assert upgrades.go_on(steps=None) == 3
+    rows = datastore.fetch(datastore.Query("Thread"))
+    assert all(message.properties["named_by"].string_value for message in rows)
+    assert upgrades.go_on() == 0
+
+
+def test_an_import_names_a_thread_and_no_other_one(
+    store: datastore.Store, site: records.Site
+) -> None:
+    node = trees.node("old")
+
+    def bring(thread: str) -> None:
+        change = tree.append_imported(
+            trees.SETTINGS.scheme, records.ThreadName("demo", thread), [node],
+            title="title ape", url=f"{ORIGIN}/ape", state=records.ThreadState.OPEN, now=NOW,
+        )  # fmt: skip
+        datastore.apply(*change.writes)
+
+    datastore.transaction(lambda: bring("other"))
+    assert threads.fresh(records.ThreadName("demo", "other")).title == "title ape"
