@@ -12,8 +12,8 @@ What must stay true:
 - A mailbox (`mailboxes.mailbox`) is written to unasked at most `PER_ADDRESS` times a day, however
   many ask; one network may ask `PER_NETWORK` times an hour.
 - Those unasked mails say nothing that a stranger chose: no name, no title, no text.
-- A link opens for one purpose. One to confirm is good for `TERM`; one to unsubscribe for ever,
-  because mail is kept.
+- A link opens for one purpose. One to confirm is good for `TERM` and once: it must not subscribe
+  anybody again who unsubscribed since. One to unsubscribe is good for ever, because mail is kept.
 """
 
 import secrets
@@ -41,6 +41,7 @@ from comments import (
     tasks,
     threads,
 )
+from comments.accounts import tickets
 
 TERM = timedelta(days=2)
 PER_ADDRESS = limits.Limit("confirmations", 3, timedelta(days=1))
@@ -51,13 +52,18 @@ _ADDRESS, _CONFIRM = "address", "confirm"
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
-    """What somebody asked for, as it stands in a link. `thread` is a key name."""
+    """What somebody asked for, as it stands in a link. `thread` is a key name.
+
+    `id` tells one link from another. Links of releases before it have none, and are good for
+    `TERM`: all of them that ask for the same are used up together.
+    """
 
     email: str
     site: str
     thread: str
     author: str
     replies: bool
+    id: str = ""
 
     @property
     def wanted(self) -> subscriptions.Wanted:
@@ -108,7 +114,7 @@ def ask(  # noqa: PLR0913 - who, what, and from where
     if thread is not None and threads.get(thread) is None:
         raise errors.NotFound("thread", thread.id)
     name = "" if thread is None else models.thread_key_name(thread)
-    request = Request(email, site.id, name, author, replies)
+    request = Request(email, site.id, name, author, replies, secrets.token_hex(16))
     link = sealed.seal(msgspec.json.encode(request).decode(), _CONFIRM, settings.secret, now=now)
     detail = errands.encode(errands.Asked(link))
     event = outbox.mail_id("asked", secrets.token_hex(16))
@@ -141,6 +147,18 @@ def request_of(link: str, *, secret: str, now: datetime) -> Request:
     return msgspec.json.decode(text, type=Request)
 
 
+def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
+    """What a link asks to confirm, if that was not done yet.
+
+    Raises:
+        errors.BadLink: it is none of ours, too old, or was used.
+    """
+    request = request_of(link, secret=secret, now=now)
+    if tickets.is_spent(_subject(request), secret):
+        raise errors.BadLink("was used already", code="link-used")
+    return request
+
+
 def things(request: Request) -> list[str]:
     """What somebody would be told of, in our own words."""
     found = []
@@ -158,17 +176,29 @@ def title_of(request: Request) -> str:
 
 
 def confirm(link: str, *, secret: str, now: datetime) -> Request:
-    """Subscribe whom a link was sent to. Again, it changes nothing.
+    """Subscribe whom a link was sent to, and use the link up.
 
     Raises:
-        errors.BadLink: it is none of ours, or too old.
+        errors.BadLink: it is none of ours, too old, or was used.
         errors.Overloaded: the store did not answer in time.
     """
     request = request_of(link, secret=secret, now=now)
     subscriber = subscriber_of(request.email, secret)
     address = sealed.seal(request.email, _ADDRESS, secret, now=now)
-    subscriptions.subscribe(subscriber, address, request.wanted, now=now)
+    subject, attempt = _subject(request), tickets.new_token()
+    tickets.sweep(now=now)
+
+    def using() -> datastore.Writes:
+        purpose = tickets.Purpose.CONFIRMATION
+        return tickets.spending(subject, purpose, attempt, secret, now=now, term=TERM)
+
+    subscriptions.subscribe(subscriber, address, request.wanted, now=now, using=using)
     return request
+
+
+def _subject(request: Request) -> str:
+    """What stands for a link to confirm, however it is encoded."""
+    return f"confirmation {request.id or msgspec.json.encode(request).decode()}"
 
 
 def subscriber_of(email: str, secret: str) -> str:

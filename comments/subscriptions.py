@@ -19,7 +19,7 @@ may stand in a segment until the list is folded next; to erase it now, see `comp
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -58,10 +58,18 @@ class Found(NamedTuple):
     list: str
 
 
-def subscribe(subscriber: str, address: str, wanted: Wanted, *, now: datetime) -> None:
+def subscribe(
+    subscriber: str,
+    address: str,
+    wanted: Wanted,
+    *,
+    now: datetime,
+    using: Callable[[], datastore.Writes] | None = None,
+) -> None:
     """Store what a subscriber, whose sealed address this is, wants and has confirmed.
 
-    Twice is as good as once.
+    Twice is as good as once. `using` is called in the transaction: it raises if this must not be
+    done, or returns what is written with it.
 
     Raises:
         errors.Overloaded: the store did not answer in time.
@@ -70,6 +78,8 @@ def subscribe(subscriber: str, address: str, wanted: Wanted, *, now: datetime) -
 
     def body() -> _Done:
         done = _Done(token, now)
+        if using is not None:
+            done.writes.append(using())
         key = models.subscriber_key(subscriber)
         if datastore.get(key) is None:
             row = models.Subscriber(key=key, since=now, address=address)

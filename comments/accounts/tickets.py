@@ -34,6 +34,7 @@ class Purpose(enum.StrEnum):
     JOURNEY = "journey"
     SECOND_STEP = "second-step"
     VOUCHER = "voucher"
+    CONFIRMATION = "confirmation"
 
 
 class Ticket(NamedTuple):
@@ -89,6 +90,30 @@ def using(
     # What it held may be personal; that it was used is all that is needed from here on.
     row.used = attempt
     return content, datastore.Writes(_OWNER, put=(row,))
+
+
+def spending(
+    subject: str, purpose: Purpose, attempt: str, secret: str, *, now: datetime, term: timedelta
+) -> datastore.Writes:
+    """Return what marks something that needs no ticket beforehand as used, in a transaction.
+
+    `subject` is what may be used once; after `term` it must be refused for its age. `attempt` is as
+    in `using`.
+
+    Raises:
+        errors.BadLink: it was used.
+    """
+    key = _key(subject, secret)
+    row = datastore.get(key)
+    if row is not None and row.used != attempt:
+        raise errors.BadLink("was used already", code="link-used")
+    row = models.Ticket(key=key, purpose=purpose, content="", expires=now + term, used=attempt)
+    return datastore.Writes(_OWNER, put=(row,))
+
+
+def is_spent(subject: str, secret: str) -> bool:
+    """Whether `spending` has marked something as used."""
+    return datastore.get(_key(subject, secret)) is not None
 
 
 def held(token: str, secret: str) -> str | None:

@@ -94,6 +94,12 @@ class LinkQuery(_Request, frozen=True):
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
 
 
+class Slip(_Request, frozen=True):
+    """The form of a page that a link in mail leads to: what its button posts (`slips`)."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_000)]
+
+
 class NoForm(_Request, frozen=True):
     """A form of a button alone."""
 

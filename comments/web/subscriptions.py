@@ -1,8 +1,9 @@
 """The pages that links in mail lead to: confirm, and unsubscribe.
 
 To open a link changes nothing: mail scanners follow every one. A page shows a button, and only its
-POST acts. The POST to unsubscribe is also what mail programs send by themselves (RFC 8058), so it
-asks for nothing but the link. There are no cookies, and who holds the link is who may.
+POST acts, with a slip that is good for half an hour (`slips`). Mail programs post to the link to
+unsubscribe by themselves (RFC 8058), so that asks for nothing but the link. There are no cookies,
+and who holds the link is who may.
 
 Nothing on these pages is a stranger's word but the title of the thread, as text.
 """
@@ -14,8 +15,8 @@ from typing import NamedTuple
 import flask
 import msgspec
 
-from comments import consent, errors
-from comments.web import context, queries, responses, shapes
+from comments import consent, errors, slips
+from comments.web import context, forms, queries, responses, shapes
 from comments.web import errors as web_errors
 
 blueprint = flask.Blueprint(
@@ -27,30 +28,38 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 
+_LINKS = {
+    "link-used": "This link was used already. If you pressed the button twice, you are subscribed.",
+    "page-expired": "This page was open for too long. Open the link in the mail again.",
+}
+
 
 class _Button(NamedTuple):
-    """A form of one button: what it says, and where its POST goes."""
+    """A form of one button: what it says, where its POST goes, and what it posts."""
 
     label: str
     action: str
+    slip: str
 
 
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
     """What would be subscribed to, and a button."""
-    request = consent.request_of(_token(), secret=context.settings().secret, now=datetime.now(UTC))
+    now = datetime.now(UTC)
+    request = consent.unused_request_of(_link(), secret=context.settings().secret, now=now)
     return _page(
         f"Mail about comments on {request.site}",
         "Shall we tell this address of:",
         request,
-        _Button("Yes, send me mail", "confirm"),
+        _Button("Yes, send me mail", "confirm", _slip("confirm")),
     )
 
 
 @blueprint.post("/confirm")
 def confirm() -> flask.Response:
     """Subscribe."""
-    request = consent.confirm(_token(), secret=context.settings().secret, now=datetime.now(UTC))
+    link = _posted("confirm")
+    request = consent.confirm(link, secret=context.settings().secret, now=datetime.now(UTC))
     return _page(
         "You will get mail",
         "You are told of these. Every mail has a link that ends it.",
@@ -61,30 +70,36 @@ def confirm() -> flask.Response:
 @blueprint.get("/unsubscribe")
 def ask_to_unsubscribe() -> flask.Response:
     """Two buttons: for what the mail was about, and for everything."""
-    consent.ending_of(_token(), context.settings().secret)
+    consent.ending_of(_link(), context.settings().secret)
+    slip = _slip("unsubscribe")
     return _page(
         "No more mail",
         "Which mail shall end?",
         None,
-        _Button("Mail like this one", "unsubscribe"),
-        _Button("All mail to this address", "unsubscribe/all"),
+        _Button("Mail like this one", "unsubscribe", slip),
+        _Button("All mail to this address", "unsubscribe/all", slip),
     )
 
 
 @blueprint.post("/unsubscribe")
 def unsubscribe() -> flask.Response:
-    """End what a mail was about, however often it is asked."""
-    return _ended(consent.end, "You get no more mail like that one.")
+    """End what a mail was about, however often it is asked.
+
+    Mail programs post to the link itself (RFC 8058); the page's button posts a slip.
+    """
+    link = _link() if flask.request.query_string else _posted("unsubscribe")
+    return _ended(consent.end, link, "You get no more mail like that one.")
 
 
 @blueprint.post("/unsubscribe/all")
 def unsubscribe_from_everything() -> flask.Response:
     """End everything, and erase the address."""
-    return _ended(consent.end_all, "You get no more mail, and your address is erased.")
+    link = _posted("unsubscribe")
+    return _ended(consent.end_all, link, "You get no more mail, and your address is erased.")
 
 
-def _ended(end: Callable[..., None], text: str) -> flask.Response:
-    end(_token(), context.settings().secret, now=datetime.now(UTC))
+def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:
+    end(link, context.settings().secret, now=datetime.now(UTC))
     return _page("Done", text, None)
 
 
@@ -93,6 +108,7 @@ def _close(response: flask.Response) -> flask.Response:
     # The address of such a page is a key: it goes to no other page and no search engine.
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-store"
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -103,8 +119,8 @@ def _refused(error: Exception) -> flask.Response:
     told = web_errors.answer(error)
     problem = msgspec.json.decode(told.data, type=responses.Problem)
     is_link = isinstance(error, errors.BadLink)
-    text = "This link is damaged, or too old." if is_link else problem.detail
-    response = _page("That did not work", text, None)
+    text = _LINKS.get(problem.code, "This link is damaged, or too old.")
+    response = _page("That did not work", text if is_link else problem.detail, None)
     response.status_code = told.status_code
     for name, value in told.headers:
         if name.lower() not in {"content-type", "content-length"}:
@@ -112,8 +128,19 @@ def _refused(error: Exception) -> flask.Response:
     return response
 
 
-def _token() -> str:
+def _link() -> str:
     return queries.read(shapes.LinkQuery).token
+
+
+def _slip(purpose: str) -> str:
+    return slips.make(_link(), purpose, context.settings().secret, now=datetime.now(UTC))
+
+
+def _posted(purpose: str) -> str:
+    """The link whose page's button was pressed."""
+    queries.read(shapes.NoQuery)
+    slip = forms.read(shapes.Slip).token
+    return slips.read(slip, purpose, context.settings().secret, now=datetime.now(UTC))
 
 
 def _page(
@@ -128,7 +155,6 @@ def _page(
         things=() if wanted is None else consent.things(wanted),
         title="" if wanted is None else consent.title_of(wanted),
         buttons=buttons,
-        token=flask.request.args.get("token", ""),
         root=up,
     )
     return flask.Response(made, content_type="text/html; charset=utf-8")

@@ -1,7 +1,8 @@
 """The page that the mail of a held comment leads to: what it says, and three buttons.
 
-To open a link changes nothing: mail scanners follow every one. Only the POST of a button acts, and
-only on the comment as the mail told of it. There are no cookies, and who holds the link is who may.
+To open a link changes nothing: mail scanners follow every one. Only the POST of a button acts, with
+a slip that is good for half an hour (`slips`), and only on the comment as the mail told of it.
+There are no cookies, and who holds the link is who may.
 What a stranger wrote is shown as text.
 """
 
@@ -10,8 +11,8 @@ from datetime import UTC, datetime
 import flask
 import msgspec
 
-from comments import errors, records, warrants
-from comments.web import context, queries, responses, shapes
+from comments import errors, records, slips, warrants
+from comments.web import context, forms, queries, responses, shapes
 from comments.web import errors as web_errors
 
 blueprint = flask.Blueprint(
@@ -32,12 +33,13 @@ _LABELS = {
 @blueprint.get("")
 def look() -> flask.Response:
     """The comment, and what may be done to it."""
-    warrant = _warrant()
+    link = queries.read(shapes.LinkQuery).token
+    warrant = _read(link)
     found = warrants.case(warrant)
     if not warrants.stands(warrant, found):
         return _page("This is not as you were told", "It was edited or decided since the mail.")
     why = f"Held: {found.why}." if found.why else ""
-    return _page(f"A comment on {warrant.site} waits", why, found.comment, _LABELS)
+    return _page(f"A comment on {warrant.site} waits", why, found.comment, _slip(link))
 
 
 @blueprint.post("/approve")
@@ -59,7 +61,7 @@ def spam() -> flask.Response:
 
 
 def _decided(verb: records.Verb, text: str) -> flask.Response:
-    warrants.act(_warrant(), verb, now=datetime.now(UTC))
+    warrants.act(_posted(), verb, now=datetime.now(UTC))
     return _page("Done", text)
 
 
@@ -81,6 +83,8 @@ def _refused(error: Exception) -> flask.Response:
     text = problem.detail
     if isinstance(error, errors.BadLink):
         text = "This link is damaged, or too old."
+        if error.code == "page-expired":
+            text = "This page was open for too long. Open the link in the mail again."
     if isinstance(error, errors.RevisionMismatch):
         text = "The comment was edited or decided since the mail."
     response = _page("That did not work", text)
@@ -91,28 +95,32 @@ def _refused(error: Exception) -> flask.Response:
     return response
 
 
-def _warrant() -> warrants.Warrant:
+def _posted() -> warrants.Warrant:
+    """What the link says whose page's button was pressed."""
+    queries.read(shapes.NoQuery)
+    slip = forms.read(shapes.Slip).token
     secret = context.settings().secret
-    return warrants.read(_token(), secret=secret, now=datetime.now(UTC))
+    return _read(slips.read(slip, "decide", secret, now=datetime.now(UTC)))
 
 
-def _token() -> str:
-    return queries.read(shapes.LinkQuery).token
+def _read(link: str) -> warrants.Warrant:
+    return warrants.read(link, secret=context.settings().secret, now=datetime.now(UTC))
+
+
+def _slip(link: str) -> str:
+    return slips.make(link, "decide", context.settings().secret, now=datetime.now(UTC))
 
 
 def _page(
-    heading: str,
-    text: str,
-    comment: records.Comment | None = None,
-    labels: dict[records.Verb, str] | None = None,
+    heading: str, text: str, comment: records.Comment | None = None, slip: str = ""
 ) -> flask.Response:
     made = flask.render_template(
         "decision.html",
         heading=heading,
         text=text,
         comment=comment,
-        labels=labels or {},
-        token=flask.request.args.get("token", ""),
+        labels=_LABELS if slip else {},
+        slip=slip,
         # Relative, so that it holds wherever a proxy has put the service.
         root="../" * (flask.request.path.count("/") - 1),
     )

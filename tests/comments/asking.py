@@ -16,6 +16,7 @@ from comments import (
     upkeep,
 )
 from tests import recounts
+from tests.comments import pressing
 from tests.comments.postboxes import Box
 
 URL = "/api/v1/sites/demo/subscription?thread=page"
@@ -51,7 +52,11 @@ class Asker:
         """Ask, and press the button of the page that the mail leads to."""
         assert self.ask(email, **more).status_code == 202
         self.deliver()
-        assert self.client.post(self.box.link()).status_code == 200
+        assert self.press("Yes, send me mail").status_code == 200
+
+    def press(self, label: str, link: str = "") -> TestResponse:
+        """Press a button of the page that a link leads to: that of the last mail, or another."""
+        return pressing.press(self.client, link or self.box.link(), label)
 
     def stored(self) -> dict[str, int]:
         with self.store.context():

@@ -3,8 +3,10 @@
 Through HTTP and a real mail server, as people meet it.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from comments import (
@@ -13,11 +15,14 @@ from comments import (
     datastore,
     errors,
     followers,
+    sealed,
+    slips,
     subscriptions,
 )
 from emulator import inprocess, testing
-from tests.comments import asking
+from tests.comments import asking, pressing
 
+YES = "Yes, send me mail"
 ONE_CLICK = {
     "data": "List-Unsubscribe=One-Click",
     "content_type": "application/x-www-form-urlencoded",
@@ -63,11 +68,101 @@ def test_to_open_the_link_changes_nothing_and_its_button_subscribes(asker: askin
         assert asker.stored() == {}
     assert 'method="post"' in asker.client.get(link).text
     assert "Cheap pills" in asker.client.get(link).text
-    for _ in range(2):
-        assert asker.client.post(link).status_code == 200
-        assert asker.is_following()
-        asker.deliver()
-        assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
+    assert asker.press(YES).status_code == 200
+    assert asker.is_following()
+    asker.deliver()
+    assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
+
+
+def test_a_link_to_confirm_dies_with_its_use(asker: asking.Asker) -> None:
+    asker.ask()
+    asker.deliver()
+    link = asker.box.link(page="confirm")
+    _, fields = pressing.buttons(asker.client.get(link).text)[YES]
+    assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
+    assert asker.is_following()
+    asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}", **ONE_CLICK)
+    # Whoever finds the mail, the page or the request later subscribes nobody again.
+    opened = asker.client.get(link)
+    pressed = asker.client.post("/subscriptions/confirm", data=fields)
+    spelled = asker.client.get(f"{link}!")
+    for answer in (opened, pressed, spelled):
+        assert answer.status_code == 400
+        assert "used already" in answer.text or "damaged" in answer.text
+        assert YES not in answer.text
+    assert not asker.is_following()
+    # Another link for the same is good.
+    asker.follow()
+    assert asker.is_following()
+
+
+def test_of_many_who_press_at_once_one_subscribes(asker: asking.Asker) -> None:
+    asker.ask()
+    asker.deliver()
+    _, fields = pressing.buttons(asker.client.get(asker.box.link()).text)[YES]
+    with ThreadPoolExecutor(8) as pool:
+        answers = pool.map(
+            lambda _: asker.client.application.test_client().post(
+                "/subscriptions/confirm", data=fields
+            ),
+            range(8),
+        )
+        assert sorted(each.status_code for each in answers) == [200] + [400] * 7
+    assert asker.is_following()
+
+
+def test_a_link_of_an_older_release_confirms_once(asker: asking.Asker) -> None:
+    sealing = {"secret": asker.settings.secret, "now": datetime.now(UTC)}
+    text = msgspec.json.encode([asking.ANN, "demo", "demo/page", "", False]).decode()
+    link = sealed.seal(text, "confirm", **sealing)
+    with asker.store.context():
+        consent.confirm(link, **sealing)
+        with pytest.raises(errors.BadLink) as caught:
+            consent.confirm(link, **sealing)
+    assert caught.value.code == "link-used"
+
+
+def test_what_acts_is_posted_by_the_page_that_a_link_opens_and_by_no_link(
+    asker: asking.Asker,
+) -> None:
+    asker.follow(replies=True)
+    link = _one_click(asker)
+    page = asker.client.get(f"/subscriptions/unsubscribe?token={link}").text
+    assert link not in page
+    (slip,) = {fields["token"] for _, fields in pressing.buttons(page).values()}
+    asker.ask("bob@example.org")
+    asker.deliver()
+    confirming = asker.box.link(page="confirm").partition("token=")[2]
+    for url, data in (
+        (f"/subscriptions/confirm?token={confirming}", {}),
+        ("/subscriptions/confirm", {"token": confirming}),
+        ("/subscriptions/confirm", {"token": slip}),
+        (f"/subscriptions/unsubscribe/all?token={link}", {}),
+        ("/subscriptions/unsubscribe/all", {"token": link}),
+        (f"/subscriptions/unsubscribe/all?token={slip}", {}),
+        ("/subscriptions/unsubscribe", {"token": link}),
+        (f"/subscriptions/unsubscribe?token={slip}", {}),
+    ):
+        assert asker.client.post(url, data=data).status_code == 400, url
+    assert asker.is_following()
+    assert not asker.is_following("bob@example.org")
+
+
+def test_a_page_that_was_open_for_long_acts_no_more(
+    asker: asking.Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker.follow()
+    link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+    _, fields = pressing.buttons(asker.client.get(link).text)["Mail like this one"]
+    monkeypatch.setattr(slips, "TERM", timedelta(seconds=-1))
+    refused = asker.client.post("/subscriptions/unsubscribe", data=fields)
+    assert refused.status_code == 400
+    assert "Open the link in the mail again" in refused.text
+    assert asker.is_following()
+    # The link itself is good for ever, by its page and by one click.
+    monkeypatch.undo()
+    assert asker.press("Mail like this one", link).status_code == 200
+    assert not asker.is_following()
 
 
 def test_upper_and_lower_case_are_one_address(asker: asking.Asker) -> None:
@@ -100,11 +195,12 @@ def test_one_click_ends_it_and_to_open_the_link_does_not(asker: asking.Asker) ->
 
 def test_one_subscription_ends_alone_and_everything_at_once(asker: asking.Asker) -> None:
     asker.follow(replies=True)
-    asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}")
+    link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+    assert asker.press("Mail like this one", link).status_code == 200
     asker.deliver()
     assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
     asker.follow(replies=True)
-    asker.client.post(f"/subscriptions/unsubscribe/all?token={_one_click(asker)}")
+    assert asker.press("All mail to this address", link).status_code == 200
     asker.deliver()
     assert set(asker.stored()) <= {"FollowerMark"}
     assert not asker.is_following()
@@ -123,9 +219,13 @@ def test_a_link_opens_for_one_purpose_and_for_two_days(asker: asking.Asker) -> N
         ("confirm", confirming[:-2]),
         ("unsubscribe", "x" * 2000),
     ):
-        refused = asker.client.post(f"/subscriptions/{page}?token={token}")
-        assert refused.status_code == 400, page
-        assert refused.mimetype == "text/html"
+        for refused in (
+            asker.client.post(f"/subscriptions/{page}?token={token}"),
+            asker.client.post(f"/subscriptions/{page}", data={"token": token}),
+            asker.client.get(f"/subscriptions/{page.partition('/')[0]}?token={token}"),
+        ):
+            assert refused.status_code == 400, page
+            assert refused.mimetype == "text/html"
     refused = asker.client.delete(
         f"/api/v1/comments/{'a' * 26}", headers={"Authorization": f"Bearer {_one_click(asker)}"}
     )
@@ -137,15 +237,16 @@ def test_a_link_opens_for_one_purpose_and_for_two_days(asker: asking.Asker) -> N
     assert asker.stored() == {}
 
 
-def test_to_confirm_costs_at_most_four_reads_and_four_writes(
+def test_to_confirm_costs_at_most_six_reads_and_five_writes(
     asker: asking.Asker, engine: inprocess.Engine
 ) -> None:
     asker.ask()
     asker.deliver()
+    _, fields = pressing.buttons(asker.client.get(asker.box.link()).text)[YES]
     with testing.meter(engine) as cost:
-        asker.client.post(asker.box.link())
-    assert cost.reads <= 5  # the title on the page among them
-    assert cost.writes <= 4
+        assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
+    assert cost.reads <= 6  # the title on the page, and whether the link was used, among them
+    assert cost.writes <= 5
 
 
 def test_the_pages_run_nothing_and_give_their_address_to_nobody(asker: asking.Asker) -> None:
@@ -155,7 +256,9 @@ def test_the_pages_run_nothing_and_give_their_address_to_nobody(asker: asking.As
         asker.client.get(asker.box.link()),
         asker.client.get("/subscriptions/confirm"),
         asker.client.get(f"/subscriptions/unsubscribe?token={_one_click(asker)}"),
-        asker.client.post(f"/subscriptions/unsubscribe/all?token={_one_click(asker)}"),
+        asker.press(
+            "All mail to this address", f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+        ),
     ):
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         assert answer.headers["Cache-Control"] == "no-store"

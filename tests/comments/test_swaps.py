@@ -27,6 +27,7 @@ from comments import (
     records,
     sealed,
     sites,
+    slips,
     warrants,
 )
 from comments.accounts import inviting, tickets
@@ -108,7 +109,9 @@ def _warrant(house: House) -> str:
 
 
 def _request(_house: House) -> str:
-    request = consent.Request("ann@example.org", "demo", "", "g:ann", replies=True)
+    request = consent.Request(
+        "ann@example.org", "demo", "", "g:ann", replies=True, id=tickets.new_token()
+    )
     text = msgspec.json.encode(request).decode()
     return sealed.seal(text, "confirm", SECRET, now=datetime.now(UTC))
 
@@ -127,6 +130,14 @@ def _votes(house: House, **query: str) -> TestResponse:
     return house.client.get("/api/v1/sites/demo/votes", query_string=query, headers=headers)
 
 
+SLIPS = {"confirm": "confirm", "unsubscribe": "unsubscribe", "decision": "decide"}
+
+
+def _slip(name: str, purpose: str) -> Callable[[House], str]:
+    """What the page of a link posts."""
+    return lambda house: slips.make(KEYS[name](house), purpose, SECRET, now=datetime.now(UTC))
+
+
 KEYS: dict[str, Callable[[House], str]] = {
     "guest": lambda _: GUEST,
     "member": lambda house: session.sign_member(
@@ -143,6 +154,7 @@ KEYS: dict[str, Callable[[House], str]] = {
     "confirm": _request,
     "unsubscribe": lambda _: consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), SECRET),
     "decision": _warrant,
+    **{f"{name} slip": _slip(name, purpose) for name, purpose in SLIPS.items()},
     "proof": lambda house: entrants.solved(
         calls.answer(house.client.get(f"{GUARDED}/challenge"))
     ),
@@ -207,6 +219,7 @@ DOORS = [
 def _of_link(method: str, rule: str) -> Door:
     """The door of a link: in the query, or as a field of a form."""
     found = next(name for start, name in OF_LINKS.items() if f"{rule}/".startswith(f"{start}/"))
+    found += " slip" if method == "POST" and found in SLIPS else ""
 
     def show(house: House, key: str) -> TestResponse:
         house.number += 1
@@ -216,7 +229,7 @@ def _of_link(method: str, rule: str) -> Door:
         if rule == "/admin/welcome":
             sent |= {"name": "New", "login": f"new{house.number}"}
         client = house.signed_in(house.mine if rule.endswith("/accept") else "")
-        is_form = rule.startswith(("/admin", "/sign-in"))
+        is_form = rule.startswith(("/admin", "/sign-in")) or method == "POST"
         return client.open(
             rule, method=method, headers=OWN, data=sent if is_form else None,
             query_string=None if is_form else sent,
@@ -225,6 +238,11 @@ def _of_link(method: str, rule: str) -> Door:
     return Door(f"{method} {rule}", (found,), show)
 
 
+DOORS += [
+    Door("one click", ("unsubscribe",), lambda house, key: house.client.post(
+        "/subscriptions/unsubscribe", query_string={"token": key},
+        data={"List-Unsubscribe": "One-Click"})),
+]  # fmt: skip
 DOORS += [_of_link(row.method, row.rule) for row in ROWS if row.made is not None]
 
 

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from comments import (
     audit,
@@ -21,11 +22,12 @@ from comments import (
     records,
     sealed,
     sites,
+    slips,
     warrants,
 )
 from comments.records import Status, Verb
 from tests import htmlpages, trees
-from tests.comments import postboxes, stocktaking
+from tests.comments import postboxes, pressing, stocktaking
 
 ADA = records.Actor("cli", "Ada")
 MOD = "mod@site.example"
@@ -44,6 +46,12 @@ def held(open_store: datastore.Store, site: records.Site) -> records.Comment:
 
 def _token(comment: records.Comment, address: str = MOD, age: timedelta = timedelta()) -> str:
     return warrants.link(comment, address, secret=SECRET, now=datetime.now(UTC) - age)
+
+
+def _press(client: FlaskClient, token: str, verb: str = "approve") -> TestResponse:
+    """Press a button of the page that a link opened a moment ago."""
+    slip = slips.make(token, "decide", SECRET, now=datetime.now(UTC))
+    return client.post(f"/decisions/{verb}", data={"token": slip})
 
 
 def _status(store: datastore.Store, row: records.Comment) -> Status:
@@ -72,22 +80,20 @@ def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
 
 
 @pytest.mark.parametrize(
-    ("verb", "status"),
-    [("approve", Status.APPROVED), ("reject", Status.REJECTED), ("spam", Status.SPAM)],
+    ("label", "status"),
+    [("Approve", Status.APPROVED), ("Reject", Status.REJECTED), ("It is spam", Status.SPAM)],
 )
 def test_a_button_decides_and_the_log_says_by_mail(
     client: FlaskClient,
     open_store: datastore.Store,
     held: records.Comment,
-    verb: str,
+    label: str,
     status: Status,
 ) -> None:
     page = client.get(f"/decisions?token={_token(held)}").text
-    action = re.search(rf'action="(\S*decisions/{verb}\?token=\S+)"', page)
-    assert action is not None
-    url = "/" + action[1].replace("&amp;", "&").removeprefix("../")
+    action, fields = pressing.buttons(page)[label]
     for _ in range(2):  # a second press changes nothing
-        pressed = client.post(url)
+        pressed = client.post(urljoin("/decisions", action), data=fields)
         assert pressed.status_code == 200, pressed.text
     assert _status(open_store, held) is status
     with open_store.context():
@@ -109,11 +115,11 @@ def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
     assert "edited or decided since" in told.text
     assert "<form" not in told.text
     assert "buy" not in told.text
-    assert client.post(f"/decisions/approve?token={token}").status_code == 412
+    assert _press(client, token).status_code == 412
     assert _status(open_store, held) is Status.PENDING
     with open_store.context():
         posting.retract(held.id, author_id=held.author.id, revision=None, now=datetime.now(UTC))
-    assert client.post(f"/decisions/approve?token={token}").status_code == 409
+    assert _press(client, token).status_code == 409
 
 
 def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
@@ -132,11 +138,36 @@ def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
     ]  # fmt: skip
     for token in bad:
         assert client.get("/decisions", query_string={"token": token}).status_code == 400
-        told = client.post("/decisions/approve", query_string={"token": token})
+        told = _press(client, token)
         assert told.status_code == 400
         assert "damaged, or too old" in told.text
-    assert client.post("/decisions/approve").status_code == 400
-    assert client.post("/subscriptions/confirm", query_string={"token": young}).status_code == 400
+    assert client.post("/decisions/approve").status_code == 415
+    assert client.post("/subscriptions/confirm", data={"token": young}).status_code == 400
+    assert _status(open_store, held) is Status.PENDING
+
+
+def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
+    client: FlaskClient,
+    open_store: datastore.Store,
+    held: records.Comment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    token = _token(held)
+    page = client.get(f"/decisions?token={token}").text
+    assert token not in page
+    _, fields = pressing.buttons(page)["Approve"]
+    for answer in (
+        client.post(f"/decisions/approve?token={token}"),
+        client.post("/decisions/approve", data={"token": token}),
+        client.post(f"/decisions/approve?token={fields['token']}"),
+        client.get(f"/decisions?token={fields['token']}"),
+        client.post("/subscriptions/confirm", data=fields),
+    ):
+        assert answer.status_code in {400, 415}
+    monkeypatch.setattr(slips, "TERM", timedelta(seconds=-1))
+    late = client.post("/decisions/approve", data=fields)
+    assert late.status_code == 400
+    assert "Open the link in the mail again" in late.text
     assert _status(open_store, held) is Status.PENDING
 
 
@@ -147,7 +178,7 @@ def test_who_is_no_moderator_any_more_decides_nothing(
     assert client.get(f"/decisions?token={_token(held, 'eve@else.example')}").status_code == 400
     with open_store.context():
         sites.change("demo", moderators=["other@site.example"])
-    assert client.post(f"/decisions/approve?token={token}").status_code == 400
+    assert _press(client, token).status_code == 400
     assert _status(open_store, held) is Status.PENDING
 
 
@@ -180,5 +211,5 @@ def test_the_mail_of_a_held_comment_leads_to_the_page(
     page = client.get(f"/decisions?token={token}")
     assert page.status_code == 200, page.text
     assert htmlpages.Document(page.text)
-    assert client.post(f"/decisions/approve?token={token}").status_code == 200
+    assert _press(client, token).status_code == 200
     assert _status(open_store, held) is Status.APPROVED

@@ -38,6 +38,7 @@ from comments import (
     roles,
     sealed,
     sites,
+    slips,
     warrants,
 )
 from comments.accounts import inviting, people, tickets
@@ -181,7 +182,9 @@ def _entering(world: World) -> dict[str, str]:
 
 
 def _confirming(_world: World) -> dict[str, str]:
-    request = consent.Request("ann@example.org", "demo", "", "g:author", replies=True)
+    request = consent.Request(
+        "ann@example.org", "demo", "", "g:author", replies=True, id=people.new_id()
+    )
     text = msgspec.json.encode(request).decode()
     return {"token": sealed.seal(text, "confirm", SECRET, now=datetime.now(UTC))}
 
@@ -189,6 +192,16 @@ def _confirming(_world: World) -> dict[str, str]:
 def _deciding(world: World) -> dict[str, str]:
     comment, now = world.comment(), datetime.now(UTC)
     return {"token": warrants.link(comment, "gone@demo.example", secret=SECRET, now=now)}
+
+
+def _slip(link: Callable[[World], dict[str, str]], purpose: str) -> Callable[[World], dict]:
+    """What the page of a link posts."""
+
+    def made(world: World) -> dict[str, str]:
+        slip = slips.make(link(world)["token"], purpose, SECRET, now=datetime.now(UTC))
+        return {"token": slip}
+
+    return made
 
 
 T = {"thread": "t"}
@@ -243,15 +256,16 @@ ROWS = [
     Row("POST", "/sign-in", {}, 200, form={}, made=_entering),
     # Who holds the link is who may.
     Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
-    Row("POST", "/subscriptions/confirm", {}, 200, made=_confirming),
+    Row("POST", "/subscriptions/confirm", {}, 200, form={}, made=_slip(_confirming, "confirm")),
     Row("GET", "/subscriptions/unsubscribe", {}, 200, made=_ending),
-    Row("POST", "/subscriptions/unsubscribe", {}, 200, made=_ending),
-    Row("POST", "/subscriptions/unsubscribe/all", {}, 200, made=_ending),
+    Row("POST", "/subscriptions/unsubscribe", {}, 200, form={}, made=_slip(_ending, "unsubscribe")),
+    Row("POST", "/subscriptions/unsubscribe/all", {}, 200, form={},
+        made=_slip(_ending, "unsubscribe")),
     # The same of a link in a moderator's mail; here, of one who is no moderator any more.
     Row("GET", "/decisions", {}, 400, made=_deciding),
-    Row("POST", "/decisions/approve", {}, 400, made=_deciding),
-    Row("POST", "/decisions/reject", {}, 400, made=_deciding),
-    Row("POST", "/decisions/spam", {}, 400, made=_deciding),
+    Row("POST", "/decisions/approve", {}, 400, form={}, made=_slip(_deciding, "decide")),
+    Row("POST", "/decisions/reject", {}, 400, form={}, made=_slip(_deciding, "decide")),
+    Row("POST", "/decisions/spam", {}, 400, form={}, made=_slip(_deciding, "decide")),
     # Cron and tasks have a secret of their own.
     Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),
