@@ -20,8 +20,6 @@ One unit of work is about 0.4 microseconds of a processor of 2024:
 Prose of the greatest length takes about 12,000 units.
 """
 
-from collections.abc import Sequence
-
 import markdown_it
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_block import StateBlock
@@ -37,7 +35,7 @@ AUTOLINK, BRACKET = 48, 80
 _TRIES = {"<": AUTOLINK, "[": BRACKET}
 # Blocks within blocks. Markdown drops what stands deeper, so deeper bodies are refused.
 MAX_NESTING = 20
-_WORK = "work"
+_WORK, _COUNTED = "work", "tokens of blocks that are counted"
 
 
 def render(source: str) -> str:
@@ -61,7 +59,7 @@ def parse(source: str) -> tuple[list[Token], int]:
     Raises:
         errors.BadInput: it takes more than `MAX_WORK`.
     """
-    spent: dict[str, int] = {_WORK: 0}
+    spent: dict[str, int] = {_WORK: 0, _COUNTED: 0}
     return _PARSER.parse(source, spent), spent[_WORK]
 
 
@@ -75,9 +73,15 @@ def _spend(state: StateBlock | StateCore | StateInline, units: int) -> None:
         )
 
 
-def _tokens_made(state: StateCore | StateInline, tokens: Sequence[Token]) -> None:
-    links = sum(token.type == "link_open" for token in tokens)
-    _spend(state, TOKEN * len(tokens) + LINK * links)
+def _inline_made(state: StateInline) -> None:
+    links = sum(token.type == "link_open" for token in state.tokens)
+    _spend(state, TOKEN * len(state.tokens) + LINK * links)
+
+
+def _blocks_made(state: StateBlock | StateCore) -> None:
+    made = len(state.tokens) - state.env[_COUNTED]
+    state.env[_COUNTED] += made
+    _spend(state, TOKEN * made)
 
 
 class _Inline(ParserInline):
@@ -98,6 +102,9 @@ def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
 def _try_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - same
     del start, end
     _spend(state, LINE if silent else STEP)
+    # A table asks here before each row. Short rows are filled up to the width of its head, so the
+    # tokens cannot wait for its end: 10,000 characters make 200,000.
+    _blocks_made(state)
     return False
 
 
@@ -108,14 +115,12 @@ def _parser() -> markdown_it.MarkdownIt:
     parser.enable(["table", "strikethrough"]).disable("image")
     parser.inline.ruler.before("text", _WORK, _try_inline)
     # Before the delimiters are paired, which takes time too.
-    parser.inline.ruler2.before(
-        "balance_pairs", _WORK, lambda state: _tokens_made(state, state.tokens)
-    )
+    parser.inline.ruler2.before("balance_pairs", _WORK, _inline_made)
     ends = ["paragraph", "reference", "blockquote", "list", "table"]
     parser.block.ruler.before("table", _WORK, _try_block, {"alt": ends})
-    parser.core.ruler.after("block", _WORK, lambda state: _tokens_made(state, state.tokens))
+    parser.core.ruler.after("block", _WORK, _blocks_made)
     # The rules are compiled on first use, and not safely so: two threads must not be the first.
-    parser.render("*a*", {_WORK: 0})
+    parser.render("*a*", {_WORK: 0, _COUNTED: 0})
     return parser
 
 
