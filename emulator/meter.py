@@ -1,8 +1,8 @@
 """The cost meter: what production would bill for the requests of one process.
 
-Owns the rules of billing and the counters. Only answered requests count; a refused or aborted one
-costs nothing here. Every process counts for itself, also when several share a data file, and a
-forked child starts at zero.
+Owns the rules of billing, the two readings of them, and the counters. Only answered requests count;
+a refused or aborted one costs nothing here. Every process counts for itself, also when several share
+a data file, and a forked child starts at zero.
 
 The rules, with their sources (cloud.google.com, read in November 2026):
 
@@ -14,6 +14,10 @@ The rules, with their sources (cloud.google.com, read in November 2026):
 * Keys-only and projection queries without distinct_on: one read for the query, a small operation
   for each result; a skipped result costs what a result costs. (datastore/pricing, "Small
   operations".) Each RunQuery is a query of its own, also one that continues another.
+* The same queries, and those with distinct_on, if they meet nothing: the sources say both that a
+  query with at most one range property has a minimum charge of zero, and that a projection query
+  counts as one entity read. `Pricing.LENIENT` bills nothing, `Pricing.STRICT` one read. Every other
+  rule is the same in both.
 * Index entries read: one read for each 1,000 begun, only if the query has more than one range
   property. Range properties are those with an inequality; with one, also those of the orders;
   and `__key__` with any filter but an ancestor. With at most one the query may cost nothing, else
@@ -34,6 +38,7 @@ request; which keys were touched is noted only while a Reading is open.
 from __future__ import annotations
 
 import contextlib
+import enum
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -47,8 +52,18 @@ PLAN_READS = 1  # for a query that is explained and not run
 FlatPath = tuple[str | int, ...]
 
 
+class Pricing(enum.StrEnum):
+    """How the pricing of queries for keys or projections that meet nothing is read."""
+
+    LENIENT = "lenient"
+    STRICT = "strict"
+
+
 class Cost(NamedTuple):
-    """What was billed. `index_entries` are those read, whether they were billed or not."""
+    """What was billed. `index_entries` are those read, whether they were billed or not.
+
+    `empty` is how many reads the strict pricing bills more than the lenient one.
+    """
 
     reads: int = 0
     writes: int = 0
@@ -57,15 +72,20 @@ class Cost(NamedTuple):
     index_entries: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    empty: int = 0
 
 
 class Bill(NamedTuple):
-    """The bill of one query, in the units of the service's explain."""
+    """The lenient bill of one query, in the units of the service's explain.
+
+    `empty` is what the strict pricing adds.
+    """
 
     documents: int = 0
     index_entries: int = 0
     small: int = 0
     minimum: int = 0
+    empty: int = 0
 
     @property
     def reads(self) -> int:
@@ -79,16 +99,19 @@ class Bill(NamedTuple):
             self.index_entries + more.index_entries,
             self.small + more.small,
             self.minimum + more.minimum,
+            self.empty + more.empty,
         )
 
 
 def bill_query(query: queries.Query, *, met: int, entries: int) -> Bill:
     """Price one RunQuery by the results it met, skipped ones included, and the entries it read."""
-    is_small = query.distinct is None and (query.is_keys_only or bool(query.projection))
+    is_partial = query.is_keys_only or bool(query.projection)
+    is_small = is_partial and query.distinct is None
     documents, small = (0, met) if is_small else (met, 0)
     if len(_range_properties(query)) > 1:
         return Bill(documents, entries, small, minimum=int(not entries and not documents))
-    return Bill(documents, 0, small, minimum=int(is_small and met > 0))
+    is_empty = is_partial and met == 0
+    return Bill(documents, 0, small, minimum=int(is_small and met > 0), empty=int(is_empty))
 
 
 def bill_aggregation(entries: int) -> Bill:
@@ -108,29 +131,31 @@ def _range_properties(query: queries.Query) -> set[str]:
 class _Counters:
     """Numbers that only grow, until they are reset."""
 
-    __slots__ = ("bytes_in", "bytes_out", "deletes", "entries", "reads", "small", "writes")
+    __slots__ = ("bytes_in", "bytes_out", "deletes", "empty", "entries", "reads", "small", "writes")
 
     def __init__(self) -> None:
         self.reads = self.writes = self.deletes = self.small = self.entries = 0
-        self.bytes_in = self.bytes_out = 0
+        self.bytes_in = self.bytes_out = self.empty = 0
 
-    def cost(self) -> Cost:
+    def cost(self, pricing: Pricing) -> Cost:
         return Cost(
-            self.reads,
+            self.reads + (self.empty if pricing is Pricing.STRICT else 0),
             self.writes,
             self.deletes,
             self.small,
             self.entries,
             self.bytes_in,
             self.bytes_out,
+            self.empty,
         )
 
 
 class Reading:
     """What was billed while this reading was open, as it grows."""
 
-    def __init__(self, counters: _Counters) -> None:
+    def __init__(self, counters: _Counters, pricing: Pricing) -> None:
         self._counters = counters
+        self._pricing = pricing
         self._keys_read: set[FlatPath] = set()
         self._keys_written: set[FlatPath] = set()
 
@@ -139,12 +164,17 @@ class Reading:
 
     def total(self) -> Cost:
         """Return all costs of this moment."""
-        return self._counters.cost()
+        return self._counters.cost(self._pricing)
 
     @property
     def reads(self) -> int:
         """Entities read, and what is billed like them."""
-        return self._counters.reads
+        return self.total().reads
+
+    @property
+    def empty(self) -> int:
+        """Queries that only the strict pricing bills, a read each."""
+        return self._counters.empty
 
     @property
     def writes(self) -> int:
@@ -197,9 +227,14 @@ def _flat(key: messages.Key) -> FlatPath:
 
 
 class Meter:
-    """Counts the cost of all requests of one engine in this process."""
+    """Counts the cost of all requests of one engine in this process.
 
-    def __init__(self) -> None:
+    Args:
+        pricing: by which the total is told. A reading may be opened by the other one.
+    """
+
+    def __init__(self, pricing: Pricing = Pricing.LENIENT) -> None:
+        self.pricing = pricing
         self.forget()
 
     def forget(self) -> None:
@@ -212,7 +247,7 @@ class Meter:
     def total(self) -> Cost:
         """Return the cost of all requests since the start or the last reset."""
         with self._lock:
-            return self._total.cost()
+            return self._total.cost(self.pricing)
 
     def reset(self) -> None:
         """Count from zero again. Open readings go on."""
@@ -222,7 +257,14 @@ class Meter:
             self._all = (self._total, *self._all)
 
     def count(
-        self, *, reads: int = 0, writes: int = 0, deletes: int = 0, small: int = 0, entries: int = 0
+        self,
+        *,
+        reads: int = 0,
+        writes: int = 0,
+        deletes: int = 0,
+        small: int = 0,
+        entries: int = 0,
+        empty: int = 0,
     ) -> None:
         """Add what one request costs."""
         with self._lock:
@@ -232,6 +274,7 @@ class Meter:
                 counters.deletes += deletes
                 counters.small += small
                 counters.entries += entries
+                counters.empty += empty
 
     def count_lookup(self, read: Sequence[messages.Key]) -> None:
         """Add what a lookup costs that answered these keys."""
@@ -243,7 +286,7 @@ class Meter:
         self, bill: Bill, entries: int, keys_of: Callable[[], Iterable[messages.Key]] = tuple
     ) -> None:
         """Add what a query costs that read so many index entries and answered those keys."""
-        self.count(reads=bill.reads, small=bill.small, entries=entries)
+        self.count(reads=bill.reads, small=bill.small, entries=entries, empty=bill.empty)
         if self._readings:
             self._note(keys_of(), ())
 
@@ -267,10 +310,10 @@ class Meter:
                 reading.note(flat_read, flat_written)
 
     @contextlib.contextmanager
-    def listen(self) -> Iterator[Reading]:
+    def listen(self, pricing: Pricing | None = None) -> Iterator[Reading]:
         """Open a reading. It stays readable, and no longer grows, when the block ends."""
         counters = _Counters()
-        reading = Reading(counters)
+        reading = Reading(counters, pricing or self.pricing)
         with self._lock:
             self._all = (*self._all, counters)
             self._readings = (*self._readings, reading)

@@ -66,9 +66,11 @@ class Emulator:
         """Return a google.cloud.datastore.Client."""
         return datastore_client(self.channel, project, **options)
 
-    def meter(self) -> contextlib.AbstractContextManager[meters.Reading]:
+    def meter(
+        self, pricing: meters.Pricing | None = None
+    ) -> contextlib.AbstractContextManager[meters.Reading]:
         """Meter what requests cost: `with datastore.meter() as cost`."""
-        return meter(self.engine)
+        return meter(self.engine, pricing)
 
 
 @contextlib.contextmanager
@@ -111,15 +113,19 @@ def running_server(
         yield f"localhost:{running.port}"
 
 
-def meter(engine: inprocess.Engine) -> contextlib.AbstractContextManager[meters.Reading]:
+def meter(
+    engine: inprocess.Engine, pricing: meters.Pricing | None = None
+) -> contextlib.AbstractContextManager[meters.Reading]:
     """Meter what requests cost, whichever door they come through, in this process.
+
+    By the engine's own pricing, unless another one is given (`meter.Pricing`).
 
     with testing.meter(engine) as cost:
         handler()
     assert cost.reads <= 2
     assert cost.keys_written == {("Comment", "a1")}
     """
-    return engine.meter.listen()
+    return engine.meter.listen(pricing)
 
 
 def ndb_client(

@@ -75,6 +75,51 @@ def test_a_query_of_one_range_that_finds_nothing_costs_nothing(service, engine, 
     assert costs(cost) == {}
 
 
+@pytest.mark.parametrize(
+    ("fields", "reads"),
+    [({}, 0), ({"keys_only": True}, 1), ({"projection": ["a"]}, 1)],
+)
+@pytest.mark.parametrize("is_distinct", [False, True])
+def test_by_the_strict_pricing_a_query_for_parts_costs_a_read_though_it_finds_nothing(
+    service, engine, fields, reads, is_distinct
+):
+    put_all(service, 6)
+    asked = service.query("T", ("a", ">", 7), **fields)
+    if is_distinct and "projection" in fields:
+        asked.distinct_on.add(name="a")
+    with (
+        testing.meter(engine, meter.Pricing.STRICT) as strict,
+        testing.meter(engine, meter.Pricing.LENIENT) as lenient,
+    ):
+        service.batch(asked)
+    assert costs(strict) == ({"reads": reads} if reads else {})
+    assert costs(lenient) == {}
+    assert strict.empty == lenient.empty == reads
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"keys_only": True}, {"projection": ["a"]}, {"limit": 2, "offset": 3}]
+)
+def test_what_finds_something_costs_the_same_by_both_pricings(service, engine, fields):
+    put_all(service, 6)
+    with (
+        testing.meter(engine, meter.Pricing.STRICT) as strict,
+        testing.meter(engine, meter.Pricing.LENIENT) as lenient,
+    ):
+        service.batch(service.query(**fields))
+        service.lookup(service.key("T", 1), service.key("T", 9))
+        service.count(service.query(), None)
+    assert strict.total() == lenient.total()
+
+
+def test_an_engine_may_tell_its_total_by_the_strict_pricing(service, engine):
+    engine.meter.pricing = meter.Pricing.STRICT
+    service.batch(service.query(keys_only=True))
+    with testing.meter(engine) as cost:
+        service.batch(service.query(keys_only=True))
+    assert (engine.meter.total().reads, cost.reads) == (2, 1)
+
+
 def test_a_merge_join_reads_more_entries_than_it_costs(service, engine):
     put_all(service, 6)
     with testing.meter(engine) as cost:
@@ -244,7 +289,7 @@ def test_the_admin_door_reads_and_resets_the_total(service, engine):
         running.stop()
     assert read["reads"] == 2
     assert set(read) == {
-        "reads", "writes", "deletes", "small", "index_entries", "bytes_in", "bytes_out",
+        "reads", "writes", "deletes", "small", "index_entries", "bytes_in", "bytes_out", "empty",
     }  # fmt: skip
     assert set(emptied.values()) == set(after.values()) == {0}
 
