@@ -101,6 +101,9 @@ def _list_sites() -> None:
 @click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
 @click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
 @click.option(
+    "--freshness", type=int, help="Seconds for which pages are shown unchecked; 0: never."
+)
+@click.option(
     "--category",
     "filed",
     multiple=True,
@@ -119,12 +122,13 @@ def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
     query_keys: tuple[str, ...],
     keep_trailing_slash: bool | None,  # noqa: FBT001 - same
     cdn_seconds: int | None,
+    freshness: int | None,
     filed: tuple[str, ...],
     moderators: tuple[str, ...],
 ) -> None:
     """Change what is given; leave the rest."""
     given = (*origins, *query_keys, *filed, *moderators)
-    if not given and keep_trailing_slash is None and cdn_seconds is None:
+    if not given and keep_trailing_slash is None and cdn_seconds is None and freshness is None:
         raise click.ClickException(f"nothing to change of {site_id}: give an option of --help")
     site = sites.change(
         site_id,
@@ -132,6 +136,7 @@ def _set_site(  # noqa: PLR0913, PLR0917 - click passes each option by name
         query_keys=_given(query_keys),
         keep_trailing_slash=keep_trailing_slash,
         cdn_seconds=cdn_seconds,
+        freshness=freshness,
         filed=_given(filed),
         moderators=_given(moderators),
     )

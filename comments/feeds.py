@@ -5,7 +5,8 @@ those that were not retracted, newest first. What it costs, at any size:
 
 - A thread's feed is made from the materialised thread where one bucket holds it (two reads, or none
   when this process holds them), and of a longer thread by one query of its newest rows. Its tag is
-  the thread's: an unchanged feed costs the probe, which bills nothing where nothing waits.
+  the thread's: an unchanged feed costs the probe, which bills nothing or one read where nothing
+  waits (docs/costs.md).
 - A site's feed is named by a projection of (key, revision) over its newest comments, one read, and
   by the titles of their threads, of which the process keeps copies for a minute. Only if that names
   another feed than was sent are the comments read, by key. A process that meets these comments for

@@ -41,7 +41,8 @@ class Listing(msgspec.Struct, Generic[Made], frozen=True):
     `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
     one will do; `otherwise` asks the floor. `check` refuses, before any tag is offered, what was
     right when the tag was given and is not any more. A first page of `first` comments is made by
-    `top` where the thread's head is one.
+    `top` where the thread's head is one. An `exact` page is never of some age: it holds a comment
+    that was read beside the view, and that another process may just have stored.
     """
 
     name: records.ThreadName
@@ -52,22 +53,25 @@ class Listing(msgspec.Struct, Generic[Made], frozen=True):
     check: Callable[[views.View], object] | None = None
     first: int = 0
     top: Callable[[heads.Head], Made] | None = None
+    exact: bool = False
 
     def page(self) -> Made:
         """Make the page."""
         return self.answer(lambda offer: offer.make())
 
-    def answer(self, give: Callable[[Offer[Made]], T]) -> T:
+    def answer(self, give: Callable[[Offer[Made]], T], *, age: float = 0.0) -> T:
         """Answer from an offer: `give` may find that the page need not be made.
+
+        A page may be `age` seconds old, see `materialized`.
 
         It is called again, with another offer, if the thread's buckets go while it makes the page.
         """
         with contextlib.suppress(materialized.NotMaterialized):
-            return self.materialised(give)
+            return self.materialised(give, age=age)
         page = self.otherwise()
         return give(Offer("", lambda: page))
 
-    def materialised(self, give: Callable[[Offer[Made]], T]) -> T:
+    def materialised(self, give: Callable[[Offer[Made]], T], *, age: float = 0.0) -> T:
         """Answer as `answer` does, but never from the floor.
 
         Raises:
@@ -76,15 +80,16 @@ class Listing(msgspec.Struct, Generic[Made], frozen=True):
         cut = self.cut
         if cut is None:
             raise materialized.NotMaterialized("no view is cut for such a page")
-        offer = self._headed()
+        age = 0.0 if self.exact else age
+        offer = self._headed(age)
         if offer is not None:
             return give(offer)
-        return materialized.using(self.name, lambda view: give(self._offer(view, cut)))
+        return materialized.using(self.name, lambda view: give(self._offer(view, cut)), age=age)
 
-    def _headed(self) -> Offer[Made] | None:
+    def _headed(self, age: float) -> Offer[Made] | None:
         """The first page, if the thread's head is one now; else a view is to be asked, at once."""
         top = self.top
-        head = None if top is None else materialized.head(self.name, self.first)
+        head = None if top is None else materialized.head(self.name, self.first, age)
         if head is None or top is None:
             return None
         return Offer(self._tag(head.tag), lambda: top(head), lasts=head.tag)

@@ -198,7 +198,7 @@ def listing_around(
         return public.page(floor.around(name, comment_id, limit=asked.limit, secret=asked.secret))
 
     key = cursors.label(_key(asked, label), f"around {comment_id}")
-    return listings.Listing(name, key, asked.secret, otherwise, cut)
+    return listings.Listing(name, key, asked.secret, otherwise, cut, exact=True)
 
 
 def _near(

@@ -106,6 +106,7 @@ class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
 
     `cdn_seconds` is how long a cache in front of us may answer readers for us; 0 for never.
+    `freshness` is for how many seconds a process may show a thread again without a probe.
     `categories` are those that pages may file their threads under.
     `moderators` are mail addresses that are told of comments that wait for approval.
     """
@@ -122,6 +123,7 @@ class Site(msgspec.Struct, frozen=True):
     guard: OwnGuard = OwnGuard()
     budget: Budget = Budget()
     turnstile: Turnstile | None = None
+    freshness: int = 0
 
     @property
     def scheme(self) -> sorthash.Scheme:

@@ -33,6 +33,7 @@ from comments import (
 _TERM = 60.0
 # Seconds. More would show a retracted text longer than anybody expects.
 LONGEST_CDN = 60
+LONGEST_FRESHNESS = 60  # seconds; a directory is read anew after as many, so more would not help
 _ID = re.compile(r"[a-z0-9-]{1,63}")
 _LABEL = "(?!-)[a-z0-9_-]{1,63}(?<!-)"
 _HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
@@ -136,6 +137,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
     query_keys: Sequence[str] | None = None,
     keep_trailing_slash: bool | None = None,
     cdn_seconds: int | None = None,
+    freshness: int | None = None,
     filed: Sequence[str] | None = None,
     moderators: Sequence[str] | None = None,
     guard: dict[str, int | None] | None = None,
@@ -152,11 +154,14 @@ def change(  # noqa: PLR0913 - each may be changed alone
     Raises:
         errors.NotFound: there is no such site.
         errors.BadInput: an origin, a query key, a category or an address is malformed,
-            `cdn_seconds` is not 0 to `LONGEST_CDN`, a rule for posts or a budget is out of range.
+            `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` not 0 to `LONGEST_FRESHNESS`, a
+            rule for posts or a budget is out of range.
     """
     addresses = None if moderators is None else list(map(_moderator, moderators))
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
         raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
+    if freshness is not None and not 0 <= freshness <= LONGEST_FRESHNESS:
+        raise errors.BadInput("freshness", f"must be between 0 and {LONGEST_FRESHNESS}")
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
     keys = None if query_keys is None else threadids.checked_query_keys(query_keys)
     names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
@@ -173,6 +178,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         if keep_trailing_slash is not None:
             row.keep_trailing_slash = keep_trailing_slash
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
+        row.freshness = row.freshness if freshness is None else freshness
         row.categories = row.categories if names is None else list(names)
         row.moderators = row.moderators if addresses is None else addresses
         row.guard = row.guard if guard is None else _guard(row, guard)

@@ -7,8 +7,9 @@ Owns the kind Usage, and what this process has counted and not stored yet.
 Reading must not write, so everything is summed in the process, and `flush` adds it to the rows:
 each half a minute by the upkeep, when a process ends, and on App Engine by cron's calls and with
 posts. A process that is killed takes with it what it summed since then. What is counted is what the
-service bills by its documents: a read for each entity asked for or found, one for each query of
-keys or of a few properties, a write for each entity put or deleted.
+service bills by the lenient reading of its price (docs/costs.md): a read for each entity asked for
+or found, one for each query of keys or of a few properties that finds something, a write for each
+entity put or deleted.
 
 A post counts for the request that stored it. If the store did not answer that request, nobody knows
 yet whether there is a comment: the process keeps the post as a doubt, and `flush` looks for the

@@ -1,8 +1,8 @@
 """The cost meter: what production would bill for the requests of one process.
 
 Owns the rules of billing, the two readings of them, and the counters. Only answered requests count;
-a refused or aborted one costs nothing here. Every process counts for itself, also when several share
-a data file, and a forked child starts at zero.
+a refused or aborted one costs nothing here. Every process counts for itself, also when several
+share a data file, and a forked child starts at zero.
 
 The rules, with their sources (cloud.google.com, read in November 2026):
 

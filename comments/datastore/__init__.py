@@ -44,6 +44,7 @@ from comments.datastore.reads import (
 )
 from comments.datastore.stores import TRANSIENT, Store, carried, current, kept, spent, within
 from comments.datastore.writes import OWNERS, Writes
+from comments.datastore.written import written
 
 __all__ = [
     "OWNERS",
@@ -74,4 +75,5 @@ __all__ = [
     "varied",
     "walk",
     "within",
+    "written",
 ]

@@ -1,6 +1,6 @@
 """Transactions: bodies that run until they commit once, and what they write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -9,7 +9,7 @@ from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import entities, errors, transactions
-from comments.datastore import stores
+from comments.datastore import stores, written
 from comments.datastore.writes import Writes
 
 T = TypeVar("T")
@@ -103,6 +103,10 @@ def apply(*changes: Writes) -> None:
     if opened is None or opened.is_read_only:
         raise errors.UnownedWrite("apply belongs inside datastore.transaction")
     store = stores.current()
+    threads = _threads(changes)
+    if threads:
+        # What was asked before the commit must not be used again after it.
+        opened.afterwards.append(lambda: written.note(threads))
 
     def entity(row: ndb.Model) -> Any:
         return entities.message(row, store.key(*row.key.pairs()))
@@ -118,3 +122,11 @@ def apply(*changes: Writes) -> None:
             ),
         ]
     )
+
+
+def _threads(changes: Sequence[Writes]) -> set[str]:
+    """The threads that are written, or whose comments are, by their keys' names."""
+    rows: list[Any] = [row for change in changes for row in (*change.insert, *change.put)]
+    kinds = [(row.key.pairs()[-1], row) for row in rows]
+    found = {row.thread for (kind, _), row in kinds if kind == "Comment"}
+    return found | {name for (kind, name), _ in kinds if kind == "Thread"}

@@ -2,9 +2,11 @@
 
 Owns what is read for a view and what is kept of it. A view costs one read for the directory and
 one for each bucket it needs, both kept in a bounded cache, and a *probe*: a projection of (key,
-revision) over the rows that are not folded, which bills one read, or none if it finds none. Of
-those rows, only the ones are read that neither the directory nor this process holds at that
-revision.
+revision) over the rows that are not folded, which bills one read; if it finds none, that is free by
+one reading of the service's price (`emulator/meter.py`). Of those rows, only the ones are read that
+neither the directory nor this process holds at that revision. A caller may take a probe of some
+`age` in seconds, if this process has asked one that is no older and has not written to the thread
+since; 0 always probes.
 
 What must stay true, or a reader may see an old row:
 
@@ -45,6 +47,7 @@ from comments.materialized.holdings import (
     Holdings,
     Kept,
     Moment,
+    Recent,
     seconds,
 )
 
@@ -87,7 +90,7 @@ class NotMaterialized(errors.FlatthreadError):
     """The thread has no directory yet, or rows beyond it that no view is made of, or too many."""
 
 
-def tag(name: records.ThreadName) -> str | None:
+def tag(name: records.ThreadName, age: float = 0.0) -> str | None:
     """The tag that a view of the thread has now, if a probe is enough to know; else None.
 
     It is that of the last view that this process made, if the probe finds what it found then in the
@@ -100,7 +103,7 @@ def tag(name: records.ThreadName) -> str | None:
     if kept is None or moment is None or kept.directory.version != moment.version:
         return None
     try:
-        probed = _probed(held.cache, name, kept.directory)
+        probed = _asked(held, name, kept, age)
     except NotMaterialized:
         return None
     if probed != moment.probed or held.clock() - kept.since >= CACHE_MAX_AGE:
@@ -114,7 +117,7 @@ def forget_probe() -> None:
     datastore.kept(HOLDINGS, Holdings).at_hand.probed = None
 
 
-def head(name: records.ThreadName, limit: int) -> heads.Head | None:
+def head(name: records.ThreadName, limit: int, age: float = 0.0) -> heads.Head | None:
     """The head of the thread's directory, if it is the first page of this length now; else None.
 
     It is while no row has changed that the directory does not hold. What was probed to know that
@@ -129,7 +132,7 @@ def head(name: records.ThreadName, limit: int) -> heads.Head | None:
     if found is None or not found.holds(limit):
         return None
     probed = held.handed(name, kept)
-    probed = _probed(held.cache, name, kept.directory) if probed is None else probed
+    probed = _asked(held, name, kept, age) if probed is None else probed
     if probed or held.clock() - kept.since >= CACHE_MAX_AGE:
         held.hand_on(name, kept, probed)
         return None
@@ -137,8 +140,8 @@ def head(name: records.ThreadName, limit: int) -> heads.Head | None:
     return found
 
 
-def view(name: records.ThreadName) -> views.View:
-    """The thread as it is now.
+def view(name: records.ThreadName, age: float = 0.0) -> views.View:
+    """The thread as it is now, or was at most `age` seconds ago.
 
     Raises:
         NotMaterialized: ask the floor instead.
@@ -149,7 +152,7 @@ def view(name: records.ThreadName) -> views.View:
         if not kept.directory.version:
             # Also where an older release stored the rows: the probe does not find those.
             raise NotMaterialized("the thread was never folded")
-        rows = _unfolded(held.cache, name, kept.directory, held.handed(name, kept))
+        rows = _unfolded(held, name, kept, age)
         if any(row.moved for row in rows.values()):
             # Which bucket holds such a row, and where, the next folding puts right.
             raise NotMaterialized("comments have other places than in the buckets")
@@ -168,7 +171,7 @@ def view(name: records.ThreadName) -> views.View:
     raise errors.Overloaded("the thread took longer to read than it may be kept")
 
 
-def using(name: records.ThreadName, answer: Callable[[views.View], T]) -> T:
+def using(name: records.ThreadName, answer: Callable[[views.View], T], *, age: float = 0.0) -> T:
     """Answer from a view, and once more from a fresh one if its buckets were replaced meanwhile.
 
     Raises:
@@ -176,7 +179,7 @@ def using(name: records.ThreadName, answer: Callable[[views.View], T]) -> T:
     """
     for _ in range(_TRIES):
         try:
-            return answer(view(name))
+            return answer(view(name, age))
         except Gone:
             datastore.kept(HOLDINGS, Holdings).cache.drop(("directory", name))
     raise errors.Overloaded("the thread is folded faster than it is read")
@@ -252,24 +255,38 @@ def _weight(directory: buckets.Directory, head: heads.Head | None) -> int:
 
 
 def _unfolded(
-    cache: caching.Cache,
-    name: records.ThreadName,
-    directory: buckets.Directory,
-    probed: Mapping[str, int] | None,
+    held: Holdings, name: records.ThreadName, kept: Kept, age: float
 ) -> Mapping[str, Row]:
     """The rows that are not folded and that the directory does not hold, all as of one moment.
 
     A row may change between the probe and its reading, and other rows before it did: with the new
     row but without those, the thread would be one that never was. So the probe is repeated.
-    `probed` is what was found just now, if somebody has asked.
+    What this request has probed already is not asked again.
     """
+    probed = held.handed(name, kept)
     for _ in range(_PROBES):
-        probed = _probed(cache, name, directory) if probed is None else probed
-        rows = _rows(cache, name, probed) if probed else {}
+        probed = _asked(held, name, kept, age) if probed is None else probed
+        rows = _rows(held.cache, name, probed) if probed else {}
         if all(each in rows and rows[each].entry.revision == at for each, at in probed.items()):
             return rows
-        probed = None
+        probed, age = None, 0.0
     raise NotMaterialized("the rows change faster than they are read")
+
+
+def _asked(held: Holdings, name: records.ThreadName, kept: Kept, age: float) -> Mapping[str, int]:
+    """What is probed beside a directory, now or at most `age` seconds ago by this process.
+
+    Raises:
+        NotMaterialized: the rows are too many.
+    """
+    written = datastore.written(models.thread_key_name(name))
+    found = held.recent(name, kept, age, written)
+    if found is not None:
+        return found
+    since = held.clock()
+    probed = _probed(held.cache, name, kept.directory)
+    held.keep_recent(name, Recent(kept, probed, since, written), age)
+    return probed
 
 
 def _probed(

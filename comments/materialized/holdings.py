@@ -1,8 +1,15 @@
 """What a process holds of the threads of a store: a bounded cache, and the clock of its ages.
 
-Owns the clock, what is said beside a directory that is kept, and what one request has probed.
-What must stay true: the clock also runs while the machine sleeps, and a probe is worth something
-beside the directory only that it was asked with.
+Owns the clock, what is said beside a directory that is kept, what one request has probed, and
+probes that later requests may use again (a site's freshness).
+
+Invariants:
+
+1. The clock also runs while the machine sleeps.
+2. A probe counts only beside the directory that it was asked with: both together are the thread as
+   of the moment of the probe.
+3. A probe is used again only if this process has committed nothing to the thread since before it
+   was asked, and only for the time that the caller gives, counted from before it was asked.
 """
 
 import threading
@@ -45,6 +52,15 @@ class Moment(msgspec.Struct, frozen=True):
     tag: str
 
 
+class Recent(msgspec.Struct, frozen=True):
+    """A probe for later requests: when it was asked, and `datastore.written` at that time."""
+
+    kept: Kept
+    probed: Mapping[str, int]
+    since: float
+    written: int
+
+
 class _AtHand(threading.local):
     """A probe that this thread has just asked, until its request is over.
 
@@ -68,11 +84,36 @@ class Holdings:
         self.clock = clock
         self.cache = caching.Cache(most)
         self.at_hand = _AtHand()
+        self._lock = threading.Lock()
 
     def hand_on(self, name: records.ThreadName, kept: Kept, probed: Mapping[str, int]) -> None:
         """Leave what was probed to who asks next in this request."""
         hand = self.at_hand
         hand.name, hand.kept, hand.probed = name, kept, probed
+
+    def recent(
+        self, name: records.ThreadName, kept: Kept, age: float, written: int
+    ) -> Mapping[str, int] | None:
+        """What was probed beside this directory at most `age` seconds ago, if that still counts."""
+        found: Recent | None = self.cache.get(("recent", name)) if age else None
+        if found is None or found.kept is not kept or found.written != written:
+            return None
+        return found.probed if self.clock() - found.since < age else None
+
+    def keep_recent(self, name: records.ThreadName, recent: Recent, age: float) -> None:
+        """Keep a probe for later requests, if there may be any that take one of some age.
+
+        An exact request replaces a probe that is kept, or the next reader would see an older thread
+        than somebody has seen here.
+        """
+        place = ("recent", name)
+        with self._lock:
+            known: Recent | None = self.cache.get(place)
+            if known is None and not age:
+                return
+            # A slow request must not put an older probe in a newer one's place.
+            if known is None or known.since <= recent.since:
+                self.cache.keep(place, recent, OVERHEAD * (1 + len(recent.probed)))
 
     def handed(self, name: records.ThreadName, kept: Kept) -> Mapping[str, int] | None:
         """What this request has probed already, once."""

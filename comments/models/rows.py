@@ -62,6 +62,7 @@ def site_record(row: Site) -> records.Site:
         query_keys=tuple(row.query_keys),
         keep_trailing_slash=bool(row.keep_trailing_slash),
         cdn_seconds=row.cdn_seconds or 0,
+        freshness=row.freshness or 0,
         categories=tuple(row.categories),
         moderators=tuple(row.moderators),
         guard=msgspec.json.decode(row.guard or "{}", type=records.OwnGuard),

@@ -21,6 +21,7 @@ class Site(ndb.Model):
     query_keys = ndb.TextProperty(repeated=True)
     keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
     cdn_seconds = ndb.IntegerProperty(indexed=False, default=0)
+    freshness = ndb.IntegerProperty(indexed=False, default=0)
     categories = ndb.TextProperty(repeated=True)
     moderators = ndb.TextProperty(repeated=True)
     guard = ndb.TextProperty(default="")

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import hashlib
 import http
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -34,6 +35,9 @@ _CHUNK = 64 * 1024
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
+
+# What a browser says when a page is reloaded: it wants what is there now.
+_WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-])", re.IGNORECASE)
 
 T = TypeVar("T")
 Body = tuple[bytes, ...]  # what is sent, piece after piece
@@ -96,6 +100,13 @@ class Form:
 _AS_JSON = Form(public.Page.json)
 
 
+def age(site: records.Site, cache_control: str) -> float:
+    """How many seconds old a page may be for a request with this `Cache-Control`; "" for none."""
+    if not site.freshness or _WANTS_NOW.search(cache_control):
+        return 0.0
+    return float(site.freshness)
+
+
 def fixed(data: bytes) -> Fixed:
     """Code an answer once."""
     return Fixed(_digest(data), {each: codings.encode(data, each) for each in codings.Coding})
@@ -135,7 +146,7 @@ def page(
             response.headers.update(form.describe(offer.make()))
         return _for_caches(response, site)
 
-    return listing.answer(give)
+    return listing.answer(give, age=_age(site))
 
 
 def _maker(offer: reading.Offer, form: Form) -> _Make:
@@ -143,9 +154,9 @@ def _maker(offer: reading.Offer, form: Form) -> _Make:
 
 
 def of_thread(
-    basis: Basis, thread: str, is_known: Callable[[str], bool]
+    basis: Basis, thread: str, is_known: Callable[[str], bool], *, age: float = 0.0
 ) -> tuple[Basis, Body | None] | None:
-    """The answer to the basis' question about a thread, and what that rests on.
+    """The answer to the basis' question about a thread, `age` seconds old at most, and its basis.
 
     There are no bytes for who knows its tag, as it is sent. None where only `page` can answer.
 
@@ -165,7 +176,7 @@ def of_thread(
             return found, None
         return found, _made(place, offer.tag, _maker(offer, _AS_JSON))
 
-    return listing.materialised(give)
+    return listing.materialised(give, age=age)
 
 
 def offered(
@@ -197,7 +208,7 @@ def whole(listing: listings.Listing[pieces.Whole], site: records.Site) -> flask.
         _note_basis(site, listing, offer, tag)
         return _for_caches(response, site)
 
-    return listing.answer(give)
+    return listing.answer(give, age=_age(site))
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
@@ -248,6 +259,10 @@ def _note_basis(
         place = _place(_plain(listing.key))
         basis = Basis(site, listing.name, offer.lasts, place, tag, of if listing.top else None)
         flask.request.environ[BASIS] = basis
+
+
+def _age(site: records.Site) -> float:
+    return age(site, flask.request.headers.get("Cache-Control", ""))
 
 
 def _plain(key: str) -> str:

@@ -8,7 +8,8 @@ bytes, length and tag: where it can be cut from the materialised thread, Flask w
 all the rest. What must stay true:
 
 - An answer is given again only to the very same question (path, query, coding) and only while what
-  it rests on is so: the site's settings, and the thread's tag by a probe of this request.
+  it rests on is so: the site's settings, and the thread's tag by a probe of this request, or by
+  one that is no older than the site's `freshness`.
 - A question is like another one only if nothing but the value of `thread` differs, and that is read
   by the one that reads it for Flask.
 - Whatever is in doubt goes to Flask: other methods, errors, a first request, a change, bytes that
@@ -57,11 +58,12 @@ class _Replay(msgspec.Struct, frozen=True):
     unchanged: _Headers
     tag: str
 
-    def stands(self) -> bool:
-        """Whether everything it rests on is so now."""
+    def stands(self, age: float) -> bool:
+        """Whether everything it rests on is so now; of the thread, at most `age` seconds ago."""
         basis = self.basis
         return (
-            sites.get(basis.site.id) == basis.site and materialized.tag(basis.name) == basis.lasts
+            sites.get(basis.site.id) == basis.site
+            and materialized.tag(basis.name, age) == basis.lasts
         )
 
 
@@ -139,7 +141,7 @@ def _again(
 ) -> Iterable[bytes] | None:
     """Give an answer again; None if it does not stand any more or its bytes are gone."""
     body = answers.kept(replay.basis)
-    if body is None or not _stands(replay):
+    if body is None or not _stands(replay, _age(replay, environ)):
         return None
     return _given(replay, body, environ, start_response)
 
@@ -157,10 +159,14 @@ def _given(
     return answers.chunks(body) if environ["REQUEST_METHOD"] == "GET" else ()
 
 
-def _stands(replay: _Replay) -> bool:
+def _age(replay: _Replay, environ: "WSGIEnvironment") -> float:
+    return answers.age(replay.basis.site, environ.get("HTTP_CACHE_CONTROL", ""))
+
+
+def _stands(replay: _Replay, age: float) -> bool:
     try:
         with datastore.within(_PATIENCE):
-            return replay.stands()
+            return replay.stands(age)
     except errors.FlatthreadError:
         return False
 
@@ -175,7 +181,9 @@ def _of_thread(
             if sites.get(site.id) != site:
                 return None
             thread = threadids.thread_from_query(query.encode("latin-1"), site)
-            return answers.of_thread(like.basis, thread, lambda tag: _is_known(environ, tag))
+            is_known = functools.partial(_is_known, environ)
+            age = _age(like, environ)
+            return answers.of_thread(like.basis, thread, is_known, age=age)
     except errors.FlatthreadError:
         return None
     except Exception:  # noqa: BLE001 - what goes wrong again goes wrong where Flask's handlers are

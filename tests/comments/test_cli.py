@@ -60,6 +60,8 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
     site = sites.get("blog")
     assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
     assert site.cdn_seconds == 5
+    run("site", "set", "blog", "--freshness", "7")
+    assert (sites.get("blog").freshness, sites.get("blog").cdn_seconds) == (7, 5)
     run("site", "set", "blog", "--category", "Sport", "--category", "News")
     assert sites.get("blog").categories == ("news", "sport")
     assert sites.get("blog").cdn_seconds == 5
@@ -126,6 +128,8 @@ def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records
         (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
         (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds: is 0 to 60"),
         (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds: is 0 to 60"),
+        (["site", "set", "demo", "--freshness", "61"], "freshness: must be between 0 and 60"),
+        (["site", "set", "demo", "--freshness", "-1"], "freshness: must be between 0 and 60"),
         (["site", "set", "demo", "--category", "a/b"], "categories: a name holds"),
         (["site", "set", "demo"], "nothing to change of demo"),
         (["repair", "--site", "nobody"], "no such site: nobody"),

@@ -1,6 +1,7 @@
 """Claims about cost at size: what a page of a thread of 10,000 and of 100,000 comments bills.
 
-Counted by the engine's meter, as the service would bill it, for JSON and HTML alike. The threads
+Counted by the engine's meter, as the service would bill it, for JSON and HTML alike. By the strict
+reading of the price a probe that finds nothing is a read more (`empty`). The threads
 are loaded by the short way of the benchmarks, which a test there holds to an import's rows, and
 are shared: whoever posts here folds what was posted.
 """
@@ -57,8 +58,11 @@ class World:
         return cost
 
     def cold(self, url: str) -> int:
+        """What a cold process is billed; one probe, which finds something or not."""
         self.forget()
-        return self.cost(url).reads
+        cost = self.cost(url)
+        assert cost.empty <= 1
+        return cost.reads
 
     def settle(self) -> None:
         with self.store.context():
@@ -95,14 +99,15 @@ def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
     url = world.url(form, query)
     assert least <= world.cold(url) <= most
     warm = world.cost(url)
-    assert (warm.reads, warm.small) == (0, 0)
+    assert (warm.reads, warm.empty, warm.small) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(world: World, form: str) -> None:
     url = world.url(form, "&order=best")
     assert world.cold(url) == 3
-    assert world.cost(url).reads == 0
+    warm = world.cost(url)
+    assert (warm.reads, warm.empty) == (0, 1)
     with world.store.context():
         assert materialized.load_directory(NAME).content.best is not None
 
@@ -121,7 +126,8 @@ def test_what_is_not_folded_costs_one_probe_and_each_row_once(world: World, form
             with world.store.context():
                 trees.post(world.site, f"{form} {number}", world.ids[number], thread=NAME.id)
         assert world.cold(url) == COLD + 1 + 5
-        assert world.cost(url).reads == 1
+        warm = world.cost(url)
+        assert (warm.reads, warm.empty) == (1, 0)
         for number in range(3):
             with world.store.context():
                 trees.post(world.site, f"{form} more {number}", world.ids[0], thread=NAME.id)

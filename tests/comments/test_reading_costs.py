@@ -37,16 +37,16 @@ def _first_page(name: records.ThreadName) -> public.Page:
     return reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
 
 
-def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm(
+def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm_but_the_probe(
     name: records.ThreadName, engine: inprocess.Engine
 ) -> None:
     folds.forget()
     with testing.meter(engine) as cost:
         _first_page(name)
-    assert (cost.reads, cost.writes) == (1, 0)
+    assert (cost.reads, cost.empty, cost.writes) == (1, 1, 0)
     with testing.meter(engine) as cost:
         _first_page(name)
-    assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
+    assert (cost.reads, cost.empty, cost.writes, cost.small) == (0, 1, 0, 0)
 
 
 def test_a_change_costs_its_probe_and_its_row_once(
@@ -57,10 +57,10 @@ def test_a_change_costs_its_probe_and_its_row_once(
     trees.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)
-    assert cost.reads == 2
+    assert (cost.reads, cost.empty) == (2, 0)
     with testing.meter(engine) as cost:
         _first_page(name)
-    assert cost.reads == 1
+    assert (cost.reads, cost.empty) == (1, 0)
 
 
 def test_a_level_costs_its_rows_and_no_count(
@@ -93,6 +93,7 @@ def test_the_page_around_a_comment_costs_three_reads_cold(
         with testing.meter(engine) as cost:
             reading.around(SCHEME, name, row.id, reading.Asked(50, None, SECRET))
         assert cost.reads <= 3
+        assert cost.empty == 1
 
 
 def test_the_whole_thread_costs_its_directory_and_buckets(
@@ -102,4 +103,4 @@ def test_the_whole_thread_costs_its_directory_and_buckets(
     with testing.meter(engine) as cost:
         materialized.using(name, lambda view: list(view.rows()))
     directory = materialized.load_directory(name)
-    assert cost.reads == 1 + len(directory.lines)
+    assert (cost.reads, cost.empty) == (1 + len(directory.lines), 1)

@@ -138,12 +138,12 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
     form = {
         "origins": "https://demo.example https://www.demo.example:8443", "query_keys": "id,page",
         "keep_trailing_slash": "on", "cdn_seconds": "30", "categories": "cats, small dogs",
-        "moderators": "ann@example.org",
+        "moderators": "ann@example.org", "freshness": "9",
     }  # fmt: skip
     owner.settle("/settings", **form)
     site = sites.get("demo")
     assert site.origins == ("https://demo.example", "https://www.demo.example:8443")
-    assert (site.query_keys, site.cdn_seconds) == (("id", "page"), 30)
+    assert (site.query_keys, site.cdn_seconds, site.freshness) == (("id", "page"), 30, 9)
     assert site.keep_trailing_slash
     assert site.categories == ("cats", "small dogs")
     page = owner.page("/settings")
@@ -152,7 +152,7 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
     entry = audit.log("demo")[0]
     assert (entry.verb, entry.actor.name) == ("set-site", "Ann")
     assert entry.after == (
-        "origins, query_keys, keep_trailing_slash, cdn_seconds, categories, moderators"
+        "origins, query_keys, keep_trailing_slash, cdn_seconds, categories, moderators, freshness"
     )
     owner.settle("/settings", **form)  # nothing is changed, and nothing noted
     assert len(audit.log("demo")) == 1
@@ -160,6 +160,7 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
         ("origins", "demo.example"), ("origins", "javascript:alert(1)"), ("cdn_seconds", "61"),
         ("cdn_seconds", ""), ("moderators", "nobody"), ("query_keys", "p=7"),
         ("role", "owner"), ("digits", "01"),
+        ("freshness", "61"), ("freshness", ""),
     ):  # fmt: skip
         owner.settle("/settings", status=400, **{**form, name: value})
     assert sites.get("demo") == site

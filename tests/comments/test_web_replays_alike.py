@@ -114,9 +114,9 @@ def test_a_changed_page_is_made_once_and_not_for_who_has_it(
     sought, made = [], []
     of_thread, fragments = answers.of_thread, public.Rows.json
 
-    def seek(*asked: Any) -> object:
+    def seek(*asked: Any, **named: Any) -> object:
         sought.append(asked)
-        return of_thread(*asked)
+        return of_thread(*asked, **named)
 
     def make(rows: public.Rows) -> bytes:
         made.append(rows)

@@ -118,6 +118,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     query_keys: Line = ""
     keep_trailing_slash: Box = ""
     cdn_seconds: Typed = "0"
+    freshness: Typed = "0"
     categories: Line = ""
     moderators: Line = ""
     reason: Typed = ""

@@ -22,6 +22,7 @@ def show(site_id: str) -> flask.Response:
         book=rulebook.read(visit.site.id),
         policies=list(records.Policy),
         longest_cdn=sites.LONGEST_CDN,
+        longest_freshness=sites.LONGEST_FRESHNESS,
     )
 
 
@@ -54,6 +55,7 @@ def change(site_id: str) -> flask.Response:
         query_keys=asked.several(sent.query_keys),
         keep_trailing_slash=bool(sent.keep_trailing_slash),
         cdn_seconds=asked.number("cdn_seconds", sent.cdn_seconds),
+        freshness=asked.number("freshness", sent.freshness),
         filed=asked.phrases(sent.categories),
         moderators=asked.several(sent.moderators),
         noted=sites.Noted(act, datetime.now(UTC)),
