@@ -144,14 +144,16 @@ def restore_all(
 
 
 def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
-    """What an author wrote in a thread that only he sees as yet, in reading order.
+    """Return what an author wrote in a thread and sees there, in reading order.
 
-    At most `MOST` of each status, which is more than anybody has waiting.
+    Approved comments are among them, although everybody sees those: an author whose comments only
+    they see must not learn it from a list that names no others. At most `MOST` of those that seem
+    approved, and of each other status, which is more than anybody has waiting.
     """
     if not author:
         return []
     names: list[str] = []
-    for status in (Status.PENDING, Status.SPAM, Status.SHADOWED):
+    for status in (Status.PENDING, Status.SPAM, Status.SHADOWED, Status.APPROVED):
         where = (
             ("thread", "=", models.thread_key_name(name)),
             ("author_id", "=", author),

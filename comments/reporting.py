@@ -28,6 +28,7 @@ from comments import (
     limits,
     models,
     networks,
+    public,
     records,
     reports,
     rulebook,
@@ -70,13 +71,16 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
         stored, row, *taken = datastore.get_multi(
             [models.comment_key(comment_id), key, *bucket.keys]
         )
-        if stored is None or stored.site != site or stored.status != Status.APPROVED:
+        if stored is None or stored.site != site or not _is_seen(stored, author):
             if audit.is_done(act):
                 return None  # it was held by an earlier run, whose answer was lost
             raise errors.NotFound("comment", comment_id)
         bucket.fill(taken, now=now)
         if bucket.is_empty:
             raise errors.TooMany("too many reports from here", retry_after=bucket.wait(now))
+        if stored.status != Status.APPROVED:
+            datastore.apply(bucket.take())
+            return None  # its author's own report tells nobody anything
         fresh = reports.fresh(comment_id, site, now=now)
         added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:
@@ -90,6 +94,13 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
     if change is not None and change.event:
         tasks.tell(change.event)
         tasks.erased(records.ThreadName(change.comment.site, change.comment.thread))
+
+
+def _is_seen(comment: models.Comment, reader: str) -> bool:
+    """Whether a comment is shown to a reader, as far as they can tell."""
+    is_own = bool(reader) and comment.author_id == reader
+    status = Status(comment.status)
+    return (public.seeming(status) if is_own else status) is Status.APPROVED
 
 
 def _said(author: str, network: str) -> list[str]:

@@ -31,6 +31,7 @@ from comments.records import Policy, Ruling, Status
 
 _BAN = "ban"
 _DOUBT = "turnstile"
+_UNTOLD = "its author is banned without being told"
 _POLICY = "policy:{}"
 
 
@@ -69,14 +70,14 @@ def of_post(
         def approved() -> int:
             return standing.approved or int(is_known)
 
-        ruling = _by_rules(book, text, approved, repeats, now)
-        if ruling.status is not Status.APPROVED:
-            return ruling
-        policy, has_links = thread.policy or book.policy, _has_links(text, now)
-        ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
-        if doubt and ruling.status is Status.APPROVED:
-            return Ruling(Status.PENDING, _DOUBT, doubt)
-        return _by_advisers(book, text, ruling)
+        def otherwise() -> Ruling:
+            policy, has_links = thread.policy or book.policy, _has_links(text, now)
+            ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
+            if doubt and ruling.status is Status.APPROVED:
+                return Ruling(Status.PENDING, _DOUBT, doubt)
+            return _by_advisers(book, text, ruling)
+
+        return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)
 
     return decide
 
@@ -94,12 +95,14 @@ def of_edit(
     policy = (thread and thread.policy) or book.policy
     if policy is Policy.READ_ONLY:
         raise errors.Conflict("the discussion is read-only", code="read-only")
-    ruling = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
-    if ruling.status is Status.APPROVED:
+
+    def otherwise() -> Ruling:
         has_new = bool(rules.links(text.html) - rules.links(before.html))
         spelt = rules.count_links(_said(text, now)) > rules.count_links(rules.Said(before.body, ""))
-        ruling = _by_policy(policy, lambda: has_new or spelt, lambda: True)
-        ruling = _by_advisers(book, text, ruling)
+        return _by_advisers(book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True))
+
+    found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
+    ruling = _ruled(found, otherwise)
     # Held before and held now: for another reason, maybe (`tree.edit`).
     is_held_anew = ruling.status is before.status is Status.PENDING
     is_stricter = rules.is_stricter(ruling.status, before.status)
@@ -123,6 +126,19 @@ def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
     return Ruling(Status.PENDING, opinions.rule(first), f"waits for {opinions.in_words(first)}")
 
 
+def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
+    """Return the ruling on what rules and bans `found`, and what is decided `otherwise`.
+
+    What is in the shadow must look to its author as it would without the shadow. So a text that
+    would wait is stored as spam, which seems to wait too (`public.seeming`).
+    """
+    if found.status is Status.APPROVED:
+        return otherwise()
+    if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
+        return Ruling(Status.SPAM, found.rule, found.why)
+    return found
+
+
 def _by_rules(
     book: rulebook.Book, text: Text, approved: Callable[[], int], repeats: int, now: datetime
 ) -> Ruling:
@@ -135,7 +151,9 @@ def _by_rules(
     if found.status is Status.REJECTED:
         raise errors.Forbidden("this site does not take such comments", code="comment-refused")
     if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
-        return Ruling(Status.SHADOWED, _BAN, "its author is banned without being told")
+        # What a rule would hold seems to wait: see `_ruled`.
+        is_held = found.status is Status.PENDING
+        return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
     return found
 
 

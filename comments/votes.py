@@ -136,11 +136,12 @@ def _check(row: models.Comment | None, ballot: Ballot) -> None:
         raise errors.NotFound("comment", ballot.comment)
     if row.status == Status.RETRACTED:
         raise errors.Conflict("the comment was retracted", code="comment-retracted")
+    # Before its status, which would tell its author that it is in the shadow.
+    if row.author_id == ballot.voter:
+        raise errors.Forbidden("nobody votes on his own comment", code="own-comment")
     if row.status != Status.APPROVED:
         # To a reader a comment that is held or rejected is not there.
         raise errors.NotFound("comment", ballot.comment)
-    if row.author_id == ballot.voter:
-        raise errors.Forbidden("nobody votes on his own comment", code="own-comment")
 
 
 def _vote(ballot: Ballot, thread: str) -> models.Vote:

@@ -10,6 +10,8 @@ from comments.tree import naming
 from comments.tree.rows import OWNER, new_row, new_thread, parent_row, place
 from comments.tree.values import Change, Draft
 
+_SHADOW = "shadow"  # the rule of a reply to a comment in the shadow; stored as text
+
 
 def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FIRST) -> Change:
     """Place a new comment, or recognise that it was placed already.
@@ -39,6 +41,7 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: shards.Turn = tallies.FI
     try:
         target = _admitted(draft, thread, answered)
         ruling = draft.decide(models.thread_record(thread), _is_known(counted[1:]))
+        ruling = _below(target, ruling)
         row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
         parent = _tree_parent(scheme, target)
         came = [row] if ruling.status is Status.APPROVED else []
@@ -100,10 +103,25 @@ def _answerable(row: models.Comment | None, draft: Draft) -> models.Comment:
         raise errors.NotFound("parent", wanted)
     if row.status == Status.RETRACTED:
         raise errors.Conflict("the answered comment was retracted", code="parent-retracted")
+    is_own = bool(draft.author.id) and row.author_id == draft.author.id
+    if row.status == Status.SHADOWED and is_own:
+        return row  # its author must not learn from a refusal that nobody else sees it
     if row.status != Status.APPROVED:
         # To a reader a comment that is held or rejected is not there.
         raise errors.NotFound("parent", wanted)
     return row
+
+
+def _below(target: models.Comment | None, ruling: records.Ruling) -> records.Ruling:
+    """Keep a reply to a comment in the shadow there too, and looking as it would otherwise."""
+    if target is None or target.status != Status.SHADOWED:
+        return ruling
+    why = "it answers a comment that only its author sees"
+    if ruling.status is Status.APPROVED:
+        return records.Ruling(Status.SHADOWED, _SHADOW, why)
+    if ruling.status is Status.PENDING:
+        return records.Ruling(Status.SPAM, _SHADOW, why)
+    return ruling
 
 
 def _tree_parent(scheme: sorthash.Scheme, answered: models.Comment | None) -> models.Comment | None:

@@ -220,7 +220,7 @@ OPERATIONS = (
         security=_TOKEN_NEEDED,
     ),
     Operation(
-        "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread that wait",
+        "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread",
         responses.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(

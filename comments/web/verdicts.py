@@ -46,7 +46,7 @@ _REFUSED = {
 @blueprint.get("/sites/<site:site_id>/held")
 @cors.personal
 def list_own_held(site_id: str) -> flask.Response:
-    """What the caller wrote in a thread that waits for a moderator: for his eyes alone."""
+    """List what the caller wrote in a thread, as they see it: for their eyes alone."""
     site = sites.get(site_id)
     thread, _ = queries.read_thread(shapes.NoQuery, site)
     found = moderation.own_held(records.ThreadName(site.id, thread), speakers.of(site).id)

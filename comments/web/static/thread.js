@@ -23,6 +23,7 @@ export class Thread {
   #votes;
   #listing = new Listing();
   #cursor = null;
+  #own = [];
   #total = 0;
   #start = null; // the position of the first page: null, or {around}
   #latest = 0; // when the thread last changed, as far as is known here
@@ -146,6 +147,7 @@ export class Thread {
   #replace(page, start) {
     this.#start = start;
     this.#listing.clear();
+    this.#own = [];
     this.#append(page);
     this.#votes.load();
     this.#showHeld();
@@ -157,9 +159,18 @@ export class Thread {
     const { token } = this.#guest;
     if (!token) return;
     const { comments } = await api.held(this.#place, token).catch(() => ({ comments: [] }));
-    for (const data of comments) {
+    this.#own = comments;
+    this.#insertOwn();
+  }
+
+  /** What is no longer pending comes with its page, so it is put in when all pages are there. */
+  #insertOwn() {
+    const isWhole = this.#cursor === null && this.#listing.size >= this.#total;
+    const isDue = (data) => data.status === "pending" || isWhole;
+    for (const data of this.#own.filter(isDue)) {
       if (!this.#listing.get(data.id)) this.#listing.insert(this.#make({ replies: 0, ...data }));
     }
+    this.#own = this.#own.filter((data) => !isDue(data));
     this.#count(this.#total);
   }
 
@@ -177,6 +188,7 @@ export class Thread {
       if (this.#draftBelow(data.id).values) this.#openReply(comment);
     }
     this.#hear(page);
+    this.#insertOwn();
     this.#showMore();
   }
 
