@@ -151,6 +151,7 @@ class Offer(NamedTuple):
 def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """Make a link for the first owner of the service at `url`, and keep it in a file.
 
+    With PUBLIC_URL set the link begins with that: under another name it would be answered 421.
     Returns None, and removes the file, if the service had an owner.
 
     Raises:
@@ -159,7 +160,7 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """
     kept = context.of(app)
     with kept.store.context():
-        link = accountcli.first_owner_link(url, kept.settings.secret)
+        link = accountcli.first_owner_link(kept.settings.public_url or url, kept.settings.secret)
         if not link:
             firstowner.settle(kept.settings)
             return None

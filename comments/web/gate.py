@@ -96,7 +96,8 @@ def _hosts(settings: config.Settings) -> Callable[[str], bool]:
     """Tell which host names are this service's. Ports are a proxy's business and do not count."""
     if not settings.public_url:
         return lambda _: True
-    names = {urlsplit(settings.public_url).hostname, *settings.hosts}
+    public = urlsplit(settings.public_url).hostname or ""
+    names = {public.rstrip("."), *settings.hosts}
     if not settings.on_app_engine:
         return names.__contains__
     # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com, with less in front or no region.

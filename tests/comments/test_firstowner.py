@@ -1,12 +1,13 @@
 """Claims about the file that holds the first owner's link."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
 import flask
 import pytest
 
-from comments import accountcli, config, errors, firstowner
+from comments import accountcli, config, datastore, errors, firstowner
 from comments import app as wiring
 from comments.accounts import people
 from tests.comments import callers
@@ -85,6 +86,19 @@ def test_it_is_gone_once_there_is_an_owner(
     assert people.is_owned()
     assert not offer.file.exists()
     assert wiring.offer_ownership(app, HERE) is None
+
+
+def test_the_link_has_the_name_that_the_service_answers_to(
+    store: datastore.Store, settings: config.Settings
+) -> None:
+    public = "https://comments.example"
+    app = wiring.create_app(dataclasses.replace(settings, public_url=public), store)
+    offer = wiring.offer_ownership(app, HERE)
+    assert offer
+    page, _, token = offer.link.partition("#")
+    assert browser(app).get(page).status_code == 200
+    assert page == f"{public}/admin/welcome"
+    assert token
 
 
 def test_another_invitation_leaves_it_as_it_is(app: flask.Flask, offer: wiring.Offer) -> None:

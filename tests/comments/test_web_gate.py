@@ -48,6 +48,13 @@ def test_the_service_answers_to_its_own_names(client: FlaskClient, host: str) ->
     assert _asked(client, host).status_code == 200
 
 
+@pytest.mark.usefixtures("site")
+def test_a_dot_behind_the_public_name_makes_no_difference(store: datastore.Store) -> None:
+    with _changed(store, public_url=f"{PUBLIC}.") as client:
+        for host in ("comments.example", "comments.example.:443"):
+            assert _asked(client, host).status_code == 200
+
+
 @pytest.mark.parametrize(
     "host",
     [
