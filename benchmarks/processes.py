@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import importlib.util
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -80,6 +81,21 @@ class Server:
         while (now := self.worked()) - before > _IDLE and time.perf_counter() < until:
             before = now
             time.sleep(_REST)
+
+    def kill(self) -> None:
+        """Kill all its processes at once (SIGKILL), and wait until the first one has ended."""
+        for pid in _tree(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(_PATIENCE)
+
+    def kill_worker(self, chance: random.Random) -> bool:
+        """Kill one of its workers; whether there was one."""
+        workers = _tree(self._process.pid)[1:]
+        if workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(workers), signal.SIGKILL)
+        return bool(workers)
 
     def stop(self) -> None:
         """End it, and wait until it has ended."""

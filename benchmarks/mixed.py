@@ -1,0 +1,217 @@
+"""Mixed load with kills: is every page that anybody reads one that was?
+
+Runs the product as scripts/serve does and kills it at random, all of it or one worker, while
+writers post, edit, retract and vote in a few threads and readers read pages of every kind. Each
+change stays flagged as not folded for more than a minute, so each thread has hundreds of such rows.
+Checked of every page (`mixedpages`): parents before children, nothing twice, nothing of another
+thread, numbers that fit the rows, every acknowledged change; and by each writer, its own change at
+once. At the end every acknowledged post has to be there, and `repair` and `recount` have to find
+nothing.
+
+    python -m benchmarks.mixed [--minutes 30] [--threads 4] [--writers 8] [--readers 2]
+        [--kill-every 15] [--seed 1]
+
+Prints what was counted, the kinds of violations and the first of each. The exit status is 1 if
+there was one.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import mixedclients, mixedpages, ours, processes
+from benchmarks.mixedclients import World
+from comments import datastore, models, records
+from emulator import inprocess
+
+_SAMPLE_EVERY = 10.0  # seconds between two counts of the rows that are not folded
+_FIRST_KILL = 3.0  # seconds that the service has at least between two kills
+_PATIENCE = 120.0
+_TICK = 0.05
+
+
+class Service:
+    """The product on a folder of data, on another port after each restart."""
+
+    def __init__(self, data: Path, world: World) -> None:
+        self._data = data
+        self._world = world
+        self._stack = contextlib.ExitStack()
+        self._server: processes.Server | None = None
+
+    def start(self) -> None:
+        """Start it, until it answers."""
+        self._server = self._stack.enter_context(processes.product(self._data, "/healthz"))
+        self._world.port = self._server.port
+
+    def kill(self, chance: random.Random) -> None:
+        """Kill one worker, which is replaced while the other serves; or all, and start again."""
+        server = self._server
+        if server is None:
+            raise SystemExit("the service does not run")
+        if chance.random() < 0.5 and server.kill_worker(chance):
+            self._world.count("kills of a worker")
+            return
+        server.kill()
+        self._world.count("kills of all")
+        self._stack.close()
+        self.start()
+
+    def stop(self) -> None:
+        """End it as an operator does."""
+        self._stack.close()
+
+
+def _unfolded(data: Path, threads: int) -> list[int]:
+    """How many rows of each thread are not folded, counted by a process of its own."""
+    with inprocess.open_engine(
+        data / "flatthread.db",
+        indexes=processes.ROOT / "index.yaml",
+        concurrency="pessimistic",
+        history=0,
+    ) as engine:
+        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        with store.context():
+            names = [records.ThreadName("demo", mixedclients.name_of(n)) for n in range(threads)]
+            return [datastore.count(_flagged(name)) for name in names]
+
+
+def _flagged(name: records.ThreadName) -> datastore.Query:
+    where = (("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True))
+    return datastore.Query("Comment", where=where, order=("revision",))
+
+
+def run(asked: argparse.Namespace, data: Path) -> World:
+    """Load the service until the time is over, then look at all of it."""
+    chance, world = random.Random(asked.seed), World(asked.threads)
+    service = Service(data, world)
+    service.start()
+    clients = [
+        *(mixedclients.Writer(world, n, chance.randrange(2**32)) for n in range(asked.writers)),
+        *(mixedclients.Reader(world, chance.randrange(2**32)) for _ in range(asked.readers)),
+    ]
+    try:
+        for client in clients:
+            client.start()
+        samples = _strike(asked, service, chance, data)
+        world.over.set()
+        for client in mixedclients.finished(clients, _PATIENCE):
+            world.blame(client.name, ["the client does not end"])
+        _check_all(world)
+    finally:
+        world.over.set()
+        service.stop()
+    _check_stored(world, data)
+    _report(world, asked, samples)
+    return world
+
+
+def _strike(
+    asked: argparse.Namespace, service: Service, chance: random.Random, data: Path
+) -> list[int]:
+    """Kill the service at random until the time is over; the rows not folded, as sampled."""
+    samples: list[int] = []
+    now = time.monotonic()
+    end, next_sample, next_kill = now + asked.minutes * 60, now + _SAMPLE_EVERY, now
+    next_kill += _pause(asked, chance)
+    while (now := time.monotonic()) < end:
+        if now >= next_kill:
+            service.kill(chance)
+            next_kill = time.monotonic() + _pause(asked, chance)
+        if now >= next_sample:
+            samples += _unfolded(data, asked.threads)
+            next_sample = time.monotonic() + _SAMPLE_EVERY
+        time.sleep(_TICK)
+    return samples
+
+
+def _pause(asked: argparse.Namespace, chance: random.Random) -> float:
+    return _FIRST_KILL + chance.expovariate(1 / max(0.1, asked.kill_every - _FIRST_KILL))
+
+
+def _check_all(world: World) -> None:
+    """Compare every thread with what was acknowledged, now that nobody writes."""
+    reader = mixedclients.Reader(world, 0)
+    for thread in range(world.threads):
+        path = mixedclients.path_of(thread, limit="all")
+        data = reader.get(path)
+        if data is None:
+            world.blame(path, ["no answer at the end"])
+            continue
+        page = json.loads(data)
+        shown = mixedpages.rows(page)
+        walk = mixedpages.Walk(thread, "thread")
+        wrong = list(walk.page(shown, is_whole=True, total=page["total"]))
+        wrong += walk.end(world.known(thread))
+        posts = world.posts[thread]
+        wrong += [
+            f"{each.id} is shown after its retraction"
+            for each in shown
+            if each.version is not None and each.id in posts and posts[each.id].is_retracted
+        ]
+        world.blame(f"at the end, {path}", wrong)
+
+
+def _check_stored(world: World, data: Path) -> None:
+    """Have the commands look for damage."""
+    for command in (["repair"], ["recount", "--no-fix"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "flask", "--app", "main", *command],
+            cwd=processes.ROOT,
+            env={
+                **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+                "DATASTORE_PROJECT_ID": ours.PROJECT,
+                "DATA_DIR": str(data),
+                "SECRET": processes.SECRET,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        print(f"{' '.join(command)}: {done.stdout.strip().splitlines()[-1:]}")
+        if done.returncode:
+            world.blame(" ".join(command), [*done.stdout.splitlines()[:20], done.stderr[-2_000:]])
+
+
+def _report(world: World, asked: argparse.Namespace, samples: list[int]) -> None:
+    counts = world.counts
+    print(f"\n| in {asked.minutes:g} minutes, seed {asked.seed} | |\n|---|---|")
+    for what in (
+        "pages", "walks to the end", "posts", "edits", "retractions", "votes", "kills of all",
+        "kills of a worker", "unanswered", "refused", "violations",
+    ):  # fmt: skip
+        print(f"| {what} | {counts[what]:,} |")
+    if samples:
+        print(f"| rows not folded, median of a thread | {statistics.median(samples):,.0f} |")
+        print(f"| rows not folded, most of a thread | {max(samples):,} |")
+    for kind, number in world.kinds.most_common():
+        print(f"| violations: {kind} | {number:,} |")
+    for each in world.violations:
+        print(f"VIOLATION {each}")
+
+
+def main() -> None:
+    """Run it as the command line says."""
+    parser = argparse.ArgumentParser(description="Mixed load with kills, every page checked.")
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--writers", type=int, default=8)
+    parser.add_argument("--readers", type=int, default=2)
+    parser.add_argument("--kill-every", type=float, default=15.0, metavar="SECONDS", help="mean")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mixed-") as folder:
+        world = run(asked, Path(folder))
+    sys.exit(1 if world.counts["violations"] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""What must be true of every page that `benchmarks.mixed` reads (pure).
+
+Owns the claims: parents before their children, no comment twice, no comment of another thread,
+numbers that fit the rows, and every acknowledged post at its acknowledged version or a later one.
+Texts say whose they are: `t2 w3 n17 v4` is version 4 of the 17th post of writer 3, in thread 2.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_TEXT = re.compile(r"t(\d+) w(\d+) n(\d+) v(\d+)")
+# An article of the HTML, and the text in it.
+_ARTICLE = re.compile(r'<article [^>]*id="comment-([a-z2-7]{26})"(.*?)</article>', re.DOTALL)
+TREES = ("thread", "recent", "best")  # orders in which discussions are whole
+ORDERS = (*TREES, "oldest", "newest")
+
+
+def text(thread: int, writer: int, number: int, version: int) -> str:
+    """The text of a version of a post."""
+    return f"t{thread} w{writer} n{number} v{version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A comment as a page shows it. `thread` and `version` are None for a removed one."""
+
+    id: str
+    parent: str | None
+    level: int
+    replies: int
+    thread: int | None
+    version: int | None
+
+
+def rows(page: Mapping[str, Any]) -> list[Row]:
+    """The comments of a page of the API."""
+    return [row(each) for each in page["comments"]]
+
+
+def row(comment: Mapping[str, Any]) -> Row:
+    """A comment of the API."""
+    found = _TEXT.search(comment["html"])
+    return Row(
+        comment["id"],
+        comment["parent"],
+        comment["level"],
+        comment.get("replies", 0),
+        None if found is None else int(found[1]),
+        None if found is None else int(found[4]),
+    )
+
+
+def shown_in_html(page: str, parents: Mapping[str, str | None]) -> list[Row]:
+    """The comments of an HTML page; their parents as they are known, else none."""
+    return [
+        Row(
+            match[1],
+            parents.get(match[1]),
+            0,
+            0,
+            None if (found := _TEXT.search(html.unescape(match[2]))) is None else int(found[1]),
+            None if found is None else int(found[4]),
+        )
+        for match in _ARTICLE.finditer(page)
+    ]
+
+
+@dataclass(slots=True)
+class Walk:
+    """Pages of one order, from the first one on. Each method yields what is wrong."""
+
+    thread: int
+    order: str
+    seen: dict[str, Row] = field(default_factory=dict)
+
+    def page(self, found: Sequence[Row], *, is_whole: bool, total: int | None) -> Iterator[str]:
+        """Check the next page. `is_whole`: it is the first one and holds the whole thread."""
+        is_first = not self.seen
+        here = {each.id for each in found}
+        for each in found:
+            if each.id in self.seen:
+                yield f"{each.id} comes twice"
+            if each.thread not in (None, self.thread):
+                yield f"{each.id} is of thread {each.thread}"
+            if self._is_orphan(each, here, is_first=is_first, is_whole=is_whole):
+                yield f"{each.id} comes without its parent {each.parent}"
+            self.seen[each.id] = each
+        if is_whole:
+            yield from _miscounted(found, total)
+
+    def _is_orphan(self, row: Row, here: set[str], *, is_first: bool, is_whole: bool) -> bool:
+        if row.parent is None:
+            return False
+        if self.order == "newest":
+            # A parent is older, so it comes later, perhaps on a page that is not read.
+            return row.parent in self.seen or (is_whole and row.parent not in here)
+        if self.order == "oldest" and not is_first:
+            # The parent may have been committed behind the cursor after it was read there.
+            return row.parent in here and row.parent not in self.seen
+        return row.parent not in self.seen
+
+    def end(self, known: Mapping[str, int]) -> Iterator[str]:
+        """Check that all of the thread was met that was acknowledged before, by its version."""
+        return missing(list(self.seen.values()), known)
+
+
+def missing(found: Sequence[Row], known: Mapping[str, int]) -> Iterator[str]:
+    """Yield what is wrong with an answer that has to hold these comments at these versions."""
+    shown = {each.id: each for each in found}
+    for comment, version in known.items():
+        each = shown.get(comment)
+        if each is None or each.version is None:
+            yield f"{comment} is not there at version {version}"
+        elif each.version < version:
+            yield f"{comment} is there at version {each.version}, not {version}"
+
+
+def part(found: Sequence[Row], thread: int, *, above: str | None = None) -> Iterator[str]:
+    """Check a part of a thread in reading order that may begin anywhere, below `above` if given."""
+    seen: set[str] = set() if above is None else {above}
+    for each in found:
+        if each.id in seen:
+            yield f"{each.id} comes twice"
+        if each.thread not in (None, thread):
+            yield f"{each.id} is of thread {each.thread}"
+        # Only the first row's ancestors are before the part, and none of them is deeper than it.
+        may_be_before = above is None and each.level <= found[0].level
+        if each.parent is not None and each.parent not in seen and not may_be_before:
+            yield f"{each.id} comes without its parent {each.parent}"
+        seen.add(each.id)
+
+
+def _miscounted(found: Sequence[Row], total: int | None) -> Iterator[str]:
+    if total is not None and total != len(found):
+        yield f"the total is {total}, not {len(found)}"
+    below = dict.fromkeys((each.id for each in found), 0)
+    parents = {each.id: each.parent for each in found}
+    for each in found:
+        above = each.parent
+        while above is not None:
+            below[above] = below.get(above, 0) + 1
+            above = parents.get(above)
+    for each in found:
+        if total is not None and each.replies != below[each.id]:
+            yield f"{each.id} has {each.replies} replies, not {below[each.id]}"
