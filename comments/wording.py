@@ -19,9 +19,11 @@ MAX_LINE = 200  # characters
 LINK = "[link]"
 # Full stops that NFKC leaves as they are, and that people and programs read as a dot.
 _DOT = ".\u0589\u0701\u0702\u3002\ua4f8\ua60e\U00010a50"
+# Arrows, symbols and pictures: some registries have host names of them, and browsers open them.
+_PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
 # A scheme, a network path (of the web or of Windows), a host name, an IPv4 address, an address.
 _LINK = re.compile(
-    rf"://|//[\w\[]|\\\\\w|\w[{_DOT}][^\W\d_]{{2}}|\d\.\d+\.\d+\.\d|@"
+    rf"://|//[\w\[]|\\\\\w|[\w{_PICTURES}][{_DOT}][^\W\d_]{{2}}|\d\.\d+\.\d+\.\d|@"
     r"|\b(?i:https?|ftp|file|mailto|tel|sms|javascript|data):"
 )
 _WORD = re.compile(r"\S+")

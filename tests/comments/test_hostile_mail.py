@@ -190,6 +190,7 @@ LINKS = [
     "//evil:8080/a", "\uff0f\uff0fevil", "http:evil", "\uff48ttp\ufe55evil", "\\\\evil\\share",
     "evil\uff20example", "mailto:evil", "evil.\U0001d41a\U0001d41b", "//[::1]/evil",
     "evil\U00010a50example", "xevil\u0338.example", "http\u2236//evil",
+    "\U0001f4a9.example", "i\u2764.example", "i\u2764\ufe0f.example",
 ]  # fmt: skip
 
 
