@@ -39,6 +39,8 @@ def _start() -> "flask.Flask":
     logs.to_stderr(sys.stderr)
     settings, store = _open(creates=True)
     _log.info("Flatthread stores comments in %s.", settings.where)
+    for sentence in settings.advice:
+        _log.warning(sentence)
     return apps.create_app(settings, store)
 
 

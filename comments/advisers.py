@@ -134,6 +134,29 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
     return made
 
 
+def renew(site: str, by: By) -> int:
+    """Seal the secrets of a site's advisers under the current `SECRET`; how many advisers changed.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    secret, changed = by.settings.secret, 0
+
+    def fresh(adviser: opinions.Adviser) -> tuple[str, ...]:
+        return tuple(
+            sealed.renewed(each, opinions.SECRET, secret) or each for each in adviser.secrets
+        )
+
+    def change(found: opinions.Adviser | None) -> opinions.Adviser | None:
+        return found and msgspec.structs.replace(found, secrets=fresh(found))
+
+    for adviser in every(site):
+        if fresh(adviser) != adviser.secrets:
+            _set(site, adviser.name, change, by)
+            changed += 1
+    return changed
+
+
 def remove(site: str, name: str, by: By) -> None:
     """Ask an adviser no more. What waits for him is left to moderators.
 

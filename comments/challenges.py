@@ -27,7 +27,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from comments import digests, errors
+from comments import digests, errors, rotation
 
 TERM = timedelta(hours=1)
 POST = "post"
@@ -62,7 +62,10 @@ class _Solution(msgspec.Struct, frozen=True):
 
 
 class Proof(NamedTuple):
-    """A challenge that was solved. `tries` is how many it took at most."""
+    """A challenge that was solved. `tries` is how many it took at most.
+
+    `secret` is the one that it was signed with, by which ids that are made of it stay the same.
+    """
 
     site: str
     network: str
@@ -72,6 +75,7 @@ class Proof(NamedTuple):
     around: tuple[str, ...] = ()
     purpose: str = POST
     tries: int = 0
+    secret: str = ""
 
 
 def make(  # noqa: PLR0913 - all that a challenge says
@@ -128,13 +132,14 @@ def check(solution: str, *, secret: str) -> Proof:
     except (binascii.Error, msgspec.MsgspecError, ValueError) as error:
         raise problem from error
     payload = v1.Payload(sent.algorithm, sent.challenge, sent.number, sent.salt, sent.signature)
-    is_right, _ = v1.verify_solution(payload, _key(secret), check_expires=False)
-    if not is_right:
-        raise problem
-    return _said(sent)
+    for each in rotation.accepted(secret):
+        is_right, _ = v1.verify_solution(payload, _key(each), check_expires=False)
+        if is_right:
+            return _said(sent, each)
+    raise problem
 
 
-def _said(sent: _Solution) -> Proof:
+def _said(sent: _Solution, secret: str) -> Proof:
     """What the salt says. It is ours: the signature was right."""
     said = parse_qs(sent.salt.partition("?")[2])
     opened, expires = (datetime.fromtimestamp(int(said[name][0]), UTC) for name in ("t", "expires"))
@@ -149,6 +154,7 @@ def _said(sent: _Solution) -> Proof:
         said.get("p", [POST])[0],
         # Those of an earlier release, which are good for an hour, do not say it.
         int(said.get("w", ["0"])[0]),
+        secret,
     )
 
 

@@ -34,6 +34,7 @@ from comments import (
     modcli,
     providercli,
     records,
+    secretcli,
     sites,
     sorthash,
     statscli,
@@ -57,6 +58,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(accountcli.account)
     app.cli.add_command(advisercli.adviser)
     app.cli.add_command(keycli.key)
+    app.cli.add_command(secretcli.secret)
     app.cli.add_command(providercli.provider)
     app.cli.add_command(authorcli.author)
     app.cli.add_command(budgetcli.budget)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from comments import errors, sorthash
+from comments import errors, rotation, sorthash
 
 # GAE_ENV and GAE_SERVICE are read as well, but are App Engine's to set.
 NAMES = frozenset(
@@ -45,6 +45,7 @@ NAMES = frozenset(
         "RPC_TIMEOUT",
         "SAME_TEXTS",
         "SECRET",
+        "SECRET_OLD",
         "SMTP_AUTHORITY",
         "SMTP_URL",
         "SORT_HASH_DIGITS",
@@ -57,6 +58,7 @@ NAMES = frozenset(
 )
 _DATA_FILE = "flatthread.db"
 _SECRET_BYTES = 16
+_GOOD_SECRET = 32  # characters; those that are made here have 43, of 32 random bytes
 _LONGEST_NUMBER = 20
 _QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]{1,100}", re.ASCII)
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
@@ -90,7 +92,7 @@ class Smtp:
 class Settings:
     """What a process runs with. Sizes are bytes, times are seconds."""
 
-    secret: str
+    secret: str = dataclasses.field(repr=False)
     scheme: sorthash.Scheme = sorthash.Scheme()  # noqa: RUF009 - a frozen value
     datastore: str = "embedded"
     project: str = "flatthread"
@@ -133,6 +135,17 @@ class Settings:
     def data_file(self) -> Path:
         """The file of the embedded engine."""
         return self.data_dir / _DATA_FILE
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What the operator is told at each start, in sentences."""
+        if len(self.secret) >= _GOOD_SECRET:
+            return ()
+        said = (
+            f"SECRET has {len(self.secret)} characters. Whoever guesses it can sign in as anybody: "
+            "make one of 32 random bytes and keep this one as SECRET_OLD (docs/secrets.md)."
+        )
+        return (said,)
 
     @property
     def where(self) -> str:
@@ -263,12 +276,10 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     A deployment without a secret must not start: several instances would each make their own and
     refuse one another's tokens.
     """
-    given = _long_enough("SECRET", values.get("SECRET", ""))
-    if given:
-        return given
-    if kind != "embedded":
+    given, old = values.get("SECRET", ""), values.get("SECRET_OLD", "")
+    if not given and kind != "embedded":
         raise errors.Misconfigured("SECRET is not set: give a random text, the same everywhere")
-    return _kept_secret(data_dir / "secret")
+    return rotation.Secret(given or _kept_secret(data_dir / "secret"), old)
 
 
 def _smtp(values: Mapping[str, str]) -> Smtp | None:

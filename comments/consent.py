@@ -16,6 +16,7 @@ What must stay true:
   anybody again who unsubscribed since. One to unsubscribe is good for ever, because mail is kept.
 """
 
+import hashlib
 import secrets
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -36,6 +37,7 @@ from comments import (
     models,
     outbox,
     records,
+    rotation,
     sealed,
     subscriptions,
     tasks,
@@ -183,7 +185,7 @@ def confirm(link: str, *, secret: str, now: datetime) -> Request:
         errors.Overloaded: the store did not answer in time.
     """
     request = request_of(link, secret=secret, now=now)
-    subscriber = subscriber_of(request.email, secret)
+    subscriber = subscriptions.known(ids_of(request.email, secret))
     address = sealed.seal(request.email, _ADDRESS, secret, now=now)
     subject, attempt = _subject(request), tickets.new_token()
     tickets.sweep(now=now)
@@ -202,8 +204,13 @@ def _subject(request: Request) -> str:
 
 
 def subscriber_of(email: str, secret: str) -> str:
-    """The id of an address. Upper and lower case are one, as every mail server has it."""
-    return digests.text(digests.keyed(secret, "subscriber", email.lower()))
+    """The id of an address that is nobody's yet. Upper and lower case are one."""
+    return ids_of(email, secret)[0]
+
+
+def ids_of(email: str, secret: str) -> tuple[str, ...]:
+    """The ids that an address may have: under the current secret, and under the old one."""
+    return tuple(map(digests.text, digests.every(secret, "subscriber", email.lower())))
 
 
 def address(stored: str, *, secret: str, now: datetime) -> str:
@@ -213,6 +220,23 @@ def address(stored: str, *, secret: str, now: datetime) -> str:
         errors.BadLink: it was stored under another secret.
     """
     return sealed.unseal(stored, _ADDRESS, secret, now=now)
+
+
+def renewed(stored: str, secret: str) -> str:
+    """A stored address sealed under the current secret; "" if it is."""
+    return sealed.renewed(stored, _ADDRESS, secret)
+
+
+def is_of_the_past(subscriber: str, secret: str, *, now: datetime) -> bool:
+    """Tell whether a subscriber's id was made under the old secret."""
+    stored = subscriptions.address_of(subscriber)
+    try:
+        return (
+            bool(stored)
+            and subscriber in ids_of(address(stored, secret=secret, now=now), secret)[1:]
+        )
+    except errors.BadLink:
+        return False
 
 
 def ending_link(ending: Ending, secret: str) -> str:
@@ -262,14 +286,21 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
         errors.BadInput: it is not one plain address.
         errors.Overloaded: the store is busy; run it again.
     """
-    subscriber = subscriber_of(mailboxes.check(email), secret)
-    count = len(subscriptions.of_subscriber(subscriber))
-    subscriptions.forget(subscriber, now=now)
-    # Also in lists that he left long ago: what he is told of does not say which those are.
-    for name in followers.naming(subscriber):
-        compaction.erase(name, subscriber)
+    count = 0
+    for subscriber in ids_of(mailboxes.check(email), secret):
+        count += len(subscriptions.of_subscriber(subscriber))
+        subscriptions.forget(subscriber, now=now)
+        # Also in lists that he left long ago: what he is told of does not say which those are.
+        for name in followers.naming(subscriber):
+            compaction.erase(name, subscriber)
     return count
 
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
-    return itsdangerous.URLSafeSerializer(secret, salt=_LINK)
+    return itsdangerous.URLSafeSerializer(
+        list(rotation.accepted(secret)[::-1]),  # oldest first, as the library wants them
+        salt=_LINK,
+        signer_kwargs={"digest_method": hashlib.sha256},
+        # Mail is kept for years: links of older releases were signed with SHA-1.
+        fallback_signers=[{}],
+    )

@@ -13,7 +13,7 @@ import msgspec
 from itsdangerous import BadSignature, URLSafeSerializer
 from itsdangerous.signer import SigningAlgorithm
 
-from comments import errors
+from comments import errors, rotation
 
 _SIGNATURE = 20  # bytes
 
@@ -41,7 +41,7 @@ def unseal(cursor: str, listing: str, secret: str) -> list[str]:
         errors.BadCursor: it is of another listing, or none of ours.
     """
     try:
-        position: list[str] = _reader(secret).loads(cursor, salt=_salt(listing))
+        position: list[str] = _reader(rotation.accepted(secret)).loads(cursor, salt=_salt(listing))
     except (BadSignature, UnicodeError) as error:
         raise errors.BadCursor from error
     return position
@@ -63,10 +63,10 @@ def _signature(key: bytes, value: bytes) -> bytes:
 
 
 @functools.lru_cache(maxsize=4)
-def _reader(secret: str) -> URLSafeSerializer:
+def _reader(accepted: tuple[str, ...]) -> URLSafeSerializer:
     # The fallback reads what pages that are open since before an update hold: HMAC with SHA-1.
     return URLSafeSerializer(
-        secret,
+        list(accepted[::-1]),  # oldest first, as the library wants them
         signer_kwargs={"digest_method": hashlib.blake2b, "algorithm": _Keyed()},
         fallback_signers=[{}],
     )

@@ -8,12 +8,25 @@ of these, so the form is for ever.
 import base64
 import hmac
 
+from comments import rotation
+
 _BYTES = 16  # 128 bits
 
 
 def keyed(secret: str, *parts: str) -> bytes:
     """The digest of some texts under the service's secret."""
     return hmac.digest(secret.encode(), joined(parts), "sha256")
+
+
+def every(secret: str, *parts: str) -> tuple[bytes, ...]:
+    """The digests under each secret that counts, the current one first."""
+    return tuple(keyed(each, *parts) for each in rotation.accepted(secret))
+
+
+def is_one(given: str, secret: str, *parts: str) -> bool:
+    """Tell whether a text is that of one of these digests, in a time that says nothing of it."""
+    made = [text(each) for each in every(secret, *parts)]
+    return any(hmac.compare_digest(each.encode(), given.encode()) for each in made)
 
 
 def joined(parts: tuple[str, ...]) -> bytes:

@@ -22,7 +22,6 @@ What must stay true:
 - To open the link changes nothing. Its button can be pressed again; the newest code counts.
 """
 
-import hmac
 import secrets
 from datetime import datetime, timedelta
 
@@ -53,6 +52,7 @@ PER_ADDRESS = limits.Limit("sign-in mails", 5, timedelta(hours=1))
 PER_NETWORK = limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
 # A proof expires before it is forgotten.
 _PER_PROOF = limits.Limit("proofs for sign-in mails", 1, challenges.TERM)
+_CODE = "sign-in code"
 _LINK = "sign-in link"
 _CODE_BYTES = 5  # 40 bits, as eight letters and digits
 
@@ -194,7 +194,7 @@ def enter(
         pending = msgspec.json.decode(content, type=_Pending)
         if pending.site != site or pending.tries >= TRIES:
             raise readers.Refused("this code was guessed at too often, or is of another site")
-        if hmac.compare_digest(pending.code, _digest(key, plain, secret)):
+        if digests.is_one(pending.code, secret, _CODE, key, plain):
             datastore.apply(used)
             return pending.address
         _put(key, msgspec.structs.replace(pending, tries=pending.tries + 1), secret)
@@ -231,4 +231,4 @@ def _text(pending: _Pending) -> str:
 
 
 def _digest(key: str, made: str, secret: str) -> str:
-    return digests.text(digests.keyed(secret, "sign-in code", key, made))
+    return digests.text(digests.keyed(secret, _CODE, key, made))

@@ -194,10 +194,12 @@ class Notices:
             return []
         threads.fresh(_thread(comment))  # as above
         secret = self._settings.secret
-        found = {
-            consent.subscriber_of(each, secret): each for each in sites.get(comment.site).moderators
+        wanted = {
+            consent.subscriber_of(each, secret): each
+            for each in sites.get(comment.site).moderators
+            # Who is left to be told was noted before the secret was changed, perhaps.
+            if errand.to is None or not set(errand.to).isdisjoint(consent.ids_of(each, secret))
         }
-        wanted = {who: each for who, each in found.items() if errand.to is None or who in errand.to}
         taken = [who for who, each in wanted.items() if self._may_tell_moderator(each)]
         made = (
             self._letter(who, wanted[who], errand.event, comment, about=mail.About.HELD)

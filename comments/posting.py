@@ -29,6 +29,7 @@ from comments import (
     opinions,
     records,
     rendering,
+    rotation,
     rulebook,
     rulings,
     sealed,
@@ -104,7 +105,9 @@ def post(draft: Draft, *, settings: config.Settings, now: datetime) -> Posted:
 
 
 def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepared:
-    """Clean, check and render a comment. Nothing is stored or read for it yet.
+    """Clean, check and render a comment. Nothing is stored for it yet.
+
+    Nothing is read either, but for a repeat of what may have been posted under the old secret.
 
     Raises:
         errors.BadInput: naming the field.
@@ -112,7 +115,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
     author = _clean_author(draft.author)
     text = _text(draft.body)
     name = records.ThreadName(draft.site.id, draft.thread)
-    digest = _digest(settings, name, author, draft.key)
+    digest, secret = _digest(settings, name, author, draft.key)
     said = rulings.Text(
         draft.site.id, author, text.body, text.html, draft.sender.network, draft.since
     )
@@ -120,7 +123,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         id=comment_id(digest),
         name=name,
         reply_to=draft.parent,
-        author=_with_id(author, settings, digest, now),
+        author=_with_id(author, secret, digest, now),
         text=text,
         fingerprint=_fingerprint(author, draft, text),
         created=now,
@@ -128,7 +131,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         url=threadids.page_url(draft.url, draft.thread, draft.site) if draft.url else "",
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,
-        origin=_origin(draft, comment_id(digest), settings.secret),
+        origin=_origin(draft, comment_id(digest), secret),
     )
     return Prepared(made, said, draft.sender)
 
@@ -370,14 +373,21 @@ def _line(field: str, raw: str, limit: int) -> str:
 
 def _digest(
     settings: config.Settings, name: records.ThreadName, author: records.Author, key: str | None
-) -> bytes:
-    """What the comment's id is made of: random, or the same for every repeat of a request."""
+) -> tuple[bytes, str]:
+    """What the comment's id is made of, and the secret that it and its author's are made with.
+
+    It is random, or the same for every repeat of a request.
+    """
     if key is None:
-        return secrets.token_bytes(32)
+        return secrets.token_bytes(32), settings.secret
     # A guest without a capability is told apart by what he says of himself. Two of the same name
     # and mail who also send the same key and the same text cannot be told from one who repeats.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
-    return digests.keyed(settings.secret, "comment", name.site, name.id, speaker, key)
+    current, *before = (
+        (digests.keyed(each, "comment", name.site, name.id, speaker, key), each)
+        for each in rotation.accepted(settings.secret)
+    )
+    return next((made for made in before if _is_there(comment_id(made[0]))), current)
 
 
 def _origin(draft: Draft, comment: str, secret: str) -> bytes:
@@ -387,13 +397,15 @@ def _origin(draft: Draft, comment: str, secret: str) -> bytes:
     return digests.keyed(secret, "origin", comment, draft.sender.network)[:8]
 
 
-def _with_id(
-    author: records.Author, settings: config.Settings, digest: bytes, now: datetime
-) -> records.Author:
+def _is_there(comment_id: str) -> bool:
+    return datastore.get(models.comment_key(comment_id)) is not None
+
+
+def _with_id(author: records.Author, secret: str, digest: bytes, now: datetime) -> records.Author:
     """Give a newcomer an id that a repeat of his first post finds again."""
     if author.id:
         return author
-    text = digests.text(digests.keyed(settings.secret, "guest", digest.hex()))
+    text = digests.text(digests.keyed(secret, "guest", digest.hex()))
     made = authorids.guest(text, now)
     return records.Author(author.name, author.website, author.email, made)
 

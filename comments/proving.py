@@ -153,5 +153,5 @@ def person(
     if not work(site, purpose, settings=settings, now=now):
         return None
     proof = check(solution, site.id, purpose, secret=settings.secret, now=now)
-    made = digests.keyed(settings.secret, "proved", site.id, purpose, proof.digest.hex())
+    made = digests.keyed(proof.secret, "proved", site.id, purpose, proof.digest.hex())
     return f"{authorids.GUEST}{digests.text(made)}"

@@ -31,6 +31,7 @@ from comments import (
     public,
     records,
     reports,
+    rotation,
     rulebook,
     tasks,
     tree,
@@ -61,7 +62,11 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
     secret, is_vouched = settings.secret, author.startswith(authorids.ACCOUNT)
-    people = [reports.person(comment_id, each, secret) for each in _said(author, network)]
+    said = _said(author, network)
+    people = [
+        [reports.person(comment_id, each, under) for each in said]
+        for under in rotation.accepted(secret)
+    ]
     limit = rulebook.get(site).reports
     bucket = limits.Network(PER_NETWORK, network, secret)
     key = models.report_key(comment_id)

@@ -51,7 +51,7 @@ def person(comment_id: str, who: str, secret: str) -> str:
 def add(
     row: models.Report | None,
     fresh: models.Report,
-    people: Sequence[str],
+    people: Sequence[Sequence[str]],
     reason: Reason,
     *,
     is_vouched: bool,
@@ -60,14 +60,18 @@ def add(
     """The row with one more report, to be put; None where one of these people is in it already.
 
     `fresh` is the row of a comment that nobody reported yet. `is_vouched` says that the report
-    comes from a signed-in account.
+    comes from a signed-in account. `people` are the reporter's names in the row: under the current
+    secret first, which are stored, then under the old one.
     """
     row = row or fresh
     numbers = _numbers(row)
-    if not set(people).isdisjoint(row.people) or sum(numbers.values()) >= MOST:
+    if (
+        any(not known.isdisjoint(row.people) for known in map(set, people))
+        or sum(numbers.values()) >= MOST
+    ):
         return None
     numbers[reason.value] = numbers.get(reason.value, 0) + 1
-    row.populate(people=[*row.people, *people])
+    row.populate(people=[*row.people, *people[0]])
     row.reasons = msgspec.json.encode(numbers).decode()
     row.open = sum(numbers.values()) - row.settled
     row.vouched = (row.vouched or 0) + is_vouched

@@ -16,7 +16,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import digests, errors, opinions, outbound, outcomes, records, webhooks
+from comments import digests, errors, opinions, outbound, outcomes, records, rotation, webhooks
 
 _LATER = 202
 _PURPOSE = "question"
@@ -71,8 +71,8 @@ def named(text: str, site: str, secret: str) -> tuple[str, int]:
     number = rest.partition(".")[0]
     is_number = number.isascii() and number.isdecimal() and len(number) < 10  # noqa: PLR2004
     revision = int(number) if is_number else 0
-    made = name(site, comment_id, revision, secret)
-    if not hmac.compare_digest(made.encode(), text.encode()):
+    made = [name(site, comment_id, revision, each) for each in rotation.accepted(secret)]
+    if not any(hmac.compare_digest(each.encode(), text.encode()) for each in made):
         raise errors.NotFound("question", text[:100])
     return comment_id, revision
 

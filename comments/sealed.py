@@ -4,15 +4,15 @@ Owns their form. A seal is Fernet (AES-128-CBC and HMAC-SHA256, with the time it
 key of its purpose alone, made of the service's secret: what was sealed for one purpose opens for no
 other.
 
-Seals are stored, and links wait in mailboxes: a change of a purpose's name or of the secret makes
-them unreadable.
+Seals are stored, and links wait in mailboxes: a change of a purpose's name makes them unreadable,
+and so does a change of the secret, unless the old one is kept (`rotation`).
 """
 
 import base64
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from comments import digests, errors
+from comments import digests, errors, rotation
 
 if TYPE_CHECKING:
     from cryptography import fernet
@@ -31,17 +31,43 @@ def unseal(
     Raises:
         errors.BadLink: it was not sealed here for this purpose, or longer ago than the term.
     """
+    for each in rotation.accepted(secret):
+        found = _opened(sealed, purpose, each)
+        if found is not None:
+            break
+    else:
+        raise errors.BadLink
+    text, made = found
+    if term is not None and now.timestamp() - made > term.total_seconds():
+        raise errors.BadLink("has expired: ask for a new one", code="link-expired")
+    return text
+
+
+def renewed(sealed: str, purpose: str, secret: str) -> str:
+    """Return a text, sealed under the current secret; "" if it is, or if nobody can open it.
+
+    It keeps the time at which it was sealed first.
+    """
+    current, *before = rotation.accepted(secret)
+    if not sealed or _opened(sealed, purpose, current) is not None:
+        return ""
+    found = next(filter(None, (_opened(sealed, purpose, each) for each in before)), None)
+    if found is None:
+        return ""
+    text, made = found
+    return _fernet(purpose, current).encrypt_at_time(text.encode(), made).decode()
+
+
+def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
+    """The text of a seal and the second since 1970 it was made in; None if it is no such seal."""
     from cryptography.fernet import InvalidToken  # noqa: PLC0415 - see `_fernet`
 
     opener = _fernet(purpose, secret)
     try:
         text = opener.decrypt(sealed.encode("ascii")).decode()
-        made = opener.extract_timestamp(sealed.encode("ascii"))
-    except (InvalidToken, UnicodeError) as error:
-        raise errors.BadLink from error
-    if term is not None and now.timestamp() - made > term.total_seconds():
-        raise errors.BadLink("has expired: ask for a new one", code="link-expired")
-    return text
+        return text, opener.extract_timestamp(sealed.encode("ascii"))
+    except (InvalidToken, UnicodeError):
+        return None
 
 
 def _fernet(purpose: str, secret: str) -> "fernet.Fernet":

@@ -128,6 +128,38 @@ def _end(
     datastore.transaction(body).tell()
 
 
+def known(subscribers: Sequence[str]) -> str:
+    """Return the one of an address's ids that is stored; the first if none is."""
+    if len(subscribers) > 1:
+        rows = datastore.get_multi([models.subscriber_key(each) for each in subscribers])
+        return next(
+            (each for each, row in zip(subscribers, rows, strict=True) if row is not None),
+            subscribers[0],
+        )
+    return subscribers[0]
+
+
+def address_of(subscriber: str) -> str:
+    """The sealed address of a subscriber; empty for nobody."""
+    row = datastore.get(models.subscriber_key(subscriber))
+    return "" if row is None else str(row.address)
+
+
+def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
+    """Store an address as `seal` gives it; whether it did. It gives "" for what is to stay."""
+
+    def body() -> bool:
+        row = datastore.get(models.subscriber_key(subscriber))
+        fresh = "" if row is None else seal(row.address)
+        if row is None or not fresh:
+            return False
+        row.address = fresh
+        datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+        return True
+
+    return datastore.transaction(body)
+
+
 def of_subscriber(subscriber: str) -> list[Found]:
     """What a subscriber is told of."""
     return [Found(row.key.id(), row.list or "") for row in _stored(subscriber)]

@@ -7,6 +7,8 @@ what it was where none is given. What Turnstile is asked, and when, is the admis
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
 from comments import admission, config, datastore, errors, outbound, records, sealed, sites
 from comments import turnstile as siteverify
 
@@ -60,6 +62,24 @@ def set_up(
         )
 
     return sites.change(site, turnstile=turned, noted=noted)
+
+
+def renew(site: str, secret: str) -> bool:
+    """Seal the secret key of a site's Turnstile under the current `SECRET`; whether it was not.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+
+    def renewed(found: records.Turnstile | None) -> records.Turnstile | None:
+        fresh = sealed.renewed(found.secret, admission.TURNSTILE, secret) if found else ""
+        return msgspec.structs.replace(found, secret=fresh) if found and fresh else found
+
+    found = sites.get(site).turnstile
+    if renewed(found) == found:
+        return False
+    sites.change(site, turnstile=renewed)
+    return True
 
 
 def remove(site: str, *, noted: sites.Noted | None = None) -> records.Site:

@@ -51,12 +51,14 @@ class Place:
     """A network that a vote comes from, and the voter's seat in it.
 
     `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
-    At most `factor` times the limit of voters vote from it.
+    At most `factor` times the limit of voters vote from it. `is_past` marks hashes under the old
+    secret: they count as long as there is a row of them, and no new one is made.
     """
 
     network: str
     seat: str
     factor: int = 1
+    is_past: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     else:
         put.append(_vote(ballot, row.thread))
     if NONE in {before, ballot.value}:
-        for place, network in zip(ballot.places, found, strict=True):
+        for place, network in _counting(ballot, found):
             seats = _seats(network, ballot, place, limit=limit, now=now)
             if not seats.voters and network is not None:
                 gone.append(seats.key)
@@ -128,6 +130,15 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     if waiting is None:
         put.append(_due(ballot.comment, row.thread, now + COUNT_AFTER))
     return Cast(datastore.Writes(_OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
+
+
+def _counting(
+    ballot: Ballot, found: list[models.VoterNetwork | None]
+) -> Iterator[tuple[Place, models.VoterNetwork | None]]:
+    """The ballot's places and their rows, less those of the past that have none."""
+    for place, network in zip(ballot.places, found, strict=True):
+        if network is not None or not place.is_past:
+            yield place, network
 
 
 def _check(row: models.Comment | None, ballot: Ballot) -> None:
@@ -171,6 +182,11 @@ def _seats(
         voters.append(place.seat)
     key = models.voter_network_key(ballot.comment, place.network)
     return models.VoterNetwork(key=key, voters=voters, due=due)
+
+
+def has(comment_id: str, voter: str) -> bool:
+    """Whether a voter votes on a comment."""
+    return datastore.get(models.vote_key(comment_id, voter)) is not None
 
 
 def count(comment_id: str) -> tuple[int, int]:

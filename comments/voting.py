@@ -25,6 +25,7 @@ from comments import (
     errors,
     networks,
     records,
+    rotation,
     tasks,
     tree,
     votes,
@@ -57,7 +58,9 @@ def newcomer(comment_id: str, network: str, key: str | None, *, secret: str) -> 
     """
     if key is None:
         return f"g:{digests.text(secrets.token_bytes(16))}"
-    return f"g:{digests.text(digests.keyed(secret, 'voter', comment_id, network, key))}"
+    made = digests.every(secret, "voter", comment_id, network, key)
+    current, *before = (f"g:{digests.text(each)}" for each in made)
+    return next((each for each in before if votes.has(comment_id, each)), current)
 
 
 def vote(
@@ -76,7 +79,11 @@ def vote(
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
     around = ((voter.network, 1), *networks.around(voter.network))
-    places = tuple(_place(comment_id, voter.id, *each, settings.secret) for each in around)
+    places = tuple(
+        _place(comment_id, voter.id, *each, secret, is_past=number > 0)
+        for number, secret in enumerate(rotation.accepted(settings.secret))
+        for each in around
+    )
     ballot = votes.Ballot(comment_id, site, voter.id, value, places)
     firsts: list[bool] = []
 
@@ -88,17 +95,20 @@ def vote(
             datastore.apply(cast.writes)
 
     # Those of one network meet at its row, and a voter always comes from one.
-    datastore.transaction(body, line=f"votes/{places[-1].network}")
+    datastore.transaction(body, line=f"votes/{places[len(around) - 1].network}")
     if any(firsts):
         tasks.voted(records.VotedComment(comment_id))
 
 
-def _place(comment_id: str, voter: str, network: str, factor: int, secret: str) -> votes.Place:
+def _place(
+    comment_id: str, voter: str, network: str, factor: int, secret: str, *, is_past: bool
+) -> votes.Place:
     what = f"votes/{comment_id}"
     return votes.Place(
         network=networks.digest(secret, what, network),
         seat=networks.digest(secret, f"{what}/{network}", voter),
         factor=factor,
+        is_past=is_past,
     )
 
 

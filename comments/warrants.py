@@ -86,7 +86,7 @@ def _moderators(site: str, secret: str) -> Iterator[str]:
     except errors.NotFound:
         return
     for address in addresses:
-        yield _moderator(address, secret)
+        yield from map(digests.text, digests.every(secret, "moderator", address.lower()))
 
 
 def _moderator(address: str, secret: str) -> str:

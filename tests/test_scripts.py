@@ -129,6 +129,19 @@ class TestServe:
             assert not any("own it" in line for line in program.lines)
             assert not kept.exists()
 
+    def test_a_short_secret_is_served_with_one_warning(self, project):
+        (project / "short").mkdir()
+        environ = programs.environment(PORT="0", DATA_DIR="short", SECRET="a short one")
+        with programs.running(
+            [project / "scripts" / "serve"], environ=environ, cwd=project
+        ) as program:
+            program.wait_for(r"answers at (http://\S+/)")
+            assert program.stop() == 0
+        (said,) = [line for line in program.lines if "SECRET has" in line]
+        assert json.loads(said)["severity"] == "WARNING"
+        assert "11 characters" in said
+        assert "a short one" not in "".join(program.lines)
+
     def test_at_a_terminal_the_first_owners_link_is_shown(self, project):
         screen, terminal = pty.openpty()
         environ = programs.environment(PORT="0", DATA_DIR="shown")

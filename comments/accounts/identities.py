@@ -28,11 +28,15 @@ class Identity(NamedTuple):
     subject: str
 
     def name(self, secret: str) -> str:
-        """The name of its key."""
+        """The name of its key, if it is new."""
+        return self.names(secret)[0]
+
+    def names(self, secret: str) -> tuple[str, ...]:
+        """The names that its key may have: under the current secret, and under the old one."""
         if self.provider in _PLAIN:
-            return f"{self.provider}:{self.subject}"
-        made = digests.keyed(secret, "identity", self.provider, self.subject)
-        return f"{self.provider}:{digests.text(made)}"
+            return (f"{self.provider}:{self.subject}",)
+        made = digests.every(secret, "identity", self.provider, self.subject)
+        return tuple(f"{self.provider}:{digests.text(each)}" for each in made)
 
 
 FIRST_OWNER = Identity(FIRST, "owner")

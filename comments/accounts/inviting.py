@@ -177,8 +177,8 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> people
         if row is None:
             raise errors.NotFound("account", account)
         if invitation.address:
-            bound = identities.of_address(invitation.address).name(secret)
-            if bound not in row.identities:
+            bound = identities.of_address(invitation.address).names(secret)
+            if set(bound).isdisjoint(row.identities):
                 raise errors.Forbidden("this invitation is for another address")
         if _makes_first_owner(invitation, account):
             datastore.apply(_owning(row))

@@ -54,11 +54,10 @@ def sign_in(
     Raises:
         NotLinked: he leads to no account with a role.
     """
-    name = person.identity.name(secret)
     token = tickets.new_token()
 
     def body() -> people.Account | None:
-        led = datastore.get(models.identity_key(name))
+        led = people.lead(person.identity, secret)
         row = None if led is None else datastore.get(models.account_key(led.account))
         if row is None or not row.grants:
             raise NotLinked
@@ -70,6 +69,7 @@ def sign_in(
         return None
 
     account = datastore.transaction(body)
+    people.rekey(person.identity, secret)
     if account is None:
         return CodeAsked(token)
     begun = sessions.begin(account.id, secret, now=now)
@@ -140,7 +140,7 @@ def link(account: str, epoch: str, person: openid.Person, *, secret: str) -> Non
     name = identity.name(secret)
 
     def body() -> None:
-        led = datastore.get(models.identity_key(name))
+        led = people.lead(identity, secret)
         row = datastore.get(models.account_key(account))
         if row is None or row.epoch != epoch:
             raise errors.Forbidden("sign in first, then begin again", code="not-signed-in")

@@ -13,6 +13,7 @@ What must stay true:
   ends every session and token of the account, wherever they are held.
 """
 
+import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -33,7 +34,7 @@ from comments import (
 from comments.accounts import identities, passwords
 
 _OWNER = "accounts"
-_ADDRESS = "account address"
+_ADDRESS, _TOTP = "account address", "authenticator"
 # A comment's author is an account if his id begins so.
 AUTHOR = authorids.ACCOUNT
 _TAKEN = {
@@ -118,8 +119,9 @@ def joining(
     Raises:
         errors.Conflict: one of them leads to another account.
     """
-    keys = [models.identity_key(each.name(secret)) for each in newcomer.identities]
-    for each, row in zip(newcomer.identities, datastore.get_multi(keys), strict=True):
+    named = [(each, name) for each in newcomer.identities for name in each.names(secret)]
+    rows = datastore.get_multi([models.identity_key(name) for _, name in named])
+    for (each, _), row in zip(named, rows, strict=True):
         if row is not None and row.account != newcomer.id:
             said = _TAKEN.get(each.provider, "this has an account")
             raise errors.Conflict(said, code="account-exists")
@@ -174,9 +176,34 @@ def led_to(identity: identities.Identity, secret: str) -> str:
 
     So whoever looks for the account does the same for every identity.
     """
-    name = identity.name(secret)
-    row = datastore.get(models.identity_key(name))
-    return digests.text(digests.keyed(secret, "nobody", name)) if row is None else str(row.account)
+    row = lead(identity, secret)
+    if row is not None:
+        return str(row.account)
+    return digests.text(digests.keyed(secret, "nobody", identity.name(secret)))
+
+
+def lead(identity: identities.Identity, secret: str) -> models.Identity | None:
+    """The stored identity, under whichever secret it was stored."""
+    rows = datastore.get_multi([models.identity_key(each) for each in identity.names(secret)])
+    return next((row for row in rows if row is not None), None)
+
+
+def rekey(identity: identities.Identity, secret: str) -> None:
+    """Store an identity that was stored under the old secret under the current one."""
+    name, *before = identity.names(secret)
+    if not before:
+        return
+
+    def body() -> None:
+        found = lead(identity, secret)
+        row = None if found is None else datastore.get(models.account_key(found.account))
+        if found is None or row is None or found.key.id() == name:
+            return
+        row.populate(identities=[name if each in before else each for each in row.identities])
+        fresh = models.Identity(key=models.identity_key(name), account=found.account)
+        datastore.apply(datastore.Writes(_OWNER, put=(row, fresh), delete=(found.key,)))
+
+    datastore.transaction(body)
 
 
 def find(identity: identities.Identity, secret: str) -> Account | None:
@@ -259,6 +286,33 @@ def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -
     return _change(account, change)
 
 
+def renew(account: str, secret: str) -> bool:
+    """Seal what an account holds under the current secret; whether it was not.
+
+    Its address leads to it under the current secret, too.
+    """
+
+    def body() -> bool:
+        row = datastore.get(models.account_key(account))
+        if row is None:
+            return False
+        address = sealed.renewed(row.address, _ADDRESS, secret)
+        key = sealed.renewed(row.totp, _TOTP, secret)
+        if not address and not key:
+            return False
+        row.populate(address=address or row.address, totp=key or row.totp)
+        datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+        return True
+
+    changed = datastore.transaction(body)
+    found = get(account)
+    if found is not None and found.address:
+        with contextlib.suppress(errors.BadLink):  # sealed under a secret that is gone
+            address = address_of(found, secret, now=found.created)
+            rekey(identities.of_address(address), secret)
+    return changed
+
+
 def end_sessions(account: str) -> Account:
     """Sign somebody out wherever he is signed in.
 
@@ -331,7 +385,7 @@ def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]
 
 def seal_totp(key: str, secret: str, now: datetime) -> str:
     """An authenticator's secret as it is stored."""
-    return sealed.seal(key, "authenticator", secret, now=now)
+    return sealed.seal(key, _TOTP, secret, now=now)
 
 
 def unseal_totp(stored: str, secret: str, now: datetime) -> str:
@@ -340,7 +394,7 @@ def unseal_totp(stored: str, secret: str, now: datetime) -> str:
     Raises:
         errors.BadLink: it was stored under another secret.
     """
-    return sealed.unseal(stored, "authenticator", secret, now=now)
+    return sealed.unseal(stored, _TOTP, secret, now=now)
 
 
 def checked_name(raw: str) -> str:

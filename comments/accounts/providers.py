@@ -191,6 +191,23 @@ def remove(name: str) -> None:
     _change(change)
 
 
+def renew(secret: str) -> bool:
+    """Seal the clients' secrets under the current `SECRET`; whether one was not."""
+
+    def renewed(found: list[Provider]) -> list[Provider]:
+        fresh = [sealed.renewed(each.secret, _PURPOSE, secret) or each.secret for each in found]
+        return [
+            msgspec.structs.replace(each, secret=text)
+            for each, text in zip(found, fresh, strict=True)
+        ]
+
+    known = list(every())
+    if renewed(known) == known:
+        return False
+    _change(renewed)
+    return True
+
+
 def _change_one(name: str, change: Callable[[Provider], Provider]) -> Provider:
     changed: list[Provider] = []
 

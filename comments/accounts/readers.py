@@ -68,11 +68,10 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
 
 def enter(reader: Reader, *, secret: str, now: datetime) -> people.Account:
     """The account of a reader: his, made with his first visit, and with his name of today."""
-    name = reader.identity.name(secret)
     made = people.new_id()
 
     def body() -> people.Account:
-        led = datastore.get(models.identity_key(name))
+        led = people.lead(reader.identity, secret)
         row = None if led is None else datastore.get(models.account_key(led.account))
         if row is None:
             newcomer = people.Newcomer(id=made, name=reader.name, identities=(reader.identity,))
@@ -83,6 +82,7 @@ def enter(reader: Reader, *, secret: str, now: datetime) -> people.Account:
             datastore.apply(datastore.Writes(_OWNER, put=(row,)))
         return people.record(row)
 
+    people.rekey(reader.identity, secret)
     found = people.find(reader.identity, secret)
     if found is not None and found.name == reader.name:
         return found

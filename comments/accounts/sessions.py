@@ -45,9 +45,13 @@ def new_token(account: str) -> str:
     return f"{account}.{secrets.token_urlsafe(32)}"
 
 
-def key_of(token: str, secret: str) -> ndb.Key | None:
-    """The key of a token's session; None for what is no token."""
-    return key_of_new(token, secret) if _TOKEN.fullmatch(token) else None
+def keys_of(token: str, secret: str) -> list[ndb.Key]:
+    """The keys that a token's session may have; none for what is no token."""
+    if not _TOKEN.fullmatch(token):
+        return []
+    account = token.partition(".")[0]
+    made = digests.every(secret, "session", token)
+    return [models.session_key(account, digests.text(each)) for each in made]
 
 
 def key_of_new(token: str, secret: str) -> ndb.Key:
@@ -98,26 +102,27 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
     Raises:
         errors.Overloaded: the store did not answer.
     """
-    key = key_of(token, secret)
-    if key is None:
+    keys = keys_of(token, secret)
+    if not keys:
         return None
     owner = models.account_key(token.partition(".")[0])
-    row, account = datastore.get_multi([key, owner])
+    account, *rows = datastore.get_multi([owner, *keys])
+    row = next((each for each in rows if each is not None), None)
     if row is None or account is None or not _is_good(row, account.epoch, now):
         return None
     if now - row.seen > _FRESH:
-        _touch(key, now)
+        _touch(row.key, now)
     return Session(people.record(account), token)
 
 
 def end(token: str, secret: str) -> None:
     """End a session. Again, and for what is no token, it changes nothing."""
-    key = key_of(token, secret)
-    if key is None:
+    keys = tuple(keys_of(token, secret))
+    if not keys:
         return
 
     def body() -> None:
-        datastore.apply(datastore.Writes(_OWNER, delete=(key,)))
+        datastore.apply(datastore.Writes(_OWNER, delete=keys))
 
     datastore.transaction(body)
 

@@ -57,7 +57,9 @@ def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session
     if not passwords.matches("" if row is None else row.password, attempt.password):
         raise Wrong
     renewed = passwords.hashed(attempt.password) if passwords.is_outdated(row.password) else ""
-    return _begin(row, attempt, renewed, secret, now=now)
+    begun = _begin(row, attempt, renewed, secret, now=now)
+    people.rekey(identity, secret)
+    return begun
 
 
 def confirm(account: str, password: str, *, network: str, secret: str, now: datetime) -> None:
@@ -99,7 +101,7 @@ def _begin(
 ) -> sessions.Session:
     account = checked.key.id()
     token = sessions.new_token(account)
-    old = sessions.key_of(attempt.token, secret)
+    old = tuple(sessions.keys_of(attempt.token, secret))
 
     def body() -> sessions.Session:
         mine, row = datastore.get_multi([sessions.key_of_new(token, secret), checked.key])
@@ -111,7 +113,7 @@ def _begin(
         use_code(row, attempt.code, secret, now)
         row.password = renewed or row.password
         begun = sessions.beginning(token, row, secret, now=now)
-        ended = datastore.Writes(_OWNER, put=(row,), delete=() if old is None else (old,))
+        ended = datastore.Writes(_OWNER, put=(row,), delete=old)
         datastore.apply(begun, ended)
         return sessions.Session(people.record(row), token)
 

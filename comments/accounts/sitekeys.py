@@ -98,6 +98,25 @@ def add(site: str, key: SiteKey) -> None:
     datastore.transaction(body)
 
 
+def renew(site: str, secret: str) -> bool:
+    """Seal the secrets of a site's keys under the current `SECRET`; whether one was not."""
+
+    def body() -> bool:
+        found = every(site)
+        fresh = [_renewed(each, secret) for each in found]
+        if fresh == list(found):
+            return False
+        _put(site, fresh)
+        return True
+
+    return datastore.transaction(body)
+
+
+def _renewed(key: SiteKey, secret: str) -> SiteKey:
+    content = key.algorithm == HS256 and sealed.renewed(key.content, _PURPOSE, secret)
+    return msgspec.structs.replace(key, content=content) if content else key
+
+
 def remove(site: str, name: str) -> None:
     """Take a key's signatures no more. Who came by it stays signed in until his token ends.
 

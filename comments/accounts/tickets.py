@@ -54,7 +54,10 @@ def issuing(
 ) -> datastore.Writes:
     """What makes a ticket, in a transaction."""
     row = models.Ticket(
-        key=_key(token, secret), purpose=ticket.purpose, content=ticket.content, expires=now + term
+        key=_keys(token, secret)[0],
+        purpose=ticket.purpose,
+        content=ticket.content,
+        expires=now + term,
     )
     return datastore.Writes(_OWNER, put=(row,))
 
@@ -81,7 +84,7 @@ def using(
     Raises:
         errors.BadLink: it is no ticket of this purpose, or was used, or is too old.
     """
-    row = datastore.get(_key(token, secret)) if _TOKEN.fullmatch(token) else None
+    row = _row(token, secret) if _TOKEN.fullmatch(token) else None
     if row is None or row.purpose != purpose or row.used not in {"", attempt}:
         raise errors.BadLink("is no link of ours, or was used already")
     if row.used != attempt and now >= row.expires:
@@ -103,8 +106,7 @@ def spending(
     Raises:
         errors.BadLink: it was used.
     """
-    key = _key(subject, secret)
-    row = datastore.get(key)
+    key, row = _keys(subject, secret)[0], _row(subject, secret)
     if row is not None and row.used != attempt:
         raise errors.BadLink("was used already", code="link-used")
     row = models.Ticket(key=key, purpose=purpose, content="", expires=now + term, used=attempt)
@@ -113,18 +115,19 @@ def spending(
 
 def is_spent(subject: str, secret: str) -> bool:
     """Whether `spending` has marked something as used."""
-    return datastore.get(_key(subject, secret)) is not None
+    return _row(subject, secret) is not None
 
 
 def held(token: str, secret: str) -> str | None:
     """What the ticket of a token holds, used or not; None where there is none."""
-    row = datastore.get(_key(token, secret))
+    row = _row(token, secret)
     return None if row is None else str(row.content)
 
 
 def holding(token: str, content: str, secret: str) -> datastore.Writes:
     """What makes a ticket that is there hold something else, in the transaction that read it."""
-    row = datastore.get(_key(token, secret))
+    row = _row(token, secret)
+    assert row is not None, "it was read"  # noqa: S101 - a bug here, no input
     row.content = content
     return datastore.Writes(_OWNER, put=(row,))
 
@@ -142,5 +145,12 @@ def sweep(*, now: datetime) -> None:
         datastore.transaction(body)
 
 
-def _key(token: str, secret: str) -> ndb.Key:
-    return models.ticket_key(digests.text(digests.keyed(secret, "ticket", token)))
+def _row(token: str, secret: str) -> models.Ticket | None:
+    rows = datastore.get_multi(_keys(token, secret))
+    return next((row for row in rows if row is not None), None)
+
+
+def _keys(token: str, secret: str) -> list[ndb.Key]:
+    """The keys that the ticket of a token may have, that of a new one first."""
+    made = digests.every(secret, "ticket", token)
+    return [models.ticket_key(digests.text(each)) for each in made]

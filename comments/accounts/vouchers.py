@@ -21,7 +21,6 @@ What must stay true:
 
 import base64
 import hashlib
-import hmac
 import re
 import secrets
 from datetime import datetime, timedelta
@@ -34,6 +33,7 @@ from comments.accounts import openid, people, readers, tickets
 TERM = timedelta(minutes=5)
 TRIES = 5
 _PURPOSE = "voucher"
+_CODE = "voucher code"
 _CODE_LETTERS = 8  # 40 bits, as in `entering`
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -65,14 +65,14 @@ def issue(person: openid.Person, site: str, challenge: str, *, secret: str, now:
     Raises:
         errors.Conflict: the challenge had one.
     """
-    token = _token(challenge, secret)
+    token, *before = _tokens(challenge, secret)
     made = digests.text(secrets.token_bytes(16))[:_CODE_LETTERS]
     who = sealed.seal(msgspec.json.encode(person).decode(), _PURPOSE, secret, now=now)
     content = _text(_Voucher(site, who, _digest(token, made, secret)))
 
     def body() -> None:
         there = tickets.held(token, secret)
-        if there not in {None, content}:
+        if there not in {None, content} or any(tickets.held(each, secret) for each in before):
             raise errors.Conflict("this window was used: begin again", code="voucher-exists")
         ticket = tickets.Ticket(tickets.Purpose.VOUCHER, content)
         datastore.apply(tickets.issuing(token, ticket, secret, now=now, term=TERM))
@@ -95,7 +95,8 @@ def redeem(
         errors.BadInput: the name cannot be one, or there is none.
     """
     name = rendering.clean_name(name) if name.strip() else ""
-    token, attempt = _token(_challenge_of(verifier), secret), tickets.new_token()
+    tokens, attempt = _tokens(_challenge_of(verifier), secret), tickets.new_token()
+    token = next((each for each in tokens if tickets.held(each, secret) is not None), tokens[0])
     plain = given.replace(" ", "").replace("-", "").lower()
 
     def body() -> readers.Reader | None:
@@ -106,7 +107,7 @@ def redeem(
         voucher = msgspec.json.decode(content, type=_Voucher)
         if voucher.site != site or voucher.tries >= TRIES:
             raise readers.Refused("this code was guessed at too often, or is of another site")
-        if not hmac.compare_digest(voucher.code, _digest(token, plain, secret)):
+        if not digests.is_one(voucher.code, secret, _CODE, token, plain):
             counted = msgspec.structs.replace(voucher, tries=voucher.tries + 1)
             datastore.apply(tickets.holding(token, _text(counted), secret))
             return None
@@ -141,14 +142,17 @@ def _challenge_of(verifier: str) -> str:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _token(challenge: str, secret: str) -> str:
-    """The ticket's token: nobody can name the ticket of anything else by a challenge."""
-    made = digests.keyed(secret, "voucher", challenge)
-    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+def _tokens(challenge: str, secret: str) -> list[str]:
+    """The tokens that the ticket may have, that of a new one first.
+
+    Nobody can name the ticket of anything else by a challenge.
+    """
+    made = digests.every(secret, "voucher", challenge)
+    return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in made]
 
 
 def _digest(token: str, made: str, secret: str) -> str:
-    return digests.text(digests.keyed(secret, "voucher code", token, made))
+    return digests.text(digests.keyed(secret, _CODE, token, made))
 
 
 def _text(voucher: _Voucher) -> str:

@@ -26,7 +26,6 @@ safe, as Chromium and Firefox do.
 Nothing of a request is kept but in `flask.g`: threads share the rest.
 """
 
-import hmac
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -201,7 +200,8 @@ def _admit() -> None:
     if getattr(view, "is_open_to_all", False):
         return
     require_account()
-    if not hmac.compare_digest(forms.token().encode(), _expected().encode()):
+    session, secret = _session(), context.settings().secret
+    if session is None or not digests.is_one(forms.token(), secret, "form", session.token):
         raise errors.Forbidden("the page was too old: open it again", code="stale-form")
 
 

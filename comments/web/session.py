@@ -7,11 +7,13 @@
 
 One is bound to one site and good for `guest_term` seconds. It travels in `Authorization: Bearer`
 only: a cookie would be sent by pages that are not the widget, a query would end up in logs.
-Tokens are bytes that clients hold, so a change of salt or shape signs everybody out. Each salt is
-its purpose's alone: a token made for anything else under the same secret is not a session. Whether
-an account is still there, and its epoch still that one, `web.api` asks the store.
+Tokens are signed by HMAC with SHA-256. They are bytes that clients hold, so a change of salt or
+shape signs everybody out. Each salt is its purpose's alone: a token made for anything else under
+the same secret is not a session. Whether an account is still there, and its epoch still that one,
+`web.api` asks the store.
 """
 
+import hashlib
 import re
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -19,6 +21,7 @@ from typing import TypeVar
 import itsdangerous
 import msgspec
 
+from comments import rotation
 from comments.web import errors
 
 T = TypeVar("T")
@@ -93,4 +96,10 @@ def _claims(
 
 
 def _serializer(secret: str, salt: str) -> itsdangerous.URLSafeTimedSerializer:
-    return itsdangerous.URLSafeTimedSerializer(secret, salt=salt)
+    return itsdangerous.URLSafeTimedSerializer(
+        list(rotation.accepted(secret)[::-1]),  # oldest first, as the library wants them
+        salt=salt,
+        signer_kwargs={"digest_method": hashlib.sha256},
+        # Tokens of older releases, which are good for a day: the library's default is SHA-1.
+        fallback_signers=[{}],
+    )

@@ -1,5 +1,7 @@
 """A guest's capability: who holds the token is the guest, of one site, for a while."""
 
+import base64
+import hashlib
 from datetime import UTC, datetime
 
 import itsdangerous
@@ -20,10 +22,17 @@ def test_a_token_names_its_guest() -> None:
     assert read(session.sign(GUEST, secret=SECRET)) == GUEST
 
 
-# A change of these bytes signs every guest out.
+# A change of these bytes signs every guest out. The first release signed with SHA-1.
 def test_tokens_of_the_first_release_are_read() -> None:
     token = "eyJzIjoiZGVtbyIsImciOiJnOmFubiJ9.ZZN8BQ.Y2AVcnovNWwcyoTqZyHDpX_bCfQ"
     assert read(token, term=100 * 365 * 24 * 3600) == GUEST
+
+
+def test_tokens_are_signed_with_sha_256() -> None:
+    token = "eyJzIjoiZGVtbyIsImciOiJnOmFubiJ9.ZZN8BQ.t30vRxYThyyIHteq1Lql0dO7IlT3Nuy-cZdXMJyZ8kU"
+    assert read(token, term=100 * 365 * 24 * 3600) == GUEST
+    signature = session.sign(GUEST, secret=SECRET).rpartition(".")[2]
+    assert len(base64.urlsafe_b64decode(f"{signature}=")) == hashlib.sha256().digest_size
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer "])

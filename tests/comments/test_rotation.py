@@ -1,0 +1,591 @@
+"""Claims about a change of the secret: what was made before is accepted, and what ends it.
+
+Each use that docs/secrets.md lists is made under one secret, and shown to a service that has
+another one: with `SECRET_OLD` it is accepted, and without it is not.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import flask
+import msgspec
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import (
+    advisers,
+    config,
+    consent,
+    datastore,
+    errors,
+    moderation,
+    networks,
+    opinions,
+    outbound,
+    records,
+    reports,
+    reviews,
+    rotation,
+    sealed,
+    sites,
+    subscriptions,
+    turnstiles,
+    voting,
+    warrants,
+)  # fmt: skip
+from comments import (
+    app as wiring,
+)
+from comments.accounts import (
+    identities,
+    inviting,
+    openid,
+    people,
+    providers,
+    sitekeys,
+    tickets,
+    totp,
+    vouchers,
+)
+from comments.web import callers as web_callers
+from comments.web import session
+from tests.comments import adminforms, assertions, callers, calls, entrants, travellers
+from tests.comments.adminforms import OWN, send
+from tests.comments.callers import OWNER, PASSWORD, SECRET
+from tests.comments.callers import here as now
+from tests.comments.travellers import Impostor, Traveller
+from tests.conftest import ROOT
+
+NEW = "another secret of the tests, as long as it should be"
+ROTATED, ALONE = rotation.Secret(NEW, SECRET), rotation.Secret(NEW)
+ADDRESS = "ann@example.org"
+BOSS = "boss@demo.example"
+KEY = {"Idempotency-Key": "0123456789abcdef"}
+
+pytestmark = pytest.mark.usefixtures("quick_passwords", "site")
+
+
+@dataclasses.dataclass
+class Service:
+    """The service as it runs with one secret."""
+
+    secret: str
+    app: flask.Flask
+
+    @property
+    def client(self) -> FlaskClient:
+        return self.app.test_client()
+
+    def signed_in(self, token: str) -> FlaskClient:
+        client = self.app.test_client()
+        client.set_cookie(web_callers.COOKIE, token)
+        return client
+
+
+class Services(NamedTuple):
+    """One store, served before the secret was changed, after it, and when the old one is gone."""
+
+    before: Service
+    rotated: Service
+    alone: Service
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return travellers.SETTINGS
+
+
+@pytest.fixture
+def services(store: datastore.Store, settings: config.Settings) -> Services:
+    def served(secret: str) -> Service:
+        changed = dataclasses.replace(settings, secret=secret)
+        return Service(secret, wiring.create_app(changed, store))
+
+    return Services(served(SECRET), served(ROTATED), served(ALONE))
+
+
+# What is made under the old secret, and how it is shown: the answer, or whether it was accepted.
+Shown = Callable[[Service], TestResponse | bool]
+Use = Callable[[Service], Shown]
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _guest_token(before: Service) -> Shown:
+    posted = calls.post(before.client)
+    one = calls.ONE + posted["comment"]["id"]
+    return lambda service: service.client.delete(one, headers=calls.bearer(posted))
+
+
+def _account_token(before: Service) -> Shown:
+    ann = callers.account("ann")
+    token = session.sign_member(session.Member("demo", ann.id, ann.epoch), secret=before.secret)
+    path = "/api/v1/sites/demo/author"
+    return lambda service: service.client.get(path, headers=_bearer(token))
+
+
+def _session(before: Service) -> Shown:
+    token = callers.session(callers.account("ann", OWNER).id).token
+    return lambda service: service.signed_in(token).get("/admin/account")
+
+
+def _form(before: Service) -> Shown:
+    """A page that was open when the secret was changed; its session is begun anew."""
+    ann = callers.account("ann", OWNER)
+    token = callers.session(ann.id).token
+    form = adminforms.token_of(before.signed_in(token))
+    path = "/admin/account/authenticator/remove"
+    return lambda service: send(service.signed_in(token), path, form=form, current=PASSWORD)
+
+
+def _cursor(before: Service) -> Shown:
+    for _ in range(2):
+        calls.post(before.client)
+    cursor = calls.answer(before.client.get(f"{calls.THREAD}&limit=1"))["cursor"]
+    return lambda service: service.client.get(f"{calls.THREAD}&limit=1&cursor={cursor}")
+
+
+def _invitation(before: Service) -> Shown:
+    token = callers.invite(OWNER, address=ADDRESS, now=now())
+    form = {"name": "Ann", "login": "ann", "password": PASSWORD}
+    return lambda service: send(service.client, "/admin/welcome", token=token, **form)
+
+
+def _reset(before: Service) -> Shown:
+    token = adminforms.reset_of(callers.account("ann", OWNER))
+    sent = {"token": token, "password": "another password"}
+    return lambda service: send(service.client, "/admin/reset", **sent)
+
+
+def _second_factor(before: Service) -> Shown:
+    ann, key = callers.account("ann", OWNER), totp.secret()
+    people.set_totp(ann.id, key, 0, secret=before.secret, now=now())
+    code = totp.code(key, int(now().timestamp()) // totp.STEP)
+    sent = {"login": "ann", "password": PASSWORD, "code": code}
+    return lambda service: send(service.client, "/admin/sign-in", **sent)
+
+
+def _sign_in_by_address(before: Service) -> Shown:
+    callers.account("ann", OWNER, mail=ADDRESS)
+    sent = {"login": ADDRESS.upper(), "password": PASSWORD}
+    return lambda service: send(service.client, "/admin/sign-in", **sent)
+
+
+def _entering(before: Service) -> tuple[str, str]:
+    """The key of a page that asked for a link by mail, and the link."""
+    key = tickets.new_token()
+    address = sealed.seal(ADDRESS, "sign-in link", before.secret, now=now())
+    content = msgspec.json.encode({"site": "demo", "address": address}).decode()
+    ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, content)
+    issued = tickets.issuing(key, ticket, before.secret, now=now(), term=inviting.TERM)
+    datastore.transaction(lambda: datastore.apply(issued))
+    link = msgspec.json.encode([key, "demo", ADDRESS]).decode()
+    return key, sealed.seal(link, "sign-in link", before.secret, now=now())
+
+
+def _code_of(service: Service, link: str) -> str:
+    shown = service.client.post("/sign-in", data={"token": link}, headers=OWN)
+    found = re.search(r">([a-z2-7]{4} [a-z2-7]{4})<", shown.text)
+    return found[1] if found else ""
+
+
+def _enter(service: Service, key: str, code: str) -> TestResponse:
+    sent = {"key": key, "code": code, "name": "Ann"}
+    return service.client.post("/api/v1/sites/demo/sign-in/code", json=sent)
+
+
+def _sign_in_link(before: Service) -> Shown:
+    key, link = _entering(before)
+    return lambda service: _enter(service, key, _code_of(service, link))
+
+
+def _sign_in_code(before: Service) -> Shown:
+    key, link = _entering(before)
+    code = _code_of(before, link)
+    assert code
+    return lambda service: _enter(service, key, code)
+
+
+def _voucher(before: Service) -> Shown:
+    person = openid.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+    challenge = travellers.challenge_of()
+    code = vouchers.issue(person, "demo", challenge, secret=before.secret, now=now())
+    sent = {"verifier": travellers.VERIFIER, "code": code, "name": "Ann"}
+    path = "/api/v1/sites/demo/sign-in/provider"
+    return lambda service: service.client.post(path, json=sent)
+
+
+def _link(before: Service) -> str:
+    request = consent.Request(ADDRESS, "demo", "", "g:ann", replies=True)
+    text = msgspec.json.encode(request).decode()
+    return sealed.seal(text, "confirm", before.secret, now=now())
+
+
+def _confirmed(service: Service, slip: str) -> TestResponse:
+    return service.client.post("/subscriptions/confirm", data={"token": slip})
+
+
+def _slip_of(service: Service, link: str) -> str:
+    page = service.client.get(f"/subscriptions/confirm?token={link}").text
+    found = re.search(r'name="token"[^>]* value="([^"]+)"', page)
+    return found[1] if found else ""
+
+
+def _confirmation(before: Service) -> Shown:
+    link = _link(before)
+    return lambda service: _confirmed(service, _slip_of(service, link))
+
+
+def _slip(before: Service) -> Shown:
+    """The page was open when the secret was changed."""
+    slip = _slip_of(before, _link(before))
+    assert slip
+    return lambda service: _confirmed(service, slip)
+
+
+def test_a_link_that_was_used_before_is_used_after(services: Services) -> None:
+    link = _link(services.before)
+    slips = [_slip_of(services.before, link) for _ in range(2)]
+    assert _is_accepted(_confirmed(services.before, slips[0]))
+    assert not _is_accepted(_confirmed(services.rotated, slips[1]))
+
+
+def _ending(before: Service) -> Shown:
+    link = consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), before.secret)
+    return lambda service: service.client.post(f"/subscriptions/unsubscribe?token={link}")
+
+
+def _warrant(before: Service) -> Shown:
+    sites.change("demo", moderators=[BOSS])
+    posted = calls.post(before.client)["comment"]["id"]
+    actor = records.Actor("cli", "Ada")
+    held = moderation.decide("demo", posted, records.Verb.HOLD, actor, now=now())
+    link = warrants.link(held, BOSS, secret=before.secret, now=now())
+    return lambda service: service.client.get(f"/decisions?token={link}")
+
+
+def _proof(before: Service) -> Shown:
+    sites.change("demo", guard={"proof_of_work": 10})
+    proof = entrants.proof(before.client)
+    sent = {"name": "Ann", "body": "Hello", "proof": proof}
+    return lambda service: service.client.post(calls.THREAD, json=sent)
+
+
+def _question(before: Service) -> Shown:
+    name = reviews.name("demo", "a" * 26, 1, before.secret)
+
+    def shown(service: Service) -> bool:
+        try:
+            return reviews.named(name, "demo", service.secret) == ("a" * 26, 1)
+        except errors.NotFound:
+            return False
+
+    return shown
+
+
+def _site_token(before: Service) -> Shown:
+    token = assertions.token(assertions.share())
+    path = "/api/v1/sites/demo/session"
+    return lambda service: service.client.post(path, json={"token": token})
+
+
+def _opens(open_it: Callable[[str], object]) -> Shown:
+    def shown(service: Service) -> bool:
+        try:
+            open_it(service.secret)
+        except errors.BadLink:
+            return False
+        return True
+
+    return shown
+
+
+def _by(service: Service, settings: config.Settings = travellers.SETTINGS) -> advisers.By:
+    changed = dataclasses.replace(settings, secret=service.secret)
+    return advisers.By(records.Actor("cli", "Ada"), now(), changed)
+
+
+def _adviser_secret(before: Service) -> Shown:
+    away = outbound.Client(resolver=lambda _host: ["93.184.215.14"])
+    url = "https://review.example/in"
+    advisers.set_webhook("demo", url, advisers.Terms(holds=False), _by(before), away)
+    return _opens(lambda secret: advisers.opened(advisers.every("demo")[0], secret, now=now()))
+
+
+def _turnstile_secret(before: Service) -> Shown:
+    given = turnstiles.Given("sitekey", "s3cret")
+    turnstiles.set_up("demo", given, settings=_by(before).settings, now=now())
+
+    def opened(secret: str) -> None:
+        asked = sites.get("demo").turnstile
+        assert asked is not None
+        assert sealed.unseal(asked.secret, "turnstile", secret, now=now()) == "s3cret"
+
+    return _opens(opened)
+
+
+def _site_key(before: Service) -> Shown:
+    assertions.share()
+    return _opens(lambda secret: sitekeys.opened(sitekeys.every("demo")[0], secret, now=now()))
+
+
+def _provider_secret(before: Service) -> Shown:
+    given = providers.Registration("acme", "Acme", "https://acme.example", "client", "s3cret")
+    providers.add(providers.checked(given, before.secret, now=now()))
+    return _opens(lambda secret: providers.opened(providers.every()[0], secret, now=now()))
+
+
+def _account_address(before: Service) -> Shown:
+    ann = callers.account("ann", mail=ADDRESS)
+
+    def opened(secret: str) -> None:
+        found = people.get(ann.id)
+        assert found is not None
+        assert people.address_of(found, secret, now=now()) == ADDRESS
+
+    return _opens(opened)
+
+
+def _subscriber(before: Service) -> str:
+    who = consent.subscriber_of(ADDRESS, before.secret)
+    address = sealed.seal(ADDRESS, "address", before.secret, now=now())
+    wanted = subscriptions.Wanted("demo", "", "g:ann", replies=True)
+    subscriptions.subscribe(who, address, wanted, now=now())
+    return who
+
+
+def _subscriber_address(before: Service) -> Shown:
+    who = _subscriber(before)
+
+    def opened(secret: str) -> None:
+        stored = subscriptions.address_of(who)
+        assert consent.address(stored, secret=secret, now=now()) == ADDRESS
+
+    return _opens(opened)
+
+
+def _sender(before: Service) -> Shown:
+    text = sealed.seal("a network", opinions.SENDER, before.secret, now=now())
+    return _opens(lambda secret: sealed.unseal(text, opinions.SENDER, secret, now=now()))
+
+
+CARRIED: list[Use] = [
+    _guest_token, _account_token, _session, _form, _cursor, _invitation, _reset, _second_factor,
+    _sign_in_by_address, _sign_in_link, _sign_in_code, _voucher, _confirmation, _slip, _ending,
+    _warrant, _proof, _question, _site_token, _sender,
+]  # fmt: skip
+STORED: list[Use] = [
+    _second_factor, _adviser_secret, _turnstile_secret, _site_key, _provider_secret,
+    _account_address, _sign_in_by_address, _subscriber_address,
+]  # fmt: skip
+USES = list(dict.fromkeys([*CARRIED, *STORED]))
+
+
+def _is_accepted(answer: TestResponse | bool) -> bool:  # noqa: FBT001 - it is what is looked at
+    if isinstance(answer, bool):
+        return answer
+    return answer.status_code < 400 and not (answer.location or "").endswith("/sign-in")
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__.strip("_"))
+@pytest.mark.parametrize("now_with", ["rotated", "alone"])
+def test_what_the_old_secret_made_is_accepted_while_that_is_kept(
+    services: Services, use: Use, now_with: str
+) -> None:
+    shown = use(services.before)
+    assert _is_accepted(shown(getattr(services, now_with))) == (now_with == "rotated")
+
+
+CARRIED_BY_CLIENTS = [_guest_token, _cursor, _warrant, _proof, _account_token, _ending]
+
+
+@pytest.mark.parametrize("use", CARRIED_BY_CLIENTS, ids=lambda use: use.__name__.strip("_"))
+def test_what_the_new_secret_made_needs_no_old_one(services: Services, use: Use) -> None:
+    assert _is_accepted(use(services.rotated)(services.alone))
+
+
+def test_somebody_known_by_address_stays_the_same_and_is_stored_anew(services: Services) -> None:
+    """Identities are moved when their owner comes; nobody gets a second account."""
+    key, link = _entering(services.before)
+    first = calls.answer(_enter(services.before, key, _code_of(services.before, link)))
+    ids = people.find(identities.of_address(ADDRESS), SECRET)
+    for service in (services.rotated, services.alone):
+        key, link = _entering(service)
+        entered = _enter(service, key, _code_of(service, link))
+        assert entered.status_code == 200
+        found = people.find(identities.of_address(ADDRESS), service.secret)
+        assert found is not None
+        assert found == ids
+    assert first["name"] == "Ann"
+    assert len(list(datastore.fetch(datastore.Query("Account")))) == 1
+    assert len(list(datastore.fetch(datastore.Query("Identity")))) == 1
+
+
+def test_an_address_of_before_cannot_get_a_second_account(services: Services) -> None:
+    callers.account("ann", OWNER, mail=ADDRESS)
+    token = inviting.invite(
+        inviting.Invitation((OWNER,), ADDRESS), secret=services.rotated.secret, now=now()
+    )
+    form = {"name": "Eve", "login": "eve", "password": PASSWORD}
+    refused = send(services.rotated.client, "/admin/welcome", token=token, **form)
+    assert refused.status_code == 409
+
+
+def test_whom_a_provider_names_is_who_linked_it_before(
+    services: Services, provider: Impostor
+) -> None:
+    ann = callers.account("ann", OWNER)
+    traveller = Traveller(services.before.app, provider)
+    traveller.sign_in()
+    assert traveller.link().status_code in {200, 303}
+    for service in (services.rotated, services.alone):
+        # Its secret at the provider is stored under the old secret; that is not what this is about.
+        providers.renew(services.rotated.secret)
+        back = Traveller(service.app, provider).travel("/admin/sign-in/provider", provider="acme")
+        assert back.status_code in {200, 303}, back.text
+        assert people.staff() == [people.get(ann.id)]
+
+
+def test_who_set_out_before_comes_back_after(services: Services, provider: Impostor) -> None:
+    traveller = Traveller(services.before.app, provider)
+    challenge = travellers.challenge_of()
+    form = {"provider": "acme", "origin": travellers.ORIGIN, "challenge": challenge}
+    way = traveller.way("/sign-in/sites/demo", **form)
+    cookies = traveller.client._cookies
+    traveller.client = services.rotated.client
+    traveller.client._cookies = cookies
+    code = travellers.code_of(traveller.back(way))
+    sent = {"verifier": travellers.VERIFIER, "code": code, "name": "Ann"}
+    entered = services.rotated.client.post("/api/v1/sites/demo/sign-in/provider", json=sent)
+    assert entered.status_code == 200
+
+
+@pytest.mark.parametrize("sent", [{"name": "Ann", "body": "Hello"}])
+def test_a_repeat_of_a_post_is_one_comment(services: Services, sent: dict) -> None:
+    answers = [
+        service.client.post(calls.THREAD, json=sent, headers=KEY)
+        for service in (services.before, services.rotated, services.rotated)
+    ]
+    found = [calls.answer(each) for each in answers]
+    assert len({each["comment"]["id"] for each in found}) == 1
+    assert len(calls.listed(services.rotated.client)) == 1
+    # The author is one too: a token of the repeat may change the comment.
+    one = calls.ONE + found[0]["comment"]["id"]
+    assert services.rotated.client.delete(one, headers=calls.bearer(found[-1])).status_code == 200
+
+
+def test_a_repeat_of_a_vote_is_one_vote(services: Services) -> None:
+    one = calls.post(services.before.client)["comment"]["id"]
+    voters = [
+        services_one.client.put(f"{calls.ONE}{one}/vote", json={"value": 1}, headers=KEY)
+        for services_one in (services.before, services.rotated)
+    ]
+    assert [each.status_code for each in voters] == [200, 200]
+    assert len(list(datastore.fetch(datastore.Query("Vote")))) == 1
+
+
+def test_a_network_has_no_more_votes_than_before(services: Services) -> None:
+    one = calls.post(services.before.client)["comment"]["id"]
+    limit = travellers.SETTINGS.voters_per_network
+
+    def vote(service: Service, number: int) -> None:
+        changed = dataclasses.replace(travellers.SETTINGS, secret=service.secret)
+        voter = voting.Voter(f"g:{number}", "192.0.2.7")
+        voting.vote(one, "demo", voter, 1, settings=changed, now=now())
+
+    for number in range(limit):
+        vote(services.before, number)
+    vote(services.rotated, 0)  # nothing new
+    with pytest.raises(errors.TooMany):
+        vote(services.rotated, limit)
+    vote(services.alone, limit)  # what nobody can compare any more counts anew
+
+
+def test_a_reporter_counts_once(services: Services) -> None:
+    one = calls.post(services.before.client)["comment"]["id"]
+    sent = {"reason": "spam"}
+    for service in (services.before, services.rotated):
+        assert service.client.post(f"{calls.ONE}{one}/report", json=sent).status_code == 202
+    assert reports.of([one])[one].open == 1
+
+
+def test_a_subscriber_of_before_is_found_confirmed_and_forgotten(services: Services) -> None:
+    who = _subscriber(services.before)
+    shown = _confirmation(services.rotated)(services.rotated)
+    assert _is_accepted(shown)
+    assert subscriptions.known(consent.ids_of(ADDRESS, ROTATED)) == who
+    assert len(list(datastore.fetch(datastore.Query("Subscriber")))) == 1
+    assert consent.forget(ADDRESS, ROTATED, now=now()) == 1
+    assert list(datastore.fetch(datastore.Query("Subscriber"))) == []
+
+
+def _renewed(service: Service) -> str:
+    done = service.app.test_cli_runner().invoke(args=("secret", "renew"))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("use", STORED, ids=lambda use: use.__name__.strip("_"))
+def test_what_is_stored_is_sealed_anew_by_a_command_and_outlives_the_old_secret(
+    services: Services, use: Use
+) -> None:
+    shown = use(services.before)
+    assert "Sealed 1 rows under SECRET." in _renewed(services.rotated)
+    assert "Sealed 0 rows under SECRET." in _renewed(services.rotated), "again it changes nothing"
+    assert _is_accepted(shown(services.alone))
+
+
+def test_the_command_tells_of_subscribers_that_need_the_old_secret(services: Services) -> None:
+    _subscriber(services.before)
+    assert "1 subscribers are still found by SECRET_OLD alone" in _renewed(services.rotated)
+
+
+def test_without_an_old_secret_the_command_says_what_is_missing(services: Services) -> None:
+    done = services.alone.app.test_cli_runner().invoke(args=("secret", "renew"))
+    assert done.exit_code == 1
+    assert "set SECRET_OLD" in done.output
+
+
+@pytest.mark.parametrize("use", [_guest_token, _cursor, _session], ids=["token", "cursor", "key"])
+def test_processes_change_their_secret_one_after_the_other(services: Services, use: Use) -> None:
+    """First they all accept the new one, then each begins to use it."""
+    early = Service(
+        rotation.Secret(SECRET, NEW),
+        wiring.create_app(
+            dataclasses.replace(travellers.SETTINGS, secret=rotation.Secret(SECRET, NEW)),
+            wiring.context.of(services.before.app).store,
+        ),
+    )
+    if use is not _session:
+        assert _is_accepted(use(services.rotated)(early))
+    assert _is_accepted(use(early)(services.rotated))
+
+
+def test_networks_are_told_apart_by_the_current_secret() -> None:
+    assert networks.digest(ROTATED, "x", "y") == networks.digest(NEW, "x", "y")
+
+
+def test_every_module_that_uses_the_secret_is_in_the_table() -> None:
+    """Whoever finds a new use for it says what becomes of that when the secret is changed."""
+    using = re.compile(
+        r"digests\.(?:keyed|every|is_one)\(|sealed\.(?:seal|unseal)\(|networks\.digest\("
+        r"|rotation\.accepted\(|\(secret\.encode\(\)\)|_digest\(self\.secret\)"
+    )
+    package, own = ROOT / "comments", {"digests", "sealed", "rotation", "secretcli"}
+    found = {
+        path.relative_to(package).with_suffix("").as_posix()
+        for path in package.rglob("*.py")
+        if using.search(path.read_text(encoding="utf-8"))
+    }
+    table = (ROOT / "docs" / "secrets.md").read_text(encoding="utf-8")
+    listed = set(
+        re.findall(r"`([a-z/]+)`", " ".join(re.findall(r"^\| [^|]+\|([^|]+)", table, re.MULTILINE)))
+    )
+    assert not found - own - listed
+    for name in listed:
+        assert (package / f"{name}.py").exists(), name
