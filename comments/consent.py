@@ -287,7 +287,7 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
         errors.Overloaded: the store is busy; run it again.
     """
     count = 0
-    for subscriber in ids_of(mailboxes.check(email), secret):
+    for subscriber in ids_of(mailboxes.known(email), secret):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
         # Also in lists that he left long ago: what he is told of does not say which those are.

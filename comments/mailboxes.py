@@ -6,7 +6,7 @@ recipients, as an option of a command or as a pipe.
 
 import re
 
-from comments import errors
+from comments import errors, hosts
 
 LONGEST = 254  # characters
 # The last label is no number: a@127.0.0.1 is an address of a host to some servers.
@@ -16,7 +16,20 @@ _ADDRESS = re.compile(
 
 
 def check(text: str) -> str:
-    """One plain address: no list, no name, no quotes, no literal.
+    """Return an address that mail may be sent to: no list, no name, no quotes, no literal.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    _, _, domain = known(text).partition("@")
+    # Programs that send mail have taken such addresses for an option, or for a command.
+    if text.startswith(("-", "|")) or hosts.canonical(domain, "email") != domain.lower():
+        raise errors.BadInput("email", "is not one plain address")
+    return text
+
+
+def known(text: str) -> str:
+    """Return an address that this release or an older one accepted, to look it up or erase it.
 
     Raises:
         errors.BadInput: it is anything else.

@@ -23,7 +23,7 @@ import unicodedata
 
 import nh3
 
-from comments import errors, markup
+from comments import errors, hosts, markup
 
 RENDERER = "markdown-2"
 SANITISER = "html-3"
@@ -70,7 +70,8 @@ _DROPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\uf
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # Absolute http(s) with a host that every parser reads alike: no user information, no encoding.
 _WEB_URL = re.compile(
-    r"(?i:https?)://(?:[^\s\\/?#@:%<>\"'`\[\]{}|^]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+    r"(?P<scheme>(?i:https?))://(?P<host>[^\s\\/?#@:%<>\"'`\[\]{}|^]+|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?P<port>[0-9]{1,5}))?"
     r"(?:[/?#][^\x00-\x1f\x7f-\x9f]*)?"
 )
 # What opens an attribute or a tag somewhere else when a page is put together carelessly.
@@ -192,15 +193,31 @@ def clean_website(raw: str) -> str:
     Raises:
         errors.BadInput: anything else, including what browsers would repair.
     """
-    _refuse("website", raw, _REFUSED)
-    if not raw:
-        return ""
-    if len(raw) > MAX_WEBSITE:
+    if raw:
+        _check_website(raw)
+    return raw
+
+
+def is_website(stored: str) -> bool:
+    """Whether a stored website may be a link: older releases accepted more hosts and ports."""
+    try:
+        _check_website(stored)
+    except errors.BadInput:
+        return False
+    return True
+
+
+def _check_website(url: str) -> None:
+    _refuse("website", url, _REFUSED)
+    if len(url) > MAX_WEBSITE:
         limit = f"is longer than {MAX_WEBSITE} characters"
         raise errors.BadInput("website", limit, code="too-long")
-    if not _is_web_url(raw) or _UNSAFE_IN_URL.search(raw):
+    match = _WEB_URL.fullmatch(url)
+    if match is None or _UNSAFE_IN_URL.search(url):
         raise errors.BadInput("website", "is not an absolute http or https URL")
-    return raw
+    hosts.canonical(match["host"], "website")
+    hosts.check_scripts(match["host"], "website")
+    hosts.port(match["scheme"].lower(), match["port"] or "", "website")
 
 
 def render_markdown(source: str) -> str:

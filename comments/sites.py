@@ -6,7 +6,6 @@ does not read its site from the store. A site keeps the scheme its hashes were w
 
 import contextlib
 import dataclasses
-import ipaddress
 import re
 import threading
 import time
@@ -23,6 +22,7 @@ from comments import (
     datastore,
     errors,
     guards,
+    hosts,
     mailboxes,
     models,
     records,
@@ -35,9 +35,6 @@ _TERM = 60.0
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; a directory is read anew after as many, so more would not help
 _ID = re.compile(r"[a-z0-9-]{1,63}")
-_LABEL = "(?!-)[a-z0-9_-]{1,63}(?<!-)"
-_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
-_LONGEST_HOST = 253
 
 
 # What becomes of how a site asks Turnstile; None for not at all.
@@ -295,13 +292,11 @@ def _is_host(host: str) -> bool:
 
     What else a parser lets through would end a rule of a policy, or match no browser's origin.
     """
-    last = host.rstrip(".").rpartition(".")[2]
-    if ":" in host or last.isdigit() or last.startswith("0x"):
-        try:
-            return "%" not in host and str(ipaddress.ip_address(host)) == host
-        except ValueError:
-            return False
-    return len(host) <= _LONGEST_HOST and _HOST.fullmatch(host) is not None
+    try:
+        found = hosts.canonical(f"[{host}]" if ":" in host else host, "origin")
+    except errors.BadInput:
+        return False
+    return found.strip("[]") == host or f"{found}." == host
 
 
 def _moderator(address: str) -> str:

@@ -23,29 +23,21 @@ cedilla would turn into another string each time it is normalised.
 Stored bytes are for ever: a change of this form cuts every page off from its comments.
 """
 
-import ipaddress
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from comments import errors
+from comments import errors, hosts
 
 # The API promises it. Above what browsers and servers accept of a path in practice.
 MAX_BYTES = 2_000
-# A host name on the wire; a longer one cannot be looked up.
-MAX_HOST = 253
-MAX_PORT = 65_535
 MAX_QUERY_KEYS = 20
 MAX_QUERY_KEY = 100  # characters
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
-_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# What browsers read as the start of an IPv4 address in the last label of a host.
-_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # What ends a key in a query, and blanks: whoever gives them means several keys, or a pair.
@@ -217,48 +209,9 @@ def _host(scheme: str, authority: str) -> str:
     if match is None:
         raise errors.BadInput("page", "has no plain host: user information, bad port or encoding")
     name, port = match.groups()
-    return _host_name(name) + _port(scheme, port)
-
-
-def _port(scheme: str, port: str | None) -> str:
-    number = int(port) if port else _DEFAULT_PORTS[scheme]
-    if not 0 < number <= MAX_PORT:
-        raise errors.BadInput("page", "has a port out of range")
-    return "" if number == _DEFAULT_PORTS[scheme] else f":{number}"
-
-
-def _host_name(name: str) -> str:
-    if name.startswith("["):
-        return f"[{_address(name[1:-1], ipaddress.IPv6Address)}]"
-    # The DNS root's dot: the same host.
-    ascii_name = _to_ascii(name).removesuffix(".")
-    labels = ascii_name.split(".")
-    if _NUMERIC.fullmatch(labels[-1]):
-        return _address(ascii_name, ipaddress.IPv4Address)
-    if len(ascii_name) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
-        raise errors.BadInput("page", "has a host that is not a host name")
-    return ascii_name
-
-
-def _address(text: str, parse: Callable[[str], object]) -> str:
-    try:
-        return str(parse(text))
-    except ValueError as error:
-        raise errors.BadInput("page", "has a host that is not an IP address") from error
-
-
-def _to_ascii(name: str) -> str:
-    if name.isascii():
-        return name.lower()
-    if len(name) > MAX_HOST:
-        raise errors.BadInput("page", "has a host that is too long")
-    # Browsers send ASCII; only a URL typed by hand gets here, so its tables load when needed.
-    import idna  # noqa: PLC0415
-
-    try:
-        return idna.encode(name, uts46=True).decode().lower()
-    except UnicodeError as error:
-        raise errors.BadInput("page", "has a host that is not a host name") from error
+    number = hosts.port(scheme, port or "", "page")
+    suffix = "" if number == hosts.USUAL_PORTS[scheme] else f":{number}"
+    return hosts.canonical(name, "page") + suffix
 
 
 def _path(raw: str, *, keep_trailing_slash: bool) -> str:

@@ -57,10 +57,12 @@ def of_login(raw: str) -> Identity:
 def of_address(raw: str) -> Identity:
     """The identity of a mail address. Upper and lower case are one, as every mail server has it.
 
+    Whoever stores a new one checks it first (`mailboxes.check`).
+
     Raises:
         errors.BadInput: it is not one plain address.
     """
-    return Identity(MAIL, mailboxes.check(raw).lower())
+    return Identity(MAIL, mailboxes.known(raw).lower())
 
 
 def of_typed(raw: str) -> Identity:

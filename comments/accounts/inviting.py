@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from comments import datastore, errors, models, roles, sealed
+from comments import datastore, errors, mailboxes, models, roles, sealed
 from comments.accounts import identities, people, sessions, signing, tickets
 
 _OWNER = "accounts"
@@ -89,7 +89,7 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
     """
     address = invitation.address
     if address:
-        identities.of_address(address)
+        mailboxes.check(address)
         address = sealed.seal(address, _BOUND, secret, now=now)
     content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address))
     ticket = tickets.Ticket(tickets.Purpose.INVITATION, content.decode())

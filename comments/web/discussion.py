@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from comments import public, records
+from comments import public, records, rendering
 from comments.web import shapes
 
 # Every so many lists within lists a comment offers its replies as a page of their own.
@@ -141,7 +141,7 @@ def website_of(comment: public.Comment) -> str:
 
 def web_address(text: str) -> str:
     """A text that is a web address, else nothing: the other half of the check on writing."""
-    return text if text.lower().startswith(("http://", "https://")) else ""
+    return text if rendering.is_website(text) else ""
 
 
 def machine_time(moment: datetime) -> str:

@@ -124,7 +124,13 @@ def test_quotes_in_a_website_do_not_leave_its_attribute(server, open_tab):
             assert set(attributes) == {"class", "part", "href", "rel"}
 
 
-@pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "//evil.example"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)", "data:text/html,x", "//evil.example", "http://x..com",
+        "http://x.com:65536/", "http://\u0430pple.com/",
+    ],
+)  # fmt: skip
 def test_the_widget_refuses_such_links_even_from_the_server(server, open_tab, say, address):
     """The other half of the guard, tested without the server's half."""
     say("hello")

@@ -101,6 +101,12 @@ def test_the_page_that_asks_again_asks_for_itself(world: World) -> None:
     assert links == ["./thread?thread=https://a/b"]
 
 
+STORED = (
+    "javascript:alert(1)", "data:text/html,x", " //x", "http://x..com", "http://x.com:65536/",
+    "http://x.com:0/", "http://\u0430pple.com/",
+)  # fmt: skip
+
+
 def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +115,7 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
     with monkeypatch.context() as patch:
         patch.setattr(rendering, "clean_website", lambda raw: raw)
         rows = []
-        for number, website in enumerate(("javascript:alert(1)", "data:text/html,x", " //x")):
+        for number, website in enumerate(STORED):
             author = records.Author("Mallory", website, id=f"g:m{number}")
             draft = posting.Draft(world.site, "bad", None, author, f"text {number}")
             rows.append(posting.post(draft, settings=trees.SETTINGS, now=now).comment)
@@ -128,7 +134,12 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
         assert "Mallory" in answer.text
         check_document(answer.text)
         assert "javascript:" not in answer.text
+        targets = [values.get("href") for _, values in htmlpages.Elements(answer.text).elements]
+        assert not set(STORED) & set(targets)
     feed = client.get("/feeds/demo/thread?thread=bad").text
     assert "Mallory" in feed
     assert "javascript:" not in feed
+    assert "<uri>" not in feed
+    listed = client.get("/api/v1/sites/demo/comments?thread=bad").get_json()["comments"]
+    assert len(listed) == len(STORED) - 1
     assert discussion.web_address("https://x.example/") == "https://x.example/"

@@ -118,6 +118,9 @@ def test_a_name_that_speaks_for_the_site_is_reserved(raw: str):
         "HTTPS://x.example:8080/a?b=c#d",
         "https://\xfc.example/\xfc",
         "http://[2001:db8::1]/",
+        "http://x.example.:65535/",
+        "http://\u043f\u043e\u0447\u0442\u0430.\u0440\u0444/",
+        "http://\u6771\u4eactower.example/",
         "https://x.example/" + "a" * 482,
     ],
 )
@@ -159,12 +162,23 @@ def test_a_website_is_kept_as_given(url: str):
         "http://x.example/\x85",
         " http://x.example",
         "https://x.example/" + "a" * 483,
+        "http://x..com",
+        "http://.x.com",
+        "http://-x.com/",
+        "http://x.com:0",
+        "http://x.com:65536/",
+        "http://x.com:99999",
+        "http://127.1",
+        "http://[::1::2]/",
+        "http://\u0430pple.com",
+        "https://g\u03bfogle.com/a",
     ],
 )
 def test_a_website_that_is_not_one_is_refused(url: str):
     with pytest.raises(errors.BadInput) as caught:
         rendering.clean_website(url)
     assert caught.value.field == "website"
+    assert not rendering.is_website(url)
 
 
 @given(st.text() | st.text().map(lambda text: "http://" + text))

@@ -58,7 +58,7 @@ export function enter(site, token) {
   });
 }
 
-/** A challenge to solve before a post or, with the purpose "vote" or "sign-in", that; see proof.js. */
+/** A challenge to solve before a post or, with another purpose, that; see proof.js. */
 export function challenge(site, purpose) {
   const query = purpose === "post" ? undefined : { purpose };
   return call("GET", `sites/${part(site)}/challenge`, { __proto__: null, query });
@@ -69,7 +69,7 @@ export function entry(site) {
   return call("GET", `sites/${part(site)}/sign-in`, { __proto__: null });
 }
 
-/** Have an address mailed a link to a code: {key, expires}. `proof` is {proof} or nothing. */
+/** Have an address mailed a link to a code: {key, expires}. */
 export function askToEnter(site, email, proof = {}) {
   return call("POST", `sites/${part(site)}/sign-in`, {
     __proto__: null,

@@ -43,6 +43,8 @@ export function isBusy(control) {
 /** The url if it is an absolute http(s) one, else null: nothing else becomes a link. */
 export function webUrl(text) {
   try {
+    // Stored by older releases: an empty label, Latin beside Greek or Cyrillic.
+    if (/^\w+:..[^/]*(\.\.|[a-z][Ͱ-ӿ]|[Ͱ-ӿ][a-z])/i.test(text)) return null;
     const url = new URL(text);
     return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;
   } catch {

@@ -1,0 +1,100 @@
+"""Hosts in addresses that people give: which names and ports there are, and their one form (pure).
+
+Owns the rules that thread ids, origins of sites, authors' websites and mail addresses share.
+`canonical` is part of stored thread ids: a change of what it returns cuts pages off from their
+comments.
+"""
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Callable
+
+from comments import errors
+
+# Characters of a host name on the wire; a longer one cannot be looked up.
+LONGEST = 253
+MAX_PORT = 65_535
+USUAL_PORTS = {"http": 80, "https": 443}
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+# What browsers read as the start of an IPv4 address in the last label of a host.
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PORT = re.compile(r"[0-9]{1,6}")
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+# Scripts that one word may mix, as Unicode's "highly restrictive" profile has it (UTS 39).
+_MIXED = (
+    {"LATIN", "CJK", "HIRAGANA", "KATAKANA"},
+    {"LATIN", "CJK", "BOPOMOFO"},
+    {"LATIN", "CJK", "HANGUL"},
+)
+
+
+def canonical(name: str, field: str) -> str:
+    """Return a host in lower-case ASCII: a name, an IPv4 address, or an IPv6 address in brackets.
+
+    Raises:
+        errors.BadInput: names the field; the host is none that browsers know.
+    """
+    # A scope ("%eth0") is of one machine, and no address on the web has one.
+    if name.startswith("[") and name.endswith("]") and "%" not in name:
+        return f"[{_address(name[1:-1], field, ipaddress.IPv6Address)}]"
+    # The DNS root's dot: the same host.
+    ascii_name = _to_ascii(name, field).removesuffix(".")
+    labels = ascii_name.split(".")
+    if _NUMERIC.fullmatch(labels[-1]):
+        return _address(ascii_name, field, ipaddress.IPv4Address)
+    if len(ascii_name) > LONGEST or not all(_LABEL.fullmatch(label) for label in labels):
+        raise errors.BadInput(field, "has a host that is not a host name")
+    return ascii_name
+
+
+def port(scheme: str, text: str, field: str) -> int:
+    """Return the port that an address of this scheme names, or the usual one.
+
+    Raises:
+        errors.BadInput: names the field; there is no such port.
+    """
+    number = int(text) if _PORT.fullmatch(text) else 0
+    if text and not 0 < number <= MAX_PORT:
+        raise errors.BadInput(field, "has a port out of range")
+    return number or USUAL_PORTS[scheme]
+
+
+def check_scripts(name: str, field: str) -> None:
+    """Refuse a host with letters of different scripts in one word, which look like another host.
+
+    Raises:
+        errors.BadInput: names the field.
+    """
+    if name.isascii():
+        return
+    for label in _DOTS.split(unicodedata.normalize("NFKC", name)):
+        scripts = {_script(each) for each in label if each.isalpha()}
+        if len(scripts) > 1 and not any(scripts <= mixed for mixed in _MIXED):
+            raise errors.BadInput(field, "has a host that mixes scripts")
+
+
+def _script(letter: str) -> str:
+    """The script of a letter: the first word of its name."""
+    return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
+
+
+def _address(text: str, field: str, parse: Callable[[str], object]) -> str:
+    try:
+        return str(parse(text))
+    except ValueError as error:
+        raise errors.BadInput(field, "has a host that is not an IP address") from error
+
+
+def _to_ascii(name: str, field: str) -> str:
+    if name.isascii():
+        return name.lower()
+    if len(name) > LONGEST:
+        raise errors.BadInput(field, "has a host that is too long")
+    # Browsers send ASCII; only an address typed by hand gets here, so its tables load when needed.
+    import idna  # noqa: PLC0415
+
+    try:
+        return idna.encode(name, uts46=True).decode().lower()
+    except UnicodeError as error:
+        raise errors.BadInput(field, "has a host that is not a host name") from error
