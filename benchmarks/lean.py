@@ -59,9 +59,10 @@ class Connection:
     takes a client longer than some answers take, the more so where it seldom does.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, source: str = "127.0.0.1", patience: float = _TIMEOUT) -> None:
         self.port = port
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT)
+        place = ("127.0.0.1", port)
+        self.socket = socket.create_connection(place, patience, source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = b""
         self._size = 0  # of a whole answer with its headers: all to one request have one length

@@ -145,7 +145,7 @@ def _running(arguments: list[str], environ: dict[str, str], first: str) -> Itera
     process = subprocess.Popen(
         [sys.executable, "-m", "gunicorn", *bind, *arguments],
         cwd=ROOT,
-        env=_without_settings() | environ | {"PORT": str(port)},
+        env=without_settings() | environ | {"PORT": str(port)},
         stdout=subprocess.DEVNULL,
     )
     server = Server(process, port)
@@ -156,7 +156,8 @@ def _running(arguments: list[str], environ: dict[str, str], first: str) -> Itera
         server.stop()
 
 
-def _without_settings() -> dict[str, str]:
+def without_settings() -> dict[str, str]:
+    """The environment of a user who has set nothing."""
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     return {name: os.environ[name] for name in kept if name in os.environ}
 

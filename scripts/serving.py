@@ -16,15 +16,11 @@ import multiprocessing
 import os
 import queue
 import signal
-import socket
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
-import gunicorn.http.wsgi  # type: ignore[import-untyped]
-import gunicorn.util  # type: ignore[import-untyped]
-import gunicorn.workers.gthread  # type: ignore[import-untyped]
 import msgspec
 
 # Whole names: "config" alone would be a setting of gunicorn's.
@@ -35,20 +31,23 @@ import comments.web.errors
 import comments.web.headers
 import comments.web.responses
 import comments.workers
+import server.limits
+import server.refusals
+import server.worker
 
 if TYPE_CHECKING:
     from types import FrameType
 
     import flask
     from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
-    from gunicorn.workers.gthread import TConn, ThreadWorker
 
 
-def _survives_forks() -> bool:
+def _settings() -> comments.config.Settings | None:
+    """The application's settings, unless they are wrong: loading the application says what is."""
     try:
-        return comments.config.load().datastore == "embedded"
+        return comments.config.load()
     except comments.errors.Misconfigured:
-        return True  # loading the application says what is wrong, before there is a connection
+        return None
 
 
 _host = os.environ.get("HOST") or "127.0.0.1"  # noqa: TID251 - scripts/serve's own setting
@@ -56,13 +55,11 @@ _port = os.environ.get("PORT") or "8080"  # noqa: TID251 - same
 bind = f"[{_host}]:{_port}" if ":" in _host else f"{_host}:{_port}"
 workers = 2
 threads = 8
-preload_app = _survives_forks()
+worker_class = "server.worker.Worker"
+_chosen = _settings()
+preload_app = _chosen is None or _chosen.datastore == "embedded"
 # Seconds a request may still take after SIGTERM or SIGINT.
 graceful_timeout = 10
-# Headers of a proxy count as PROXIES says, and in one place: the application's gate. gunicorn would
-# believe whatever a proxy on this machine passes on, and answer 500 to a SCRIPT_NAME elsewhere.
-forwarded_allow_ips = ""
-forwarder_headers = ""
 loglevel = "warning"
 control_socket_disable = True
 
@@ -73,6 +70,10 @@ _MAPPED = 1024 * 1024  # bytes; larger pieces are given back one by one
 _FIRST_MEMORY = 4 * 1024 * 1024  # bytes of each worker, about what its first hundred pages take
 _PIECE = 64 * 1024
 
+# Connections of one address to one process. A browser opens six at most; a whole office or mobile
+# network may share an address. Behind a proxy all readers do, so then there is no such limit.
+_PER_PEER = 64
+
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
@@ -80,35 +81,22 @@ _workers: "list[comments.workers.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
 
-_headers_of = gunicorn.http.wsgi.Response.default_headers
+
+def _limits(settings: comments.config.Settings | None) -> server.limits.Limits:
+    if settings is None:
+        return server.limits.Limits()
+    is_open = not settings.proxies and not settings.on_app_engine
+    return server.limits.Limits(
+        largest_body=settings.max_body, per_peer=_PER_PEER if is_open else 0
+    )
 
 
-def _unnamed(response: "gunicorn.http.wsgi.Response") -> list[str]:
-    """The headers that gunicorn adds to an answer, but for its name."""
-    return [line for line in _headers_of(response) if not line.startswith("Server:")]
-
-
-def _refuse(connection: socket.socket, status: int, reason: str, _message: str) -> None:
-    """Answer what is no request as the application answers what is wrong.
-
-    gunicorn would send a page with a part of the request in it, and none of our headers.
-    """
+def _refusal(status: int) -> tuple[dict[str, str], bytes]:
+    """Answer what is no request as the application answers what is wrong."""
+    reason = server.refusals.REASONS[status]
     problem = comments.web.responses.Problem(reason, status, f"http-{status}", reason.lower())
-    body = msgspec.json.encode(problem)
-    headers = {
-        "Connection": "close",
-        "Content-Type": comments.web.errors.CONTENT_TYPE,
-        "Content-Length": str(len(body)),
-        **comments.web.headers.unasked(),
-    }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = f"HTTP/1.1 {status} {reason}\r\n{lines}\r\n"
-    gunicorn.util.write_nonblock(connection, head.encode("latin-1") + body)
-
-
-# gunicorn has no setting for either.
-gunicorn.http.wsgi.Response.default_headers = _unnamed
-gunicorn.util.write_error = _refuse
+    headers = {"Content-Type": comments.web.errors.CONTENT_TYPE, **comments.web.headers.unasked()}
+    return headers, msgspec.json.encode(problem)
 
 
 def on_starting(_server: "Arbiter") -> None:
@@ -125,7 +113,7 @@ def on_starting(_server: "Arbiter") -> None:
         tell(_MMAP_THRESHOLD, _MAPPED)
 
 
-def pre_fork(_server: "Arbiter", _worker: "ThreadWorker") -> None:
+def pre_fork(_server: "Arbiter", _worker: "server.worker.Worker") -> None:
     """Leave what is loaded by now out of every search for garbage: it stays.
 
     A search would touch it all, which ends that the workers share it, and would take as long as a
@@ -134,12 +122,13 @@ def pre_fork(_server: "Arbiter", _worker: "ThreadWorker") -> None:
     gc.freeze()
 
 
-def post_fork(server: "Arbiter", worker: "ThreadWorker") -> None:
+def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
     """See that a stop ends this process from its first moment on.
 
     Until it has handlers of its own, it runs its parent's, which only put a signal in a queue that
     nobody reads here: the worker would never hear that it must stop, and be killed in the end.
     """
+    worker.limits, worker.refusal = _limits(_chosen), _refusal
     for number in _STOPS:
         signal.signal(number, _leave)
     with contextlib.suppress(queue.Empty):
@@ -151,16 +140,11 @@ def post_fork(server: "Arbiter", worker: "ThreadWorker") -> None:
         logging.getLogger("flatthread").setLevel(logging.WARNING)
 
 
-def post_worker_init(worker: "ThreadWorker") -> None:
+def post_worker_init(worker: "server.worker.Worker") -> None:
     """Read once as readers do, start the upkeep, and print the URL once a worker answers.
 
     Its socket is open by now, its loop is not.
     """
-    # However it is told to stop, a worker ends the requests it has. The quick way of gunicorn's
-    # closes the pool of threads inside of the signal's handler, and waits for ever where the main
-    # thread was giving that pool a request.
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, worker.handle_exit)
     comments.app.warm_up(worker.wsgi, functools.partial(_ask, worker))
     _touch_memory()
     gc.freeze()  # where each worker loads the application, and what the reading has made
@@ -170,35 +154,17 @@ def post_worker_init(worker: "ThreadWorker") -> None:
     _workers.append(comments.app.start_worker(worker.wsgi))
 
 
-def worker_exit(_server: object, _worker: "ThreadWorker") -> None:
+def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
     """Let the upkeep end its step. What it leaves, the next process finds."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
 
 
-def _ask(worker: "ThreadWorker", target: str, coding: str, seconds: float) -> None:
-    """Send a worker a request of its own, answered by gunicorn in one of the threads for readers.
-
-    Both have first uses of their own, which take a first reader longer than his page.
-    """
-    ours, theirs = socket.socketpair()
-    with ours:
-        ours.settimeout(seconds)
-        own = worker.sockets[0].getsockname()
-        connection = gunicorn.workers.gthread.TConn(worker.cfg, theirs, ("127.0.0.1", 0), own)
-        worker.tpool.submit(_answer, worker, connection)
-        host = comments.app.host_of(worker.wsgi)
-        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {coding}\r\n"
-        ours.sendall(f"{head}Connection: close\r\n\r\n".encode("ascii"))
-        while ours.recv(_PIECE):
-            pass
-
-
-def _answer(worker: "ThreadWorker", connection: "TConn") -> None:
-    try:
-        worker.handle(connection)
-    finally:
-        connection.close()
+def _ask(worker: "server.worker.Worker", target: str, coding: str, seconds: float) -> None:
+    """Send a worker a request of its own, answered in one of the threads for readers."""
+    host = comments.app.host_of(worker.wsgi)
+    head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {coding}\r\n"
+    worker.ask(f"{head}Connection: close\r\n\r\n".encode("ascii"), seconds)
 
 
 def _touch_memory() -> None:

@@ -136,7 +136,7 @@ def test_the_settings_are_those_of_the_program_with_their_defaults():
     }
 
 
-@pytest.mark.parametrize("package", ["comments", "emulator"])
+@pytest.mark.parametrize("package", ["comments", "emulator", "server"])
 def test_the_module_map_is_the_tree(package):
     drawn = re.findall(rf"^({package}/\S+)  ", plain_blocks(ARCHITECTURE), flags=re.MULTILINE)
     folder = programs.ROOT / package

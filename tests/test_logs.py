@@ -128,7 +128,7 @@ def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service):
     for data in DAMAGED:
         raw(url, data)
     assert program.stop() == 0
-    lines = [line for line in program.lines if "answers at" not in line and "open this" not in line]
+    lines = [line for line in program.lines if "answers at" not in line and "to own it" not in line]
     said = [json.loads(line) for line in lines]
     assert {each["logger"] for each in said} == {
         "flatthread", "comments.web.errors", "gunicorn.error", "some.library",

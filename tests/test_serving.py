@@ -4,9 +4,13 @@ The moments are a few microseconds long, so each test holds one of them open, in
 What ended by a signal instead of by itself, gunicorn says in its log.
 """
 
+import contextlib
 import http.client
+import json
+import os
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +31,7 @@ def post_fork(server, worker):
     kept(server, worker)
 """
 
-# A worker whose main thread holds the lock of the pool of threads for a second, as it does for a
-# moment with each request.
+# A worker whose main thread takes a second to hand a request to another thread.
 SUBMITTING = """
 import sys, time
 
@@ -36,16 +39,15 @@ kept = post_worker_init
 
 def post_worker_init(worker):
     kept(worker)
-    pool, submit = worker.tpool, worker.tpool.submit
+    put = worker._loop._hand_over
 
-    def slow(*arguments):
-        with pool._shutdown_lock:
-            sys.stdout.write("submitting\\n")
-            sys.stdout.flush()
-            time.sleep(1)
-        return submit(*arguments)
+    def slow(connection):
+        sys.stdout.write("submitting\\n")
+        sys.stdout.flush()
+        time.sleep(1)
+        return put(connection)
 
-    pool.submit = slow
+    worker._loop._hand_over = slow
 """
 
 # A worker that says how many pages of memory were new to a thread that used 3 MB, twice.
@@ -74,16 +76,22 @@ def post_worker_init(worker):
     sys.stdout.flush()
 """
 
-# A worker that says how many requests it has answered, by how many threads, before there are any.
+# A worker that says how many requests it has answered, and in which threads, before there are any.
 READING = """
 kept = post_worker_init
 
 def post_worker_init(worker):
+    application, names = worker.wsgi.wsgi_app, set()
+
+    def noting(environ, start_response):
+        names.add(threading.current_thread().name.partition("-")[0])
+        return application(environ, start_response)
+
+    worker.wsgi.wsgi_app = noting
     kept(worker)
-    sys.stdout.write(f"answered {worker.nr} in {len(worker.tpool._threads)}\\n")
+    sys.stdout.write(f"answered {worker.nr} in {sorted(names)}\\n")
     sys.stdout.flush()
 """
-
 
 # A worker that asks itself for a page, and says how that was answered.
 ASKING = """
@@ -106,6 +114,23 @@ def post_worker_init(worker):
     kept(worker)
 """
 
+# Workers that soon end whoever is slow. The kernel takes little of an answer, so that a short one
+# waits for its client.
+IMPATIENT = """
+import socket
+
+kept = post_fork
+
+def post_fork(server, worker):
+    kept(server, worker)
+    worker.limits = worker.limits.but(head=2.0, body=2.0, answer=2.0)
+    for each in worker.sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+"""
+SLOW = 24  # clients of each kind: more than there are threads
+OPEN = dict.fromkeys(("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS", "FORM_SECONDS"), "0")
+THREAD = "/api/v1/sites/demo/comments?thread=t"
+
 
 def serving(tmp_path, added, **more):
     settings = tmp_path / "settings.py"
@@ -116,6 +141,12 @@ def serving(tmp_path, added, **more):
             PORT="0", DATA_DIR=str(tmp_path / "data"), PROOF_OF_WORK="0", **more
         ),
     )
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("service"), "") as program:
+        yield program.wait_for(r"answers at (http://\S+)/")[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -134,7 +165,7 @@ def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it
     tmp_path,
 ):
     with serving(tmp_path, READING) as program:
-        assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in 1"] * 2
+        assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in ['answers']"] * 2
 
 
 def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path):
@@ -201,3 +232,91 @@ def test_a_request_under_way_is_answered(tmp_path, number):
             assert answer.status == 201
         connection.close()
         assert program.process.wait(programs.PATIENCE) == 0
+
+
+def post(url, text, key):
+    return programs.fetch(
+        f"{url}{THREAD}",
+        method="POST",
+        body=json.dumps({"name": "Ada", "body": text}).encode(),
+        content_type="application/json",
+        idempotency_key=key,
+    )[0]
+
+
+def opened(url, sent):
+    """A connection of somebody who sends this and then nothing, and reads nothing."""
+    host, port = url.removeprefix("http://").split(":")
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    made.settimeout(programs.PATIENCE)
+    made.connect((host, int(port)))
+    made.sendall(sent)
+    return made
+
+
+def until_closed(connection):
+    """What a connection brings until it ends, in whatever way."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(65_536):
+            found += data
+    return found
+
+
+def test_slow_clients_stop_nobody_and_are_ended(tmp_path):
+    head = f"GET {THREAD} HTTP/1.1\r\nHost: h\r\n".encode()
+    length = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    kinds = {
+        "a head": head,
+        "a body": head.replace(b"GET", b"POST") + length,
+        "a reader": head + b"\r\n",
+    }
+    with serving(tmp_path, IMPATIENT, **OPEN) as program, contextlib.ExitStack() as stack:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        # So much that it does not fit into what the kernel keeps for a client that does not read.
+        for number in range(30):
+            assert post(url, f"{number} " + "word " * 1_900, f"long-comment-{number:04}") == 201
+        slow = {
+            kind: [stack.enter_context(opened(url, sent)) for _ in range(SLOW)]
+            for kind, sent in kinds.items()
+        }
+        for number in range(10):
+            assert programs.fetch(f"{url}{THREAD}&limit=1")[0] == 200
+            assert post(url, f"short {number}", f"short-comment-{number:04}") == 201
+        for kind in ("a head", "a body"):
+            for each in slow[kind]:
+                assert until_closed(each).startswith(b"HTTP/1.1 408 Request Timeout\r\n"), kind
+        whole = len(programs.fetch(f"{url}{THREAD}")[1])
+        for each in slow["a reader"]:
+            programs.wait_until(
+                lambda each=each: each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR),
+                "the end of an answer that nobody reads",
+            )
+            assert len(until_closed(each)) < whole
+        assert program.stop() == 0
+
+
+@pytest.mark.parametrize("size", [b"zz", b"+c", b"_1", b"", b"0x1"])
+def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(service, size):
+    head = f"POST {THREAD} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n".encode()
+    sent = head + b"Transfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
+    with opened(service, sent) as connection:
+        found, _, body = until_closed(connection).partition(b"\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b"Content-Type: application/problem+json" in found
+    assert json.loads(body)["code"] == "http-400"
+
+
+def test_a_worker_that_dies_of_a_fault_says_where_and_another_takes_its_place(tmp_path):
+    with serving(tmp_path, "") as program:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        task = Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children")
+        first = task.read_text().split()
+        os.kill(int(first[0]), signal.SIGSEGV)
+        program.wait_for("Fatal Python error: Segmentation fault")
+        program.wait_for("in turn")  # where its main thread was
+        program.wait_for("was sent SIGSEGV")
+        programs.wait_until(lambda: set(task.read_text().split()) - set(first), "another worker")
+        assert programs.fetch(f"{url}/healthz")[0] == 200
+        assert program.stop() == 0

@@ -31,7 +31,6 @@ from comments.web import codings
 _JSON = "application/json"
 _KEPT = "answers"  # under which `datastore.kept` keeps them
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
-_CHUNK = 64 * 1024
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
@@ -231,22 +230,6 @@ def kept(basis: Basis) -> Body | None:
     return found.body if found is not None and found.tag == basis.tag else None
 
 
-def chunks(body: Body) -> Body:
-    """A body as it is sent: small pieces joined, for each chunk is a call to the kernel."""
-    if len(body) == 1:
-        return body
-    made: list[bytes] = []
-    run: list[bytes] = []
-    size = 0
-    for piece in body:
-        if run and size + len(piece) > _CHUNK:
-            made.append(b"".join(run))
-            run, size = [], 0
-        run.append(piece)
-        size += len(piece)
-    return (*made, b"".join(run))
-
-
 def _note_basis(
     site: records.Site,
     listing: listings.Listing[T],
@@ -277,9 +260,7 @@ def _place(name: str) -> _Place:
 
 def _page(name: str, tag: str, make: _Make, content_type: str) -> flask.Response:
     place = _place(name)
-    return _negotiated(
-        tag, lambda _coding: chunks(_made(place, tag, make)), content_type=content_type
-    )
+    return _negotiated(tag, lambda _coding: _made(place, tag, make), content_type=content_type)
 
 
 def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:

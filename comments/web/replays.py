@@ -156,7 +156,7 @@ def _given(
         start_response(_UNCHANGED, list(replay.unchanged))
         return ()
     start_response(_FOUND, list(replay.headers))
-    return answers.chunks(body) if environ["REQUEST_METHOD"] == "GET" else ()
+    return body if environ["REQUEST_METHOD"] == "GET" else ()
 
 
 def _age(replay: _Replay, environ: "WSGIEnvironment") -> float:

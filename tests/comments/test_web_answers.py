@@ -3,20 +3,17 @@
 Work is counted, not timed: how often rows are taken from a view, and how often bytes are packed.
 """
 
-import itertools
 from collections import Counter
 
 import flask
 import pytest
 from flask.testing import FlaskClient
-from hypothesis import given
-from hypothesis import strategies as st
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header
 
 from comments import app as wiring
 from comments import caching, config, datastore, folding, heads, records, sites, views
-from comments.web import answers, codings
+from comments.web import codings
 from tests import folds, trees
 from tests.comments.answers import PAGE, plain
 
@@ -335,13 +332,3 @@ def test_the_widgets_files_come_packed_once(app: flask.Flask, work: Counter[str]
     assert work["encode"] == 0
     page = client.get("/", headers=GZIP)
     assert plain(page) == client.get("/").data
-
-
-@given(st.lists(st.binary(max_size=12), min_size=1, max_size=20), st.integers(1, 40))
-def test_small_pieces_are_sent_together_and_nothing_is_lost(pieces: list[bytes], most: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "_CHUNK", most)
-        found = answers.chunks(tuple(pieces))
-    assert b"".join(found) == b"".join(pieces)
-    assert all(len(one) + len(other) > most for one, other in itertools.pairwise(found))
-    assert all(len(chunk) <= most or chunk in pieces for chunk in found)

@@ -1,0 +1,300 @@
+"""Slow clients, and what a reader waits for meanwhile.
+
+The product runs as scripts/serve runs it. So many connections at once send the beginning of a
+request, half of a body, or ask for the whole of a long thread and read nothing, or do one of the
+three a byte a second. A connection that the server ends is opened again at once, as an attacker
+would. All come from 127.0.1.1 to 127.0.1.250 in turn, then again from one address. A reader at
+another address asks for a first page all the time, on connections of five requests: what he waits
+for is taken before and during each attack. His p99 may be three times what it was, or 250 ms if
+that is more. The memory is that of all the server's processes.
+
+    python -m benchmarks.slow_clients [--seconds 120] [--clients 200] [--from many,one]
+                                      [--kinds head,body,reader,drip]
+
+Prints Markdown. With the defaults it takes 20 minutes; `--seconds 5` shows that it works.
+"""
+
+import argparse
+import contextlib
+import itertools
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import lean, processes, served, serving, shapes
+
+KINDS = ("head", "body", "reader", "drip")
+SIZE = 10_000  # comments of the thread that is asked for whole: 5 MB
+_READER = "127.0.2.1"
+_BETWEEN = 0.01  # seconds between two requests of the reader
+_TOGETHER = 5  # of them on one connection
+_DRIP = 1.0  # seconds between two bytes
+_LEAST = 0.25  # seconds that a reader may always wait for
+_MOST = 3.0  # times the p99 without the attack
+_SAMPLE = 1.0  # seconds between two looks at the memory
+_ADDRESSES = 250
+_PAUSE = 0.1
+_POST = "/api/v1/sites/bench/comments?thread=slow"
+
+
+class Order(msgspec.Struct, frozen=True):
+    """An attack. `places` are how many addresses it comes from."""
+
+    port: int
+    kind: str
+    clients: int
+    places: int
+    seconds: float
+    path: str
+
+
+class Ended(msgspec.Struct):
+    """What became of the connections of an attack. `after` are the seconds of those that ended."""
+
+    opened: int = 0
+    refused: int = 0
+    after: list[float] = msgspec.field(default_factory=list)
+    answers: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+def beginning(kind: str, path: str) -> bytes:
+    """What a slow client sends at once."""
+    if kind == "head":
+        return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ".encode()
+    if kind == "body":
+        length = "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        return f"POST {_POST} HTTP/1.1\r\nHost: 127.0.0.1\r\n{length}{{".encode()
+    return served.request(path).encode()
+
+
+class Slow:
+    """A connection that takes its time."""
+
+    def __init__(self, order: Order, number: int, path: str) -> None:
+        self.is_dripping = order.kind == "drip"
+        self.kind = KINDS[number % 3] if self.is_dripping else order.kind
+        self.start = time.monotonic()
+        self.answer = b""
+        self._left = beginning(self.kind, path)
+        self.socket = socket.socket()
+        if self.kind == "reader":
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        self.socket.bind((f"127.0.1.{1 + number % order.places}", 0))
+        self.socket.settimeout(1.0)
+        self.socket.connect(("127.0.0.1", order.port))
+        self.socket.settimeout(0.0)
+        if self.kind != "head" or not self.is_dripping:
+            self.socket.sendall(self._left)
+            self._left = b""
+
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether it hears of its end only when it asks."""
+        return self.kind == "reader"
+
+    def stands(self) -> bool:
+        """Send or read a byte, if this is due; whether the server has not ended the connection."""
+        try:
+            if not self.is_dripping:
+                return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+            if self.kind == "reader":
+                return bool(self.socket.recv(1))
+            self.socket.send(self._left[:1] or b"x")
+            self._left = self._left[1:]
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> bool:
+        """Take what the server says; whether the connection still stands."""
+        try:
+            data = self.socket.recv(65_536)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self.answer = self.answer or data
+        return bool(data)
+
+
+class Attack:
+    """All slow connections of an order, each opened again when it was ended."""
+
+    def __init__(self, order: Order) -> None:
+        self.found = Ended()
+        self._order = order
+        self._numbers = itertools.count()
+        self._selector = selectors.DefaultSelector()
+        self._all: set[Slow] = set()
+        self._next = time.monotonic() + _DRIP
+
+    def run(self) -> Ended:
+        """Attack for as long as was ordered."""
+        end = time.monotonic() + self._order.seconds
+        while time.monotonic() < end:
+            for _ in range(self._order.clients - len(self._all)):
+                self._open()
+            for key, _ in self._selector.select(_PAUSE):
+                if not key.data.receive():
+                    self._end(key.data)
+            if time.monotonic() >= self._next:
+                self._next += _DRIP
+                for each in [each for each in self._all if not each.stands()]:
+                    self._end(each)
+        for each in self._all:
+            each.socket.close()
+        return self.found
+
+    def _open(self) -> None:
+        self.found.opened += 1
+        try:
+            one = Slow(self._order, next(self._numbers), self._order.path)
+        except OSError:
+            self.found.refused += 1
+            return
+        self._all.add(one)
+        if not one.reads_nothing:
+            self._selector.register(one.socket, selectors.EVENT_READ, one)
+
+    def _end(self, one: Slow) -> None:
+        is_answer = one.answer.startswith(b"HTTP/1.1 ")
+        said = one.answer.split(b" ")[1].decode() if is_answer else "closed"
+        self.found.answers[said] = self.found.answers.get(said, 0) + 1
+        self.found.after.append(time.monotonic() - one.start)
+        if not one.reads_nothing:
+            self._selector.unregister(one.socket)
+        self._all.discard(one)
+        one.socket.close()
+
+
+@contextlib.contextmanager
+def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
+    """Attack from a process of its own, so that it takes no time from whoever measures."""
+    command = [sys.executable, "-m", "benchmarks.slow_clients", "--attack"]
+    with subprocess.Popen(
+        command, cwd=processes.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None  # noqa: S101 - both were asked for
+        process.stdin.write(msgspec.json.encode(order))
+        process.stdin.close()
+        yield process
+
+
+class Reader:
+    """Asks for a page all the time, and keeps how long each took."""
+
+    def __init__(self, server: processes.Server, path: str) -> None:
+        self._server = server
+        self._way = lean.Way(path, server.port, served.request(path))
+        self.memory = 0  # bytes at most
+
+    def read(self, seconds: float) -> list[float]:
+        """Read for so long; the seconds of each request, the first one's with its connection."""
+        times: list[float] = []
+        end, look = time.monotonic() + seconds, 0.0
+        while time.monotonic() < end:
+            start = time.monotonic()
+            connection = lean.Connection(self._server.port, _READER)
+            with contextlib.closing(connection.socket):
+                connection.learn(self._way)
+                times.append(time.monotonic() - start)
+                for _ in range(_TOGETHER - 1):
+                    times.append(connection.ask())
+                    time.sleep(_BETWEEN)
+            if time.monotonic() > look:
+                look = time.monotonic() + _SAMPLE
+                self.memory = max(self.memory, self._server.memory())
+        return times
+
+
+def p99(times: Sequence[float]) -> float:
+    """The seconds that one in a hundred waits for, or longer."""
+    return sorted(times)[len(times) * 99 // 100]
+
+
+def line(order: Order, server: processes.Server, page: str) -> tuple[str, bool]:
+    """Attack a server; a row of the table, and whether the reader was served well."""
+    reader = Reader(server, page)
+    before, rest = reader.read(max(5.0, order.seconds / 4)), reader.memory
+    with attacking(order) as process:
+        time.sleep(_PAUSE)
+        meanwhile = reader.read(order.seconds)
+        assert process.stdout is not None  # noqa: S101 - it was asked for
+        output = process.stdout.read()
+    ended = msgspec.json.decode(output, type=Ended)
+    good = p99(meanwhile) <= max(_LEAST, _MOST * p99(before))
+    how = ", ".join(f"{count} x {said}" for said, count in sorted(ended.answers.items())) or "none"
+    after = f"{statistics.median(ended.after):.0f} s" if ended.after else "-"
+    cells = (
+        order.kind,
+        "one" if order.places == 1 else str(min(order.places, order.clients)),
+        f"{ended.opened - ended.refused:,}",
+        how,
+        after,
+        f"{p99(before) * 1e3:.1f}",
+        f"{p99(meanwhile) * 1e3:.1f}",
+        f"{len(meanwhile):,}",
+        f"{rest / 1e6:.0f}",
+        f"{reader.memory / 1e6:.0f}",
+        "yes" if good else "NO",
+    )
+    return f"| {' | '.join(cells)} |", good
+
+
+_HEAD = (
+    "kind",
+    "addresses",
+    "opened",
+    "ended by the server",
+    "after, median",
+    "reader's p99 before, ms",
+    "meanwhile, ms",
+    "reads meanwhile",
+    "MB before",
+    "MB at most",
+    "served well",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Attack, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--from", dest="places", default="many,one")
+    parser.add_argument("--size", type=int, default=SIZE, help="comments of the long thread")
+    parser.add_argument("--attack", action="store_true", help="carry out an order read from stdin")
+    chosen = parser.parse_args(arguments)
+    if chosen.attack:
+        order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+        sys.stdout.buffer.write(msgspec.json.encode(Attack(order).run()))
+        return
+    with tempfile.TemporaryDirectory(prefix="slow-") as name:
+        data = Path(name) / "data"
+        (thread,) = serving.stock(data, shapes.grown(2_251), [chosen.size])
+        print(f"| {' | '.join(_HEAD)} |\n|---|---|{'---:|' * (len(_HEAD) - 3)}---|")
+        is_good = True
+        for places, kind in itertools.product(chosen.places.split(","), chosen.kinds.split(",")):
+            with processes.product(data, "/healthz") as server:
+                many = 1 if places == "one" else _ADDRESSES
+                whole = f"{thread.path}&limit=all"
+                order = Order(server.port, kind, chosen.clients, many, chosen.seconds, whole)
+                row, good = line(order, server, thread.path)
+                print(row, flush=True)
+                is_good &= good
+    sys.exit(0 if is_good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Starts under load: whether every process of the product lives through its first seconds.
+
+Each start runs the product as scripts/serve does, with another number of workers, on data of its
+own. As soon as it says where it answers, while its other workers still come up, eight writers post
+to one thread from connections of their own. A worker that dies is seen in what gunicorn logs, with
+the places of all its threads (faulthandler); a connection that is cut and a comment that was
+acknowledged and is not there are failures too.
+
+    python -m benchmarks.starts [--starts 300] [--workers 2,4,8] [--writers 8] [--seconds 1.5]
+
+Prints Markdown; what failed is kept in a folder that it names. 300 starts take half an hour.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import httpposts, processes
+
+_SAID = re.compile(rb"answers at http://[^:]+:(\d+)/")
+_DIED = re.compile(r"Fatal Python error|was sent SIG|Traceback|exited with code|WORKER TIMEOUT")
+_PATIENCE = 60.0
+_PAUSE = 0.01
+
+
+@dataclasses.dataclass(slots=True)
+class Start:
+    """What became of one start. `faults` is empty where all went well."""
+
+    posts: int = 0
+    faults: list[str] = dataclasses.field(default_factory=list)
+    log: str = ""
+
+
+@contextlib.contextmanager
+def running(folder: Path, workers: int) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """Run the product until the block ends; the process, and the port it said it answers at."""
+    command = [sys.executable, "-m", "gunicorn", "--config", "scripts/serving.py"]
+    environ = processes.without_settings() | processes.OPEN
+    environ |= {"PORT": "0", "DATA_DIR": str(folder / "data"), "SECRET": processes.SECRET}
+    (folder / "data").mkdir()
+    with (folder / "log").open("wb") as log, (folder / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [*command, "--workers", str(workers), "main:app"],
+            cwd=processes.ROOT,
+            env=environ,
+            stdout=said,
+            stderr=log,
+        )
+        try:
+            yield process, _port(process, folder / "said")
+        finally:
+            process.terminate()
+            process.wait(_PATIENCE)
+
+
+def _port(process: "subprocess.Popen[bytes]", said: Path) -> int:
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        if found := _SAID.search(said.read_bytes()):
+            return int(found[1])
+        time.sleep(_PAUSE)
+    raise SystemExit(f"the product ended, or said nothing: {process.poll()}")
+
+
+def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
+    """Start once, under load."""
+    found = Start()
+    with running(folder, workers) as (_, port):
+        requests = [httpposts.request(None, f"writer {number}") for number in range(writers)]
+        try:
+            _, times = httpposts.run(port, requests, seconds)
+            found.posts = len(times)
+        except (SystemExit, OSError) as error:
+            found.faults.append(f"a connection failed: {error}")
+        else:
+            total = _total(port)
+            if total != found.posts:
+                found.faults.append(f"{found.posts} comments were acknowledged, {total} are there")
+    found.log = (folder / "log").read_text(encoding="utf-8", errors="replace")
+    found.faults += [line for line in found.log.splitlines() if _DIED.search(line)]
+    return found
+
+
+def _total(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    with contextlib.closing(connection):
+        connection.request("GET", f"{httpposts.PATH}&limit=1")
+        total: int = json.loads(connection.getresponse().read())["total"]
+        return total
+
+
+def line(workers: int, found: Sequence[Start]) -> str:
+    """A row of the table."""
+    failed = sum(bool(each.faults) for each in found)
+    return f"| {workers} | {len(found)} | {sum(each.posts for each in found):,} | {failed} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Start, look and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--starts", type=int, default=300, help="of all numbers of workers together"
+    )
+    parser.add_argument("--workers", default="2,4,8")
+    parser.add_argument("--writers", type=int, default=httpposts.CLIENTS)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    chosen = parser.parse_args(arguments)
+    numbers = [int(each) for each in chosen.workers.split(",")]
+    kept = Path(tempfile.mkdtemp(prefix="starts-"))
+    found: dict[int, list[Start]] = {number: [] for number in numbers}
+    for count in range(chosen.starts):
+        workers = numbers[count % len(numbers)]
+        with tempfile.TemporaryDirectory(prefix="start-") as name:
+            start = begin(Path(name), workers, chosen.writers, chosen.seconds)
+        found[workers].append(start)
+        if start.faults:
+            (kept / f"{count}-{workers}-workers.log").write_text(start.log, encoding="utf-8")
+            sys.stderr.write(f"{count}, {workers} workers: {start.faults}\n")
+    print("| workers | starts | posts | starts with a fault |\n|---:|---:|---:|---:|")
+    print("\n".join(line(*each) for each in found.items()))
+    if any(start.faults for starts in found.values() for start in starts):
+        print(f"\nThe logs of those are in {kept}.")
+        sys.exit(1)
+    kept.rmdir()
+
+
+if __name__ == "__main__":
+    main()

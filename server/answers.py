@@ -1,0 +1,130 @@
+"""A WSGI application answers a request, whole, before a byte of it is sent.
+
+Owns the bytes of an answer. An application that fails before its end is answered for, because
+nothing was sent yet.
+
+Invariants:
+
+1. No header of an application reaches the wire with a line break or another control character.
+2. The length that a head tells is that of the body that follows, or the connection ends after it.
+"""
+
+import email.utils
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
+
+Parts = list[bytes]
+_Headers = list[tuple[str, str]]
+_Error = tuple[type[BaseException], BaseException, "TracebackType"] | tuple[None, None, None]
+_STATUS = re.compile(r"[0-9]{3}(?: [ \t\x21-\x7e\x80-\xff]*)?")
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_VALUE = re.compile(r"[ \t\x21-\x7e\x80-\xff]*")
+# They are the server's to set (RFC 9110, section 7.6.1), as Date and Server are.
+_DROPPED = frozenset(
+    {
+        "connection", "date", "keep-alive", "proxy-authenticate", "proxy-authorization", "server",
+        "te", "trailers", "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+
+
+class BadAnswer(Exception):
+    """What an application answers is no answer."""
+
+
+class _Started:
+    """What an application says before and beside its body."""
+
+    def __init__(self) -> None:
+        self.status = ""
+        self.headers: _Headers = []
+        self.written: Parts = []
+
+    def start(self, status: str, headers: _Headers, error: _Error | None = None) -> Any:
+        """Take status and headers: a WSGI `start_response`. An error may replace them."""
+        if self.status and error is None:
+            raise BadAnswer("start_response was called twice")
+        if not _STATUS.fullmatch(status):
+            raise BadAnswer("the status is malformed")
+        self.status, self.headers = status, headers
+        return self.written.append
+
+
+def answer(
+    application: "WSGIApplication", environ: "WSGIEnvironment", may_keep: Callable[[], bool]
+) -> tuple[Parts, bool]:
+    """Run the application; the answer as it is sent, and whether the connection may stay open.
+
+    `may_keep` is asked, when the application has answered, whether that is wanted.
+
+    Raises:
+        BadAnswer: the application answered something that cannot be sent.
+    """
+    started = _Started()
+    chunks = application(environ, started.start)
+    body = _whole(chunks, started)
+    if not started.status:
+        raise BadAnswer("start_response was not called")
+    lines, told = _lines(started.headers)
+    is_kept = may_keep()
+    if not _has_body(environ["REQUEST_METHOD"], started.status):
+        body = []
+        if started.status.startswith(("1", "204")):
+            lines = [line for line in lines if not line.lower().startswith("content-length:")]
+    elif told is None:
+        lines.append(f"Content-Length: {sum(map(len, body))}\r\n")
+    elif told != sum(map(len, body)):
+        body, is_kept = [b"".join(body)[:told]], False
+    head = (
+        f"{environ['SERVER_PROTOCOL']} {started.status}\r\nDate: {_date(int(time.time()))}\r\n"
+        f"Connection: {'keep-alive' if is_kept else 'close'}\r\n{''.join(lines)}\r\n"
+    )
+    return [head.encode("latin-1"), *body], is_kept
+
+
+def _whole(chunks: Iterable[bytes], started: _Started) -> Parts:
+    try:
+        body = list(chunks)
+    finally:
+        if hasattr(chunks, "close"):
+            chunks.close()
+    return started.written + body if started.written else body
+
+
+def _lines(headers: _Headers) -> tuple[list[str], int | None]:
+    """The headers as they are sent, and the length that they tell."""
+    lines, told = [], None
+    for name, value in headers:
+        lowered = name.lower()
+        if lowered in _DROPPED:
+            continue
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise BadAnswer("a header is malformed")
+        if lowered == "content-length":
+            told = int(value)
+        lines.append(f"{name}: {value.strip()}\r\n")
+    return lines, told
+
+
+def _has_body(method: str, status: str) -> bool:
+    return method != "HEAD" and not status.startswith(("1", "204", "304"))
+
+
+_dates: dict[int, str] = {}
+
+
+def _date(now: int) -> str:
+    """The time as HTTP writes it. Many answers fall in one second."""
+    found = _dates.get(now)
+    if found is None:
+        found = email.utils.formatdate(now, usegmt=True)
+        _dates.clear()
+        _dates[now] = found
+    return found

@@ -1,0 +1,53 @@
+"""A request as WSGI (PEP 3333) describes it to an application (pure)."""
+
+import io
+import sys
+import urllib.parse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+    from server.connections import Connection
+
+_OWN = {"CONTENT-TYPE": "CONTENT_TYPE", "CONTENT-LENGTH": "CONTENT_LENGTH"}
+
+
+def environ(connection: "Connection", workers: int) -> "WSGIEnvironment":
+    """The environ of the request that a connection has brought, body and all."""
+    request = connection.request
+    found: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": urllib.parse.unquote_to_bytes(request.path).decode("latin-1"),
+        "QUERY_STRING": request.query,
+        "RAW_URI": request.uri,
+        "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
+        "SERVER_SOFTWARE": "gunicorn",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(connection.body),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": workers > 1,
+        "wsgi.run_once": False,
+    }
+    found |= _ends(connection)
+    for name, value in request.headers:
+        key = _OWN.get(name) or "HTTP_" + name.replace("-", "_")
+        found[key] = f"{found[key]},{value}" if key in found else value
+    return found
+
+
+def _ends(connection: "Connection") -> dict[str, str]:
+    """Where the request came from and to. A socket of the file system has no addresses."""
+    client, address = connection.client, connection.address
+    if isinstance(client, str) or isinstance(address, str):
+        return {"REMOTE_ADDR": "", "SERVER_NAME": "localhost", "SERVER_PORT": "80"}
+    return {
+        "REMOTE_ADDR": client[0],
+        "REMOTE_PORT": str(client[1]),
+        "SERVER_NAME": address[0],
+        "SERVER_PORT": str(address[1]),
+    }

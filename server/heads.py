@@ -1,0 +1,52 @@
+"""The head of a request: gunicorn's parser, given exactly one.
+
+Headers by which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) change nothing
+here, whoever sends them: they are the application's to judge.
+"""
+
+import types
+from typing import Any
+
+from gunicorn.http import errors  # type: ignore[import-untyped]
+from gunicorn.http.body import ChunkedReader  # type: ignore[import-untyped]
+from gunicorn.http.message import Request  # type: ignore[import-untyped]
+from gunicorn.http.unreader import IterUnreader  # type: ignore[import-untyped]
+
+# The parser looks peers up in these at each request. All peers are equal: they may set nothing.
+_TRUST = {
+    "forwarded_allow_ips": ["*"],
+    "forwarded_allow_networks": list,
+    "forwarder_headers": [],
+    "secure_scheme_headers": {},
+    "is_ssl": False,
+}
+
+
+def settings(cfg: Any) -> types.SimpleNamespace:
+    """Look all of gunicorn's settings up, once: to do so was half of the parser's time."""
+    values = {name: setting.get() for name, setting in cfg.settings.items()}
+    return types.SimpleNamespace(**values | _TRUST)
+
+
+def parse(fixed: types.SimpleNamespace, head: bytes, client: Any, number: int) -> Any:
+    """Return gunicorn's request for a complete head, the `number`th of its connection.
+
+    Raises:
+        ParseException: this is no request.
+    """
+    try:
+        return Request(fixed, IterUnreader([head]), client, number)
+    except (errors.NoMoreData, StopIteration) as error:
+        raise errors.InvalidRequestLine("the head is empty") from error
+
+
+def length(request: Any) -> int | None:
+    """The bytes of a request's body; None where it comes in chunks."""
+    reader = request.body.reader
+    return None if isinstance(reader, ChunkedReader) else reader.length
+
+
+def expects_continue(request: Any) -> bool:
+    """Whether the client waits for an invitation to send its body."""
+    is_asked = any(name == "EXPECT" for name, _ in request.headers)
+    return is_asked and bool(request.version >= (1, 1))

@@ -1,0 +1,34 @@
+"""How much memory the answers keep that wait for their clients.
+
+Answers share bytes: an application that keeps a page gives the same object to every reader. Such an
+object counts once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+
+class Holding:
+    """What is held, by the answers that hold it.
+
+    Callers keep an object alive for as long as they hold it here, so that its id stays its own.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0  # bytes
+        self._holders: Counter[int] = Counter()
+
+    def hold(self, pieces: Iterable[bytes]) -> None:
+        """Count the pieces of an answer."""
+        for piece in pieces:
+            if not self._holders[id(piece)]:
+                self.size += len(piece)
+            self._holders[id(piece)] += 1
+
+    def release(self, pieces: Sequence[bytes]) -> None:
+        """Count them no more."""
+        for piece in pieces:
+            self._holders[id(piece)] -= 1
+            if not self._holders[id(piece)]:
+                del self._holders[id(piece)]
+                self.size -= len(piece)

@@ -1,0 +1,310 @@
+"""The event loop of a process: it accepts, reads requests, sends answers and keeps deadlines.
+
+Owns every connection and the selector. Complete requests are handed over; what has been answered
+comes back by `returned`, which any thread may call.
+
+Invariants:
+
+1. The loop waits for nothing but events, and for those at most `_TICK` seconds.
+2. A connection that waits for its client is closed at its deadline, or sooner where the process
+   has no room: the one that has waited longest goes first.
+3. No more than `limits.unsent` bytes of answers wait for clients: the client that has taken
+   nothing for longest loses its answer.
+"""
+
+import contextlib
+import os
+import selectors
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
+
+from server import holding, limits, refusals
+from server.connections import Address, Connection, Phase
+
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+_TICK = 0.25  # seconds between two looks at the deadlines
+_PIECE = 64 * 1024
+_ACCEPTED = 64  # connections at once, before others are served
+_AT_ONCE = (
+    b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close, and drop what the client did not take
+)
+_HAND_OVER = Callable[[Connection], object]
+
+
+class Loop:
+    """The connections of a process.
+
+    Args:
+        cfg: gunicorn's settings.
+        bounds: how long clients are waited for.
+        pipe: two ends of a pipe that wakes the loop. Signals may write to it, too.
+        hand_over: takes a connection with a complete request.
+        refusal: the answer, as bytes, to what is refused with an error or a status.
+    """
+
+    def __init__(
+        self,
+        cfg: Any,
+        bounds: limits.Limits,
+        pipe: tuple[int, int],
+        hand_over: _HAND_OVER,
+        refusal: Callable[[Exception | int], bytes],
+    ) -> None:
+        self._cfg = cfg
+        self._limits = bounds
+        self._woken, self._waking = pipe
+        self._hand_over = hand_over
+        self._refusal = refusal
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._woken, _READ, self._empty_pipe)
+        self._connections: set[Connection] = set()
+        self._peers: Counter[str] = Counter()
+        self._returned: deque[Connection] = deque()
+        self._held = holding.Holding()
+        self._looked = 0.0
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def listen(self, listener: Any) -> None:
+        """Accept connections from now on."""
+        listener.settimeout(0.0)
+        with contextlib.suppress(OSError, AttributeError):  # not TCP, or not Linux
+            # What the kernel still holds of a closed connection is dropped after that, too.
+            patience = int(self._limits.answer * 1_000)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
+        address = listener.getsockname()
+        self._selector.register(listener, _READ, lambda _events: self._accept(listener, address))
+
+    def deafen(self, listener: Any) -> None:
+        """Accept no more connections."""
+        self._selector.unregister(listener)
+
+    def turn(self) -> bool:
+        """Do what there is to do; whether the deadlines were looked at."""
+        for key, events in self._selector.select(_TICK):
+            key.data(events)
+        while self._returned:
+            self._take_back(self._returned.popleft())
+        now = time.monotonic()
+        if now - self._looked < _TICK:
+            return False
+        self._looked = now
+        for connection in list(self._overdue(now)):
+            self._end_overdue(connection)
+        return True
+
+    def returned(self, connection: Connection) -> None:
+        """Say, in any thread, that a connection is the loop's again."""
+        self._returned.append(connection)
+        with contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop as well
+            os.write(self._waking, b".")
+
+    def hurry(self, seconds: float) -> None:
+        """Wait no longer than that for clients that have sent nothing of a request."""
+        end = time.monotonic() + seconds
+        for each in self._connections:
+            if each.phase is Phase.IDLE or (each.phase is Phase.HEAD and not each.buffer):
+                each.deadline = min(each.deadline, end)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in list(self._connections):
+            self._close(connection)
+
+    def adopt(self, sock: socket.socket, client: Address, address: Any) -> None:
+        """Serve a connection, if there is room for it."""
+        sock.settimeout(0.0)
+        peer = ""
+        if self._limits.per_peer and isinstance(client, tuple):
+            peer = limits.peer(client[0])
+        has_room = len(self._connections) < self._limits.connections or self._make_room()
+        if peer and self._peers[peer] >= self._limits.per_peer:
+            has_room = self._make_room(peer)
+        if not has_room:
+            sock.close()
+            return
+        connection = Connection(sock, client, address, peer)
+        connection.begin(Phase.HEAD, time.monotonic(), self._limits.head)
+        self._connections.add(connection)
+        self._peers[peer] += 1
+        self._watch(connection, _READ)
+
+    def _accept(self, listener: Any, address: Any) -> None:
+        for _ in range(_ACCEPTED):
+            try:
+                sock, client = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # the client is gone, or there are no more files
+                self._make_room()
+                return
+            self.adopt(sock, client, address)
+
+    def _make_room(self, peer: str = "") -> bool:
+        """Close the connection that has waited longest for its client; whether there was one."""
+        waiting = [
+            each
+            for each in self._connections
+            if each.phase is not Phase.RUNNING and (not peer or each.peer == peer)
+        ]
+        if waiting:
+            self._close(min(waiting, key=lambda each: each.since))
+        return bool(waiting)
+
+    def _on_client(self, connection: Connection, events: int) -> None:
+        if connection.phase is Phase.CLOSED:  # by an event before this one
+            return
+        if events & _WRITE:
+            self._send_more(connection)
+            return
+        with connection.lock:
+            if connection.phase is Phase.RUNNING:
+                # The next request, or the client has gone. Either waits for the answer.
+                connection.is_early = True
+                self._watch(connection, 0)
+                return
+        self._receive(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            data = connection.socket.recv(_PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close(connection)
+        elif connection.phase is not Phase.LINGERING:
+            connection.buffer += data
+            if connection.phase is Phase.BODY:
+                connection.deadline += len(data) / self._limits.rate
+            self._advance(connection)
+
+    def _advance(self, connection: Connection) -> None:
+        try:
+            is_complete = connection.advance(self._cfg, self._limits, time.monotonic())
+        except ParseException as error:
+            self._refuse(connection, error)
+            return
+        if is_complete:
+            connection.phase = Phase.RUNNING
+            self._hand_over(connection)
+
+    def _refuse(self, connection: Connection, reason: Exception | int) -> None:
+        try:
+            connection.send([self._refusal(reason)])
+        except OSError:
+            self._close(connection)
+            return
+        connection.drop_unsent()
+        self._linger(connection)
+
+    def _take_back(self, connection: Connection) -> None:
+        connection.is_early = False
+        now = time.monotonic()
+        if not connection.unsent:
+            self._after_answer(connection, now)
+            return
+        connection.last = now + self._limits.answer
+        connection.begin(Phase.SENDING, now, self._limits.answer)
+        self._held.hold(connection.pieces)
+        self._watch(connection, _WRITE)
+        while self._held.size > self._limits.unsent:
+            sending = (each for each in self._connections if each.phase is Phase.SENDING)
+            self._close(min(sending, key=lambda each: each.since))
+
+    def _send_more(self, connection: Connection) -> None:
+        before = connection.unsent_size
+        try:
+            connection.send_more()
+        except OSError:
+            self._close(connection)
+            return
+        sent = before - connection.unsent_size
+        now = time.monotonic()
+        if not connection.unsent:
+            self._held.release(connection.pieces)
+            connection.drop_unsent()
+            connection.phase = Phase.IDLE
+            self._after_answer(connection, now)
+        elif sent:
+            connection.last += sent / self._limits.rate
+            seconds = min(self._limits.answer, connection.last - now)
+            connection.begin(Phase.SENDING, now, seconds)
+
+    def _after_answer(self, connection: Connection, now: float) -> None:
+        if connection.is_kept:
+            connection.begin(Phase.IDLE, now, self._cfg.keepalive)
+            self._watch(connection, _READ)
+            if connection.buffer:
+                self._advance(connection)
+        elif connection.is_unread or connection.buffer:
+            self._linger(connection)
+        else:
+            self._close(connection)
+
+    def _linger(self, connection: Connection) -> None:
+        """Close our side only: to close both would take the answer from a client that sends."""
+        try:
+            connection.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(connection)
+            return
+        connection.buffer.clear()
+        connection.begin(Phase.LINGERING, time.monotonic(), self._limits.linger)
+        self._watch(connection, _READ)
+
+    def _overdue(self, now: float) -> Iterator[Connection]:
+        # The phase first: a thread that ends RUNNING has set the next deadline before.
+        for each in self._connections:
+            if each.phase is not Phase.RUNNING and each.deadline <= now:
+                yield each
+
+    def _end_overdue(self, connection: Connection) -> None:
+        is_asking = connection.phase is Phase.HEAD and connection.buffer
+        if is_asking or connection.phase is Phase.BODY:
+            self._refuse(connection, refusals.TIMEOUT)
+        else:
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        """Close. Of an answer that the kernel has, the client may still take the rest."""
+        if connection.phase is Phase.CLOSED:
+            return
+        if connection.phase is Phase.SENDING:
+            self._held.release(connection.pieces)
+            with contextlib.suppress(OSError):
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self._watch(connection, 0)
+        connection.phase = Phase.CLOSED
+        connection.drop_unsent()
+        self._connections.discard(connection)
+        self._peers[connection.peer] -= 1
+        if not self._peers[connection.peer]:
+            del self._peers[connection.peer]
+        connection.socket.close()
+
+    def _watch(self, connection: Connection, events: int) -> None:
+        if events == connection.events:
+            return
+        if not connection.events:
+            self._selector.register(
+                connection.socket, events, lambda found: self._on_client(connection, found)
+            )
+        elif not events:
+            self._selector.unregister(connection.socket)
+        else:
+            key = self._selector.get_key(connection.socket)
+            self._selector.modify(connection.socket, events, key.data)
+        connection.events = events
+
+    def _empty_pipe(self, _events: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._woken, _PIECE):
+                pass

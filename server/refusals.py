@@ -1,0 +1,55 @@
+"""Answers to what never became a request (pure).
+
+Owns which status an error of gunicorn's parser means. A settings file may give refusals another
+form and other headers, those of its application.
+"""
+
+import json
+
+from gunicorn.http import errors  # type: ignore[import-untyped]
+
+TIMEOUT = 408
+REASONS = {
+    400: "Bad Request",
+    403: "Forbidden",
+    408: "Request Timeout",
+    414: "URI Too Long",
+    417: "Expectation Failed",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+}
+_STATUSES: dict[type[Exception], int] = {
+    errors.LimitRequestLine: 414,
+    errors.ExpectationFailed: 417,
+    errors.LimitRequestHeaders: 431,
+    errors.UnsupportedTransferCoding: 501,
+    errors.ForbiddenProxyRequest: 403,
+    errors.ConfigurationProblem: 500,
+}
+_HEADERS = {
+    "Content-Type": "application/problem+json",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def status_of(error: Exception) -> int:
+    """The status of a request that was refused with this error."""
+    return _STATUSES.get(type(error), 400)
+
+
+def problem(status: int) -> tuple[dict[str, str], bytes]:
+    """Headers and body of a refusal, as a problem document (RFC 9457)."""
+    reason = REASONS[status]
+    document = {
+        "title": reason, "status": status, "code": f"http-{status}", "detail": reason.lower(),
+    }  # fmt: skip
+    return _HEADERS, json.dumps(document).encode()
+
+
+def message(status: int, headers: dict[str, str], body: bytes) -> bytes:
+    """The whole answer, after which the connection ends."""
+    fields = {"Connection": "close", "Content-Length": str(len(body)), **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"HTTP/1.1 {status} {REASONS[status]}\r\n{lines}\r\n".encode("latin-1") + body

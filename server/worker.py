@@ -1,0 +1,191 @@
+"""gunicorn's worker: a loop that reads and writes, and threads that answer.
+
+A thread of gunicorn's own threaded worker waits for its client: for the rest of a body, and until
+an answer is taken. As few slow clients as there are threads stop it. Here the loop reads a request
+to its last byte, a thread runs the application and hands the kernel what that takes at once, and
+the loop sends the rest. docs/server.md compares the servers that were measured.
+
+Invariants:
+
+1. A thread never waits for a client: it gets complete requests, and sockets do not block.
+2. However the worker is told to stop, it ends the requests it has.
+
+Of gunicorn's settings, those for TLS, HTTP/2, access logs, `pre_request`, `post_request` and
+`worker_connections` have no effect; TLS is refused.
+"""
+
+import contextlib
+import faulthandler
+import http
+import os
+import queue
+import resource
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.errors import ConfigError  # type: ignore[import-untyped]
+from gunicorn.workers import base  # type: ignore[import-untyped]
+
+from server import answers, environs, heads, limits, loop, refusals
+from server.connections import Connection, Phase
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_OTHER_FILES = 128  # that a process may have open besides its connections
+_FINISHING = 0.8  # of the graceful time-out is for clients; then come gunicorn's hooks
+_PIECE = 64 * 1024
+_INVALID = "Invalid request from ip=%s: %s"
+
+
+class Worker(base.Worker):  # type: ignore[misc]
+    """One process: its main thread is the loop, and `cfg.threads` others answer.
+
+    Attributes:
+        limits: how long clients are waited for. Set them before `load_wsgi`.
+        refusal: headers and body of the answer to what is no request.
+    """
+
+    limits = limits.Limits()
+    refusal = staticmethod(refusals.problem)
+
+    @classmethod
+    def check_config(cls, cfg: Any, _log: Any) -> None:
+        """Refuse a setting that would be ignored.
+
+        Raises:
+            ConfigError: TLS is configured.
+        """
+        if cfg.is_ssl:
+            raise ConfigError("TLS is not served here: end it in a proxy in front of this server.")
+
+    def init_signals(self) -> None:
+        """Write where each thread was, if a fault or gunicorn's watch for hung workers ends us."""
+        super().init_signals()
+        faulthandler.enable()
+
+    def handle_quit(self, sig: int, frame: "FrameType | None") -> None:
+        """Stop as on SIGTERM. gunicorn's quick way leaves requests without an answer."""
+        self.handle_exit(sig, frame)
+
+    def load_wsgi(self) -> None:
+        """Load the application, and start the threads that run it."""
+        super().load_wsgi()
+        self._keepalive, self._processes = self.cfg.keepalive, self.cfg.workers
+        self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        self._loop = loop.Loop(
+            heads.settings(self.cfg),
+            _possible(self.limits),
+            self.PIPE,
+            self._ready.put,
+            self._refusal,
+        )
+        self._threads = [
+            threading.Thread(target=self._answer_all, name=f"answers-{number}")
+            for number in range(self.cfg.threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def run(self) -> None:
+        """Serve until a signal, or until the parent is gone."""
+        for listener in self.sockets:
+            self._loop.listen(listener)
+        while self.alive and self.ppid == os.getppid():
+            self._turn()
+        self._stop()
+
+    def ask(self, request: bytes, seconds: float) -> None:
+        """Answer a request of this process's own, the whole way that readers' requests go.
+
+        Call it before `run`. The request must ask to close its connection.
+        """
+        ours, theirs = socket.socketpair()
+        end = time.monotonic() + seconds
+        with ours:
+            ours.settimeout(0.0)
+            self._loop.adopt(theirs, ("127.0.0.1", 0), self.sockets[0].getsockname())
+            ours.sendall(request)
+            while time.monotonic() < end:
+                self._turn()
+                with contextlib.suppress(BlockingIOError):
+                    while ours.recv(_PIECE):
+                        pass
+                    return
+
+    def _turn(self) -> None:
+        if self._loop.turn():
+            self.notify()
+
+    def _stop(self) -> None:
+        for listener in self.sockets:
+            self._loop.deafen(listener)
+            listener.close()
+        end = time.monotonic() + self.cfg.graceful_timeout * _FINISHING
+        while len(self._loop) and time.monotonic() < end:
+            # A kept connection may be about to bring a request: closing it now would lose that.
+            self._loop.hurry(self.limits.linger)
+            self._turn()
+        for _ in self._threads:
+            self._ready.put(None)
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        self._loop.close()
+
+    def _answer_all(self) -> None:
+        while (connection := self._ready.get()) is not None:
+            try:
+                self._answer(connection)
+            except OSError:  # the client is gone
+                connection.drop_unsent()
+                connection.is_kept = False
+                self._loop.returned(connection)
+
+    def _answer(self, connection: Connection) -> None:
+        parts = self._parts(connection)
+        connection.finish_request()
+        connection.send(parts)
+        self.nr += 1
+        if self.nr >= self.max_requests:
+            self.alive = False
+        if connection.unsent or connection.buffer or not connection.is_kept:
+            self._loop.returned(connection)
+            return
+        # The usual end, of which the loop need not be told.
+        with connection.lock:
+            is_early = connection.is_early
+            if not is_early:
+                connection.begin(Phase.IDLE, time.monotonic(), self._keepalive)
+        if is_early:
+            self._loop.returned(connection)
+
+    def _parts(self, connection: Connection) -> answers.Parts:
+        request = connection.request
+        environ = environs.environ(connection, self._processes)
+        can_keep = self._keepalive and not connection.is_unread and not request.should_close()
+        try:
+            parts, connection.is_kept = answers.answer(
+                self.wsgi, environ, lambda: bool(can_keep and self.alive)
+            )
+        except BaseException:
+            # SystemExit too: this is the end of one request, not of the thread.
+            self.log.exception("Error handling request %s %s", request.method, request.uri)
+            connection.is_kept = False
+            return [self._refusal(http.HTTPStatus.INTERNAL_SERVER_ERROR)]
+        return parts
+
+    def _refusal(self, reason: Exception | int) -> bytes:
+        if isinstance(reason, Exception):
+            self.log.warning(_INVALID, "", reason)
+            reason = refusals.status_of(reason)
+        return refusals.message(reason, *self.refusal(reason))
+
+
+def _possible(bounds: limits.Limits) -> limits.Limits:
+    """The limits, with no more connections than this process may have files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return bounds
+    return bounds.but(connections=max(1, min(bounds.connections, files - _OTHER_FILES)))

@@ -1,0 +1,105 @@
+"""server.answers: what an application says becomes one answer, or none."""
+
+import pytest
+
+from server import answers
+
+
+class Body(list):
+    """Chunks that must be closed."""
+
+    is_closed = False
+
+    def close(self):
+        self.is_closed = True
+
+
+def sent(body, headers=(), status="200 OK", method="GET", *, may_keep=True):
+    def application(_environ, start_response):
+        start_response(status, list(headers))
+        return body
+
+    environ = {"REQUEST_METHOD": method, "SERVER_PROTOCOL": "HTTP/1.1"}
+    parts, is_kept = answers.answer(application, environ, lambda: may_keep)
+    head, _, rest = b"".join(parts).partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    names = [line.partition(":")[0] for line in lines[1:]]
+    assert names[:2] == ["Date", "Connection"]
+    return lines[0], lines[3:], rest, is_kept
+
+
+def test_an_answer_without_a_length_gets_one():
+    body = Body([b"ab", b"", b"c"])
+    assert sent(body) == ("HTTP/1.1 200 OK", ["Content-Length: 3"], b"abc", True)
+    assert body.is_closed
+
+
+@pytest.mark.parametrize(
+    ("length", "rest"), [("2", b"ab"), ("5", b"abc")], ids=["shorter", "longer"]
+)
+def test_an_answer_of_another_length_than_it_says_ends_its_connection(length, rest):
+    _, lines, found, is_kept = sent([b"abc"], [("Content-Length", length)])
+    assert (lines, found, is_kept) == ([f"Content-Length: {length}"], rest, False)
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "lines"),
+    [
+        ("HEAD", "200 OK", ["Content-Length: 3"]),
+        ("GET", "304 NOT MODIFIED", ["Content-Length: 3"]),
+        ("GET", "204 NO CONTENT", []),
+    ],
+)
+def test_what_has_no_body_is_sent_without_one(method, status, lines):
+    found = sent([b"abc"], [("Content-Length", "3")], status, method)
+    assert found == (f"HTTP/1.1 {status}", lines, b"", True)
+
+
+def test_headers_that_are_the_servers_are_the_servers():
+    headers = [("Connection", "upgrade"), ("Server", "x"), ("date", "y"), ("X-A", " b ")]
+    assert sent([], headers)[1] == ["X-A: b", "Content-Length: 0"]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        ("200 OK\r\nX: y", []),
+        ("OK", []),
+        ("200 OK", [("X", "a\r\nY: b")]),
+        ("200 OK", [("X", "a\nY: b")]),
+        ("200 OK", [("X", "a\x00")]),
+        ("200 OK", [("X\r\nY", "a")]),
+        ("200 OK", [("", "a")]),
+        ("200 OK", [("X", "\u20ac")]),
+    ],
+)
+def test_a_head_that_might_be_another_is_not_sent(status, headers):
+    body = Body()
+    with pytest.raises(answers.BadAnswer):
+        sent(body, headers, status)
+
+
+def test_an_application_that_does_not_keep_to_wsgi_is_told():
+    def twice(_environ, start_response):
+        start_response("200 OK", [])
+        start_response("200 OK", [])
+        return []
+
+    environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1"}
+    for application in (twice, lambda _environ, _start: [b"x"]):
+        with pytest.raises(answers.BadAnswer):
+            answers.answer(application, environ, lambda: True)
+
+
+def test_an_error_may_replace_an_answer_and_write_comes_before_the_body():
+    def application(_environ, start_response):
+        start_response("200 OK", [("X", "y")])
+        write = start_response("500 Oh", [], (ValueError, ValueError(), None))
+        write(b"a")
+        return [b"b"]
+
+    environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.0"}
+    parts, is_kept = answers.answer(application, environ, lambda: False)
+    assert b"".join(parts).startswith(b"HTTP/1.0 500 Oh\r\n")
+    assert b"".join(parts).endswith(b"Connection: close\r\nContent-Length: 2\r\n\r\nab")
+    assert not is_kept

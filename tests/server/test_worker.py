@@ -1,0 +1,487 @@
+"""server: an application is asked once for each request that is one, and waits for no client."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from server import limits, loop
+from tests.server import running
+
+HELLO = b"GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\n\r\n"
+LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+POST = b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b"
+CHUNKED = b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+THREADS = 2  # those that `running.serving` has by default
+
+
+class Echo:
+    """Answers with what it was asked, and remembers it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, environ, start_response):
+        body = environ["wsgi.input"].read()
+        self.asked.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], body))
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [environ["PATH_INFO"].encode(), b" ", body]
+
+
+class Gate:
+    """Answers nothing before it is opened."""
+
+    def __init__(self):
+        self.entered = threading.Semaphore(0)
+        self.opened = threading.Event()
+
+    def __call__(self, _environ, start_response):
+        self.entered.release()
+        assert self.opened.wait(running.PATIENCE)
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+
+
+def large(environ, start_response):
+    start_response("200 OK", [("Content-Length", str(8_000_000))])
+    return [b"x" * 4_000_000, b"y" * 4_000_000]  # another object for each request
+
+
+def quick(**others):
+    """Limits that end slow clients soon, and nobody else."""
+    return limits.Limits(**{"head": 0.6, "body": 0.6, "answer": 0.6, "linger": 0.2} | others)
+
+
+def answered(slow):
+    """The body that a client gets who has read nothing, and begins to."""
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    return running.answer(slow)[1]
+
+
+def reads_nothing(served, request):
+    """A client that asks and reads nothing."""
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    slow.settimeout(running.PATIENCE)
+    slow.connect(served.address)
+    slow.sendall(request)
+    return slow
+
+
+class TestRequests:
+    def test_several_requests_are_answered_on_one_connection(self):
+        echo = Echo()
+        with running.serving(echo) as served, served.connect() as connection:
+            for number in range(3):
+                connection.sendall(POST % (1, b"%d" % number))
+                head, body = running.answer(connection)
+                assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+                assert b"Connection: keep-alive\r\n" in head
+                assert body == b"/p %d" % number
+
+    def test_requests_that_were_sent_at_once_are_answered_one_after_the_other(self):
+        with running.serving(Echo()) as served:
+            found = served.ask(HELLO + POST % (3, b"abc") + CHUNKED + b"1\r\nx\r\n0\r\n\r\n" + LAST)
+        bodies = [part.partition(b"\r\n\r\n")[2] for part in found.split(b"HTTP/1.1 200 OK")[1:]]
+        assert bodies == [b"/a b ", b"/p abc", b"/p x", b"/last "]
+
+    def test_a_request_in_single_bytes_is_a_request(self):
+        with running.serving(Echo()) as served, served.connect() as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in CHUNKED + b"3;a=b\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n":
+                connection.sendall(bytes([byte]))
+            assert running.answer(connection)[1] == b"/p abc"
+
+    def test_who_has_said_everything_and_shuts_his_side_is_answered(self):
+        with running.serving(Echo()) as served, served.connect() as connection:
+            connection.sendall(HELLO)
+            connection.shutdown(socket.SHUT_WR)
+            assert running.rest(connection).endswith(b"/a b ")
+
+    @pytest.mark.parametrize(
+        ("request_", "is_kept"),
+        [
+            (LAST, False),
+            (b"GET / HTTP/1.0\r\n\r\n", False),
+            (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", True),
+            (HELLO, True),
+        ],
+    )
+    def test_a_connection_stays_open_as_its_client_wants(self, request_, is_kept):
+        with running.serving(Echo(), keepalive=20) as served, served.connect() as connection:
+            connection.sendall(request_)
+            head, _ = running.answer(connection)
+            assert (b"Connection: keep-alive" in head) == is_kept
+            assert head.startswith(request_.split(b"\r\n")[0].rpartition(b" ")[2] + b" 200 OK")
+            if is_kept:
+                connection.sendall(LAST)
+                assert running.answer(connection)[1] == b"/last "
+            assert running.rest(connection) == b""
+
+    def test_an_idle_connection_ends_without_a_word(self):
+        with running.serving(Echo(), keepalive=1) as served, served.connect() as connection:
+            connection.sendall(HELLO)
+            running.answer(connection)
+            assert running.rest(connection) == b""
+        with running.serving(Echo(), bounds=quick()) as served, served.connect() as connection:
+            assert running.rest(connection) == b""
+
+    def test_a_body_is_invited_where_it_is_wanted(self):
+        expecting = POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
+        bounds = limits.Limits(largest_body=10)
+        with (
+            running.serving(Echo(), bounds=bounds) as served,
+            served.connect() as connection,
+        ):
+            connection.sendall(expecting % (3, b""))
+            invited = b"HTTP/1.1 100 Continue\r\n\r\n"
+            assert connection.recv(len(invited), socket.MSG_WAITALL) == invited
+            connection.sendall(b"abc")
+            assert running.answer(connection)[1] == b"/p abc"
+            connection.sendall(expecting % (3, b"abc"))  # it did not wait
+            assert running.answer(connection)[1] == b"/p abc"
+            assert served.ask(expecting % (11, b"")).startswith(b"HTTP/1.1 200 OK\r\n")
+
+    @pytest.mark.parametrize("sent", [POST % (12, b"x" * 12), CHUNKED + b"c\r\n" + b"x" * 12])
+    def test_of_a_body_that_is_too_long_the_application_sees_that_it_is(self, sent):
+        echo = Echo()
+        with running.serving(echo, bounds=limits.Limits(largest_body=10)) as served:
+            found = served.ask(sent)
+        assert b"Connection: close" in found
+        ((_, _, body),) = echo.asked
+        # Of a length that was told it need not see a byte, of chunks one more than there may be.
+        assert body == (b"" if b"Content-Length" in sent else b"x" * 11)
+
+    def test_an_application_gets_the_bytes_of_a_path_and_nobodys_script_name(self):
+        def told(environ, start_response):
+            start_response("200 OK", [])
+            keys = ("PATH_INFO", "RAW_URI", "QUERY_STRING", "SCRIPT_NAME", "wsgi.url_scheme",
+                    "REMOTE_ADDR", "SERVER_NAME", "HTTP_X_A", "HTTP_SCRIPT_NAME",
+                    "CONTENT_LENGTH", "wsgi.multithread", "wsgi.multiprocess")  # fmt: skip
+            return [repr([environ.get(key) for key in keys]).encode()]
+
+        sent = (
+            b"GET /%C3%A4/b%2Fc?x=%20 HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nX-A: 2\r\n"
+            b"SCRIPT_NAME: /evil\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n"
+        )
+        with running.serving(told) as served:
+            body = served.ask(sent).partition(b"\r\n\r\n")[2].decode()
+        assert body == repr(
+            ["/\xc3\xa4/b/c", "/%C3%A4/b%2Fc?x=%20", "x=%20", "", "http", "127.0.0.1", "127.0.0.1",
+             "1,2", None, None, True, False]
+        )  # fmt: skip
+
+    def test_a_socket_of_the_file_system_serves_too(self, tmp_path):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        with running.serving(Echo(), listener=listener) as served:
+            assert served.ask(LAST).endswith(b"/last ")
+
+    def test_a_worker_that_has_answered_enough_ends(self):
+        with running.serving(Echo(), max_requests=2) as served:
+            assert b"keep-alive" in served.ask(HELLO + HELLO)
+            served.stop()
+
+
+BAD_SIZES = (
+    b"zz", b"+c", b"_1", b"-1", b"0x1", b"", b" 1", b"1 ", b"1_0", b"1g", b"\xb2", b"1" * 17,
+    b"1\n", b"1;=x", b"1;a\x00", b'1;a="b', b"c\r",
+)  # fmt: skip
+NO_REQUESTS = (
+    (POST % (1, b""))[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    CHUNKED[:-2] + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +1\r\n\r\na",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\na",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1, 1\r\n\r\na",
+    b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    b"POST / HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX-A: b\r\n c\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX\x00A: b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX-A: b\rc\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\nX-A: b\r\n\r\n",
+    b"GET / HTTP/1.1\nHost: h\n\n",
+    b"GET /\xff HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"GET  / HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"\x16\x03\x01\x00",
+    CHUNKED + b"1\r\nab\r\n0\r\n\r\n",
+    CHUNKED + b"1\r\na\n0\r\n\r\n",
+    CHUNKED + b"0\r\nX : a\r\n\r\n",
+    CHUNKED + b"0\r\nContent-Length: 3\r\n\r\n",
+    CHUNKED + b"0\r\nX: a\nY: b\r\n\r\n",
+    CHUNKED + b"0\r\n" + b"X: a\r\n" * 2_000 + b"\r\n",
+    b"GET /" + b"a" * 40_000,
+    b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: a\r\n" * 150 + b"\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"a" * 10_000 + b"\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\n" + (b"X: " + b"a" * 5_000 + b"\r\n") * 7 + b"\r\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nExpect: nothing\r\n\r\n",
+)  # fmt: skip
+
+
+class TestRefusals:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def service(cls):
+        echo = Echo()
+        with running.serving(echo) as served:
+            yield served, echo
+
+    @pytest.mark.parametrize("size", BAD_SIZES)
+    def test_a_chunk_whose_size_is_malformed_is_refused(self, service, size):
+        served, echo = service
+        found = served.ask(CHUNKED + size + b"\r\n" + b"x" * 12 + b"\r\n0\r\n\r\n" + LAST)
+        assert found.startswith(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n")
+        assert found.count(b"HTTP/1.1") == 1
+        assert echo.asked == []
+
+    @pytest.mark.parametrize("sent", NO_REQUESTS, ids=range(len(NO_REQUESTS)))
+    def test_what_is_no_request_or_might_be_two_reaches_no_application(self, service, sent):
+        served, echo = service
+        found = served.ask(sent + LAST)
+        status = int(found.split()[1])
+        assert status in {400, 414, 417, 431, 501}
+        assert found.count(b"HTTP/1.1") == 1
+        assert b'"status": %d' % status in found
+        assert echo.asked == []
+
+    def test_after_a_refusal_a_client_that_goes_on_sending_can_read_why(self, service):
+        served, _ = service
+        with served.connect() as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost : h\r\n\r\n")
+            assert running.answer(connection)[0].startswith(b"HTTP/1.1 400")
+            for _ in range(10):
+                connection.sendall(b"x" * 10_000)
+            assert running.rest(connection) == b""
+
+
+class TestSlowClients:
+    KINDS = ("head", "body", "chunks", "reader", "invited")
+
+    def slow(self, served, kind):
+        if kind == "reader":
+            return reads_nothing(served, b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+        connection = served.connect()
+        connection.sendall({
+            "head": b"GET / HTTP/1.1\r\nHost: h\r\nX-",
+            "body": POST % (100, b"half"),
+            "chunks": CHUNKED + b"64\r\nhalf",
+            "invited": POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n") % (9, b""),
+        }[kind])  # fmt: skip
+        return connection
+
+    def application(self, environ, start_response):
+        if environ["PATH_INFO"] == "/large":
+            return large(environ, start_response)
+        start_response("200 OK", [("Content-Length", "4")])
+        return [b"fast"]
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_others_are_served_while_many_are_slow_and_each_of_those_is_ended(self, kind):
+        bounds = quick(head=1.0, body=1.0, answer=1.0)
+        with (
+            running.serving(self.application, bounds=bounds) as served,
+            contextlib.ExitStack() as stack,
+        ):
+            many = [stack.enter_context(self.slow(served, kind)) for _ in range(THREADS * 8)]
+            for _ in range(20):
+                assert served.ask(LAST).endswith(b"fast")
+            if kind == "reader":
+                # Its end is a reset, which is heard of only by asking.
+                assert all(self.is_reset(each) for each in many)
+                return
+            found = [running.rest(each) for each in many]
+            assert all(b"HTTP/1.1 408 Request Timeout\r\n" in each for each in found)
+
+    def is_reset(self, connection):
+        end = time.monotonic() + running.PATIENCE
+        pause = threading.Event()
+        while time.monotonic() < end:
+            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                return True
+            pause.wait(0.01)
+        return False
+
+    @pytest.mark.parametrize("kind", ["head", "body", "chunks"])
+    def test_bytes_that_come_all_the_time_do_not_put_off_the_end(self, kind):
+        with (
+            running.serving(self.application, bounds=quick()) as served,
+            self.slow(served, kind) as connection,
+        ):
+            connection.settimeout(0.02)
+            found = b""
+            end = time.monotonic() + running.PATIENCE
+            while time.monotonic() < end and not found:
+                connection.send(b"a")
+                with contextlib.suppress(TimeoutError):
+                    found = connection.recv(100)
+        assert found.startswith(b"HTTP/1.1 408")
+
+    def test_an_answer_that_is_taken_too_slowly_is_ended_though_some_is_taken_all_the_time(self):
+        bounds = quick(answer=1.0, rate=100_000_000)
+        with (
+            running.serving(self.application, bounds=bounds) as served,
+            self.slow(served, "reader") as connection,
+        ):
+            taken, pause = 0, threading.Event()
+            with contextlib.suppress(ConnectionResetError):
+                while data := connection.recv(2_048):
+                    taken += len(data)
+                    pause.wait(0.002)
+        assert taken < 8_000_000
+
+    def test_who_takes_an_answer_in_time_gets_all_of_it(self):
+        with (
+            running.serving(self.application, keepalive=20) as served,
+            self.slow(served, "reader") as connection,
+        ):
+            assert answered(connection) == b"x" * 4_000_000 + b"y" * 4_000_000
+            connection.sendall(LAST)
+            assert running.rest(connection).endswith(b"fast")
+
+    def test_no_more_of_answers_waits_than_the_limit_allows(self):
+        bounds = limits.Limits(unsent=10_000_000)
+        with (
+            running.serving(self.application, bounds=bounds) as served,
+            contextlib.ExitStack() as s,
+        ):
+            many = [s.enter_context(self.slow(served, "reader")) for _ in range(6)]
+            ended = [self.is_reset(each) for each in many[:3]]
+            assert all(ended)
+            # The last one lost nothing.
+            assert len(answered(many[-1])) == 8_000_000
+
+    def test_what_several_answers_share_counts_once(self):
+        page = b"x" * 4_000_000
+
+        def shared(environ, start_response):
+            start_response("200 OK", [("Content-Length", str(2 * len(page)))])
+            return [page, page]
+
+        bounds = limits.Limits(unsent=5_000_000)
+        with running.serving(shared, bounds=bounds) as served, contextlib.ExitStack() as s:
+            many = [s.enter_context(self.slow(served, "reader")) for _ in range(3)]
+            assert [len(answered(each)) for each in many] == [8_000_000] * 3
+
+
+class TestRoom:
+    def test_where_there_is_no_room_the_one_that_has_waited_longest_goes(self):
+        with (
+            running.serving(Echo(), bounds=limits.Limits(connections=3)) as served,
+            contextlib.ExitStack() as stack,
+        ):
+            first, *others = [stack.enter_context(served.connect()) for _ in range(3)]
+            for each in (first, *others):
+                each.sendall(b"GET")
+                self.wait_until_taken(served, each)
+            assert served.ask(LAST).endswith(b"/last ")
+            assert running.rest(first) == b""
+            for each in others:
+                each.sendall(LAST[3:])
+                assert running.rest(each).endswith(b"/last ")
+
+    def wait_until_taken(self, served, connection):
+        name = connection.getsockname()
+        end = time.monotonic() + running.PATIENCE
+        pause = threading.Event()
+        while time.monotonic() < end:
+            if any(e.client == name and e.buffer for e in list(served.worker._loop._connections)):
+                return
+            pause.wait(0.001)
+        raise TimeoutError(name)
+
+    def test_one_address_has_so_many_connections_and_others_are_not_hurt(self, monkeypatch):
+        monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)
+        gate = Gate()
+        with (
+            running.serving(gate, bounds=limits.Limits(per_peer=2), threads=4) as served,
+            contextlib.ExitStack() as stack,
+        ):
+            waiting = [self.connect_from(stack, served, "127.0.1.1") for _ in range(3)]
+            assert running.rest(waiting[0]) == b""
+            for each in waiting[1:]:
+                each.sendall(LAST)
+                assert gate.entered.acquire(timeout=running.PATIENCE)
+            # What runs is not ended for another connection.
+            assert running.rest(self.connect_from(stack, served, "127.0.1.1")) == b""
+            exempt = [stack.enter_context(served.connect()) for _ in range(3)]
+            gate.opened.set()
+            for each in exempt:
+                each.sendall(LAST)
+            for each in (*waiting[1:], *exempt):
+                assert running.rest(each).endswith(b"ok")
+            again = self.connect_from(stack, served, "127.0.1.1")
+            again.sendall(LAST)
+            assert running.rest(again).endswith(b"ok")
+
+    def connect_from(self, stack, served, place):
+        made = socket.create_connection(served.address, running.PATIENCE, source_address=(place, 0))
+        return stack.enter_context(made)
+
+
+class TestEnds:
+    def test_a_stop_lets_what_has_begun_end_and_closes_what_has_not(self):
+        gate = Gate()
+        with (
+            running.serving(gate, keepalive=60) as served,
+            served.connect() as runs,
+            served.connect() as comes,
+            served.connect() as idles,
+        ):
+            runs.sendall(HELLO)
+            assert gate.entered.acquire(timeout=running.PATIENCE)
+            comes.sendall(HELLO[:10])
+            served.tell()
+            assert running.rest(idles) == b""
+            comes.sendall(HELLO[10:])
+            gate.opened.set()
+            for each in (runs, comes):
+                found = running.rest(each)
+                assert found.endswith(b"ok")
+                assert b"Connection: close" in found
+
+    def test_a_stop_waits_for_nobody_for_ever(self):
+        with running.serving(Echo(), graceful_timeout=1) as served, served.connect() as connection:
+            connection.sendall(HELLO[:10])
+            TestRoom().wait_until_taken(served, connection)
+            served.stop()
+            assert running.rest(connection) == b""
+
+    @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3), KeyboardInterrupt()])
+    def test_an_application_that_fails_is_answered_for_and_goes_on(self, error):
+        def fails(environ, start_response):
+            if environ["PATH_INFO"] == "/last":
+                return Echo()(environ, start_response)
+            raise error
+
+        with running.serving(fails) as served:
+            assert served.ask(HELLO).startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+            assert served.ask(LAST).endswith(b"/last ")
+
+    def test_who_has_gone_before_his_answer_costs_nobody_anything(self):
+        gate = Gate()
+        with running.serving(gate) as served:
+            connections = [served.connect() for _ in range(THREADS)]
+            for each in connections:
+                each.sendall(HELLO)
+                assert gate.entered.acquire(timeout=running.PATIENCE)
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, loop._AT_ONCE)
+                each.close()
+            gate.opened.set()
+            assert served.ask(LAST).endswith(b"ok")
+            assert len(served.worker._loop) <= 1
+
+    def test_a_worker_answers_a_request_of_its_own_before_it_runs(self):
+        echo = Echo()
+        with running.serving(echo, start=False) as served:
+            served.worker.ask(LAST, running.PATIENCE)
+            assert echo.asked == [("GET", "/last", b"")]
+            served.start()
+            assert served.ask(LAST).endswith(b"/last ")

@@ -1,0 +1,20 @@
+"""Every worker lives through its first seconds, though people write while it comes up."""
+
+import os
+
+import pytest
+
+from benchmarks import starts
+
+pytestmark = pytest.mark.slow
+STARTS = int(os.environ.get("STARTS", "1"))  # of each number of workers
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+def test_a_start_under_load_loses_no_worker_and_no_comment(tmp_path, workers):
+    for number in range(STARTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = starts.begin(folder, workers, writers=8, seconds=0.5)
+        assert found.faults == [], found.log
+        assert found.posts > 0
