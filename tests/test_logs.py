@@ -23,6 +23,7 @@ kept = post_worker_init
 
 def post_worker_init(worker):
     import comments.posting
+    import comments.previews
     import comments.reading
 
     def fail(*arguments, **named):
@@ -30,7 +31,7 @@ def post_worker_init(worker):
         logging.getLogger("some.library").error(f"cannot use {arguments!r}")
         raise ValueError(f"cannot use {arguments!r} and {named!r}")
 
-    comments.posting.preview = fail
+    comments.previews.render = fail
     comments.posting.prepare = fail
     kept(worker)
 """
