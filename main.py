@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from comments import app as apps
-from comments import config, console, datastore, errors, logs, sites
+from comments import config, console, datafolder, datastore, errors, logs, sites
 
 if TYPE_CHECKING:
     import flask
@@ -47,6 +47,7 @@ def _start() -> "flask.Flask":
 def _open(*, creates: bool) -> "tuple[config.Settings, datastore.Store]":
     """Open the store, or end the process with one line that says what is wrong."""
     try:
+        datafolder.begin()
         settings = config.load(creates=creates)
         store = _store(settings)
         with store.context():
@@ -77,7 +78,7 @@ def _store(settings: config.Settings) -> datastore.Store:
 
 def _channel(settings: config.Settings) -> "grpc.Channel":
     if settings.datastore == "embedded":
-        return _embedded(settings.data_file)
+        return _embedded(settings)
     if settings.datastore == "emulator":
         return _insecure(settings.emulator_host)
     return _cloud()
@@ -86,19 +87,26 @@ def _channel(settings: config.Settings) -> "grpc.Channel":
 # Each imports for itself: a cold start pays for what it uses, and App Engine has no engine.
 
 
-def _embedded(path: Path) -> "grpc.Channel":
+def _embedded(settings: "config.Settings") -> "grpc.Channel":
     from emulator import inprocess  # noqa: PLC0415
     from emulator.errors import DatastoreError  # noqa: PLC0415
 
+    folder, group = settings.data_dir, settings.data_group
     try:
+        datafolder.begin(group)
+        # Before there is a file, so that a new one is in a folder that nobody else can look into.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        datafolder.protect(folder, group)
         engine = inprocess.open_engine(
-            path,
+            settings.data_file,
             indexes=_INDEXES,
             # Chosen by benchmarks/posting.py: nobody starves at a busy thread.
             concurrency="pessimistic",
             # Nothing here reads the past, and what was retracted is not to be kept for it.
             history=0,
         )
+        if group:
+            datafolder.protect(folder, group)  # the engine makes its files for their owner alone
         return inprocess.Channel(engine)
     except (OSError, DatastoreError) as error:
         raise errors.Misconfigured(f"cannot open the data: {error}") from error

@@ -25,7 +25,8 @@ def _export(who: str) -> None:
     """
     from comments import personal
 
-    found = personal.export(_named(who))
+    secret, now = console.settings().secret, datetime.now(UTC)
+    found = personal.export(_named(who), secret=secret, now=now)
     click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
 
 

@@ -8,6 +8,7 @@ FLATTHREAD_CONFIG, which the environment overrides. Nothing is read after start.
 import contextlib
 import dataclasses
 import enum
+import grp
 import os
 import re
 import secrets
@@ -26,6 +27,7 @@ NAMES = frozenset(
         "DATASTORE_NAMESPACE",
         "DATASTORE_PROJECT_ID",
         "DATA_DIR",
+        "DATA_GROUP",
         "DEADLINE",
         "EDIT_WINDOW",
         "FORM_SECONDS",
@@ -100,6 +102,7 @@ class Settings:
     namespace: str = ""
     emulator_host: str = ""
     data_dir: Path = Path("data")
+    data_group: str = ""
     deadline: float = 20.0
     rpc_timeout: float = 10.0
     max_body: int = 64 * 1024
@@ -181,6 +184,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         namespace=values.get("DATASTORE_NAMESPACE", ""),
         emulator_host=values.get("DATASTORE_EMULATOR_HOST", ""),
         data_dir=data_dir,
+        data_group=_group(values.get("DATA_GROUP", "")),
         deadline=_number(values, "DEADLINE", 20, 1, 300),
         rpc_timeout=_number(values, "RPC_TIMEOUT", 10, 1, 60),
         max_body=_number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
@@ -338,6 +342,17 @@ def _hosts(given: str) -> tuple[str, ...]:
     return names
 
 
+def _group(given: str) -> str:
+    if given:
+        try:
+            grp.getgrnam(given)
+        except (KeyError, ValueError) as error:
+            raise errors.Misconfigured(
+                f"DATA_GROUP is a group of this machine; there is no {given!r}"
+            ) from error
+    return given
+
+
 def _queue(given: str) -> str:
     if given and not _QUEUE.fullmatch(given):
         raise errors.Misconfigured(
@@ -354,7 +369,7 @@ def _long_enough(name: str, given: str) -> str:
 
 def _kept_secret(path: Path) -> str:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             _make_secret(path)
         kept = path.read_text(encoding="ascii", errors="replace").strip()

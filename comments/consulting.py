@@ -33,6 +33,7 @@ from comments import (
     datastore,
     errands,
     errors,
+    guestmail,
     messages,
     models,
     opinions,
@@ -162,6 +163,9 @@ class _Consultant:
             question.sender, opinions.SENDER, secret, now=self._now
         )
         page = "" if thread is None else threads.address(thread.url, site)
+        address = guestmail.address(comment.author.email, secret, now=self._now)
+        author = msgspec.structs.replace(comment.author, email=address)
+        comment = msgspec.structs.replace(comment, author=author)
         text = akismet.Text(comment, page, opinions.decode_sender(sent))
         account = akismet.Account(self._adviser.url, key, f"{site.origins[0]}/")
         if question.correction:

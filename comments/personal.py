@@ -27,6 +27,7 @@ import msgspec
 from comments import (
     datastore,
     errors,
+    guestmail,
     models,
     posting,
     public,
@@ -82,11 +83,15 @@ class Erased(NamedTuple):
     is_done: bool
 
 
-def export(author: str, site: str | None = None) -> Everything:
+def export(author: str, site: str | None = None, *, secret: str, now: datetime) -> Everything:
     """All that is held of an author: on all sites as it is, or on one as he may see it."""
     account = people.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
     written = list(_writings(author))
+    written = [
+        msgspec.structs.replace(each, email=guestmail.address(each.email, secret, now=now))
+        for each in written
+    ]
     mine = [_as_told(each) for each in written if each.site == site]
     chosen = {each.site for each in written} if site is None else {site}
     return Everything(

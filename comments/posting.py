@@ -25,6 +25,7 @@ from comments import (
     digests,
     errors,
     guards,
+    guestmail,
     models,
     opinions,
     records,
@@ -123,9 +124,10 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         id=comment_id(digest),
         name=name,
         reply_to=draft.parent,
-        author=_with_id(author, secret, digest, now),
+        author=_stored(author, settings.secret, secret, digest, now),
         text=text,
-        fingerprint=_fingerprint(author, draft, text),
+        fingerprint=_fingerprint(author, draft, text, secret),
+        former_fingerprint=_former_fingerprint(author, draft, text),
         created=now,
         title=clean_title(draft.title),
         url=threadids.page_url(draft.url, draft.thread, draft.site) if draft.url else "",
@@ -401,15 +403,30 @@ def _is_there(comment_id: str) -> bool:
     return datastore.get(models.comment_key(comment_id)) is not None
 
 
-def _with_id(author: records.Author, secret: str, digest: bytes, now: datetime) -> records.Author:
-    """Give a newcomer an id that a repeat of his first post finds again."""
-    if author.id:
-        return author
-    text = digests.text(digests.keyed(secret, "guest", digest.hex()))
-    made = authorids.guest(text, now)
-    return records.Author(author.name, author.website, author.email, made)
+def _stored(
+    author: records.Author, newest: str, secret: str, digest: bytes, now: datetime
+) -> records.Author:
+    """The author as the row has it: the address sealed, a newcomer with an id.
+
+    A repeat of the newcomer's first post finds that id again, by the `secret` of that.
+    """
+    made = author.id
+    if not made:
+        text = digests.text(digests.keyed(secret, "guest", digest.hex()))
+        made = authorids.guest(text, now)
+    email = guestmail.sealed_address(author.email, newest, now=now)
+    return records.Author(author.name, author.website, email, made)
 
 
-def _fingerprint(author: records.Author, draft: Draft, text: tree.Text) -> bytes:
-    parts = (author.name, author.website, author.email, draft.parent or "", text.body)
-    return hashlib.sha256(digests.joined(parts)).digest()
+def _fingerprint(author: records.Author, draft: Draft, text: tree.Text, secret: str) -> bytes:
+    # Keyed: the rest of it is public, so a plain hash would tell a guess of the address right.
+    return digests.keyed(secret, "post", *_said(author, draft, text))
+
+
+def _former_fingerprint(author: records.Author, draft: Draft, text: tree.Text) -> bytes:
+    """The form of older releases, so that a repeat across an upgrade is recognised."""
+    return hashlib.sha256(digests.joined(_said(author, draft, text))).digest()
+
+
+def _said(author: records.Author, draft: Draft, text: tree.Text) -> tuple[str, ...]:
+    return (author.name, author.website, author.email, draft.parent or "", text.body)

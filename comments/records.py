@@ -177,7 +177,8 @@ class Thread(msgspec.Struct, frozen=True):
 class Author(msgspec.Struct, frozen=True):
     """Who wrote a comment. `id` is the capability or account behind it and never leaves the server.
 
-    `email` is personal data: kept for notifications, never part of a public answer.
+    `email` is personal data and never part of a public answer: as somebody gives it, or of a stored
+    comment as it is stored, sealed (`guestmail`).
     """
 
     name: str

@@ -8,22 +8,25 @@ Who reported a comment is forgotten as long after its last report.
 The mail address that somebody gave with a comment is erased `TERM` after that: who is told of what
 has a row of his own (`subscriptions`), so no mail needs it. No property says which comments have
 one, as each would pay for it. So a walk goes through all comments in the order of their creation,
-each once, when it is old enough; a Job says how far it came.
+each once, when it is old enough; a Job says how far it came. Addresses that an older release stored
+as they were given are erased at once by a walk of the same kind, which begins where that one is.
 """
 
 import functools
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 from google.cloud import ndb
 
-from comments import datastore, erasures, models, records, reports, tasks, tree, votes
+from comments import datastore, erasures, guestmail, models, records, reports, tasks, tree, votes
 
 TERM = timedelta(days=30)
 _AT_ONCE = 100
 _STEPS = 20  # of one walk: the next one goes on
 _JOB = "retention/addresses"
+_CLEAR_JOB = "retention/clear-addresses"
 _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -47,6 +50,7 @@ def expire(now: datetime) -> int:
     while old := reports.old(now - TERM, _AT_ONCE):
         datastore.transaction(functools.partial(_forget_reports, old))
     forget_addresses(now)
+    forget_clear_addresses(now)
     return erased
 
 
@@ -56,15 +60,38 @@ def forget_addresses(now: datetime) -> int:
     Raises:
         errors.Overloaded: the store is busy; the rest is done the next time.
     """
+    return _go_on(_JOB, "", now - TERM, bool)
+
+
+def forget_clear_addresses(now: datetime) -> int:
+    """Go on with the walk that erases addresses which no seal protects; how many were looked at.
+
+    It ends at the comments of this release: those are sealed.
+
+    Raises:
+        errors.Overloaded: the store is busy; the rest is done the next time.
+    """
+    done: set[str] = datastore.kept("retention", set)
+    if _CLEAR_JOB in done:
+        return 0
+    row = datastore.get(models.job_key(_JOB))
+    looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, guestmail.is_clear)
+    if looked_at < _STEPS * _AT_ONCE:
+        done.add(_CLEAR_JOB)  # until the next start of this process
+    return looked_at
+
+
+def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[str], bool]) -> int:
+    """Go on with a walk, from `begin` if it is new; how many comments were looked at."""
     looked_at = 0
     for _ in range(_STEPS):
-        row = datastore.get(models.job_key(_JOB))
+        row = datastore.get(models.job_key(job))
         seen = "" if row is None else row.position
-        place = msgspec.json.decode(seen, type=_Place) if seen else _Place()
-        found = _behind(place, now - TERM)
+        place = msgspec.json.decode(seen or begin, type=_Place) if seen or begin else _Place()
+        found = _behind(place, until)
         if not found:
             break
-        datastore.transaction(functools.partial(_walk, seen, found))
+        datastore.transaction(functools.partial(_walk, seen, found, job=job, is_over=is_over))
         looked_at += len(found)
         if len(found) < _AT_ONCE:
             break
@@ -90,17 +117,19 @@ def _comments(
     return list(datastore.fetch(datastore.Query("Comment", where=where, order=order, limit=limit)))
 
 
-def _walk(seen: str, found: list[Any]) -> None:
+def _walk(
+    seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[str], bool] = bool
+) -> None:
     """Erase the addresses of these, unless somebody else has gone on from here."""
-    row = datastore.get(models.job_key(_JOB))
+    row = datastore.get(models.job_key(job))
     if ("" if row is None else row.position) != seen:
         return
-    known = [each for each in found if each.properties["author_email"].string_value]
+    known = [each for each in found if is_over(each.properties["author_email"].string_value)]
     datastore.apply(tree.without_addresses([each.key.path[-1].name for each in known]))
     last = models.comment_from_message(found[-1])
     place = msgspec.json.encode(_Place(last.created, last.id)).decode()
-    job = models.Job(key=models.job_key(_JOB), position=place)
-    datastore.apply(datastore.Writes("retention", put=(job,)))
+    moved = models.Job(key=models.job_key(job), position=place)
+    datastore.apply(datastore.Writes("retention", put=(moved,)))
 
 
 def _forget_reports(keys: list[ndb.Key]) -> None:

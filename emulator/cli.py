@@ -15,7 +15,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from emulator import admin, adminapi, autoindex, clock, errors, faults, httpdoor, inprocess, server
+from emulator import (
+    admin,
+    adminapi,
+    autoindex,
+    clock,
+    errors,
+    faults,
+    httpdoor,
+    inprocess,
+    modes,
+    server,
+)
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _MAX_PORT = 65_535
@@ -23,6 +34,11 @@ _WARNING = (
     "python -m emulator: warning: --host {host} lets other machines connect, and there is no "
     "password: anyone who reaches port {port} can read, change and delete all data. "
     "Use --host localhost unless you trust the whole network."
+)
+
+_READABLE = (
+    "python -m emulator: warning: the permissions of {path} cannot be restricted: other users of "
+    "this machine may be able to read it."
 )
 
 
@@ -98,6 +114,8 @@ def _plan(path: Path) -> faults.Plan:
 
 def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.Engine:
     given = options.indexes
+    for path in () if options.in_memory else modes.restrict(os.fspath(options.data)):
+        print(_READABLE.format(path=path), file=sys.stderr, flush=True)
     return inprocess.open_engine(
         None if options.in_memory else options.data,
         indexes=given if options.strict_indexes else None,

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from emulator import errors, tables
+from emulator import errors, modes, tables
 
 APPLICATION = 0x46744453  # "FtDS"
 BUSY_SECONDS = 20.0  # below the deadlines of clients: an answer is better than silence
@@ -77,6 +77,7 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
     with translated_at_opening(path):
         while True:
             before = _inode(path)
+            modes.create(path)
             with contextlib.closing(connect(path, durability)) as connection:
                 found = found_format(connection, path)
                 if found:

@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from emulator import errors, holders
+from emulator import errors, holders, modes
 
 _COUNTER = 8  # bytes
 _CHUNK = 1 << 20
@@ -158,14 +158,17 @@ class Peers:
             self._others.popitem()[1].close()
 
     def _join(self) -> int:
-        self.folder.mkdir(exist_ok=True)
-        gate = os.open(self.folder / "gate", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        self.folder.mkdir(mode=modes.FOLDER, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        gate = os.open(self.folder / "gate", flags, modes.FILE)
         try:
+            # A command of root's shares the file with the service, which is another user.
+            modes.give_to_owner(gate, self.folder)
             self._path = self.folder / f"{os.getpid()}-{os.urandom(8).hex()}"
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             # Nobody else may meet the file before it is held.
             fcntl.flock(gate, fcntl.LOCK_EX)
-            self._own = os.open(self._path, flags, 0o666)
+            self._own = os.open(self._path, flags | os.O_EXCL, modes.FILE)
+            modes.give_to_owner(self._own, self.folder)
             fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._write_anew()
             joined = int.from_bytes(os.pread(gate, _COUNTER, 0), "big")

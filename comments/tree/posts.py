@@ -87,7 +87,10 @@ def _earlier(draft: Draft) -> Change | None:
 def _repeat(row: models.Comment, draft: Draft) -> Change:
     """The change of an earlier request, or of this one if the answer to its commit was lost."""
     same_thread = row.thread == models.thread_key_name(draft.name)
-    if not same_thread or row.fingerprint != draft.fingerprint:
+    if not same_thread or row.fingerprint not in {
+        draft.fingerprint,
+        draft.former_fingerprint,
+    }:
         raise errors.KeyReused("this idempotency key was used for another comment")
     if datastore.may_have_run() and row.created == draft.created:
         event = outbox.event_id(draft.id, row.revision)

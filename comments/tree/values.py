@@ -28,7 +28,8 @@ def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT00
 class Draft:
     """A comment on its way into a thread; everything but its place in the tree.
 
-    `fingerprint` tells a repeat of the same request from another one under the same id. `decide`
+    `fingerprint` tells a repeat of the same request from another one under the same id; so does
+    `former_fingerprint`, where an older release stored the comment. `decide`
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
     `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number. `detail` is
     what its event says beside the change. `origin` tells a repeat from the same network; empty
@@ -42,6 +43,7 @@ class Draft:
     text: Text
     fingerprint: bytes
     created: datetime
+    former_fingerprint: bytes = b""
     title: str = ""
     url: str = ""
     categories: tuple[str, ...] = ()

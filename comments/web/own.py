@@ -89,7 +89,9 @@ def export_author(site_id: str) -> flask.Response:
     """All that is held of the caller on a site: his alone, and kept by nobody."""
     site = sites.get(site_id)
     queries.read(shapes.NoQuery)
-    return answers.private(answers.fresh(personal.export(speakers.of(site).id, site.id)))
+    secret, now = context.settings().secret, datetime.now(UTC)
+    found = personal.export(speakers.of(site).id, site.id, secret=secret, now=now)
+    return answers.private(answers.fresh(found))
 
 
 @blueprint.delete("/sites/<site:site_id>/author")

@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import grp
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,7 @@ CHANGES = {
     "DATASTORE_NAMESPACE": ("ns", "namespace"),
     "DATASTORE_PROJECT_ID": ("own", "project"),
     "DATA_DIR": ("/srv/data", "data_dir"),
+    "DATA_GROUP": (grp.getgrgid(0).gr_name, "data_group"),
     "DEADLINE": ("3", "deadline"),
     "EDIT_WINDOW": ("3", "edit_window"),
     "FORM_SECONDS": ("5", "form_seconds"),

@@ -204,5 +204,5 @@ def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
         assert (each["slug"], each["parent"], each["created"]) == (
             was["slug"], was["parent"], was["created"],
         )  # fmt: skip
-    told = personal.export(world.author)
+    told = personal.export(world.author, secret=trees.SETTINGS.secret, now=trees.START)
     assert (told.account, told.comments, told.votes, told.mailed) == (None, [], {}, 0)

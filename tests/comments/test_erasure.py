@@ -13,9 +13,24 @@ from urllib.parse import quote
 
 import pytest
 
-from comments import datastore, materialized, models, posting, records, sites, upkeep
+from comments import (
+    datastore,
+    delivery,
+    folding,
+    materialized,
+    models,
+    moderation,
+    personal,
+    policies,
+    posting,
+    records,
+    sites,
+    upkeep,
+    workers,
+)
+from comments.records import Policy, Status, Verb
 from emulator import inprocess, storage
-from tests import ballots, folds, programs, readers, trees
+from tests import ballots, folds, programs, readers, recounts, trees
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +38,8 @@ SCHEME = trees.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 INDEXES = programs.ROOT / "index.yaml"
 CANARY = "quetzalcoatlus"
+ADDRESS = "archaeopteryx"
+ADA = records.Actor("cli", "Ada")
 AGE = 1.5  # seconds that a directory may be used by these processes
 
 # Answers what it is asked, line by line: paths in, answers out.
@@ -177,9 +194,9 @@ def _stored_forms() -> set[bytes]:
     }
 
 
-def _files_with(path: Path, forms: set[bytes]) -> set[str]:
+def _files_with(path: Path, forms: set[bytes], text: bytes = CANARY.encode()) -> set[str]:
     """The files that hold one of these, or the text itself."""
-    wanted = {CANARY.encode(), *(form[8:40] for form in forms)}
+    wanted = {text, *(form[8:40] for form in forms)}
     return {
         each.name
         for each in path.parent.rglob("*")
@@ -217,6 +234,37 @@ def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
     clock.now += storage.LOG_SECONDS
     assert upkeep.look() == []  # any request
     assert _files_with(path, forms) == set()
+
+
+def test_what_is_erased_is_in_no_file_and_an_address_never_was(
+    path: Path, clock: Clock, entered: datastore.Store
+) -> None:
+    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    eve = records.Author("Eve", email=f"{ADDRESS}@example.org", id="g:eve")
+    title = f"{CANARY} as a title"
+    policies.set_policy("demo", ADA, now=trees.START, policy=Policy.ALL)
+    held = [trees.post(site, f"{CANARY} {n}", author=eve, title=title) for n in range(3)]
+    moderation.decide("demo", held[0].id, Verb.APPROVE, ADA, now=trees.START)
+    moderation.decide("demo", held[1].id, Verb.SPAM, ADA, now=trees.START)
+    folds.whole(NAME)
+    assert held[2].status is Status.PENDING
+    assert _files_with(path, set())
+    assert _files_with(path, set(), ADDRESS.encode()) == set()
+
+    personal.erase("g:eve", now=trees.START)
+    keeper = upkeep.Upkeep(SCHEME, clock=lambda: clock.now)
+    keeper.round([NAME])
+    delivery.deliver(recounts.events(), now=trees.START)
+    # A worker folds within seconds, and makes a request each time it sweeps.
+    assert storage.LOG_SECONDS + workers.SWEEP_EVERY < 120 - 10
+    clock.now += storage.LOG_SECONDS
+    keeper.sweep()
+    assert _files_with(path, set()) == set()
+    # Nor is it in a bucket any more once nobody can read that.
+    clock.now += folding.GRACE
+    keeper.round(upkeep.look())
+    assert _rows_with_the_text() == set()
+    assert _stored_forms() == set()
 
 
 def _rows_with_the_text() -> set[str]:

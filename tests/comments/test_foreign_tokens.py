@@ -166,7 +166,7 @@ def test_what_is_told_by_a_sites_token_is_of_that_site(world: World) -> None:
         assert found["mailed"] == 1
         # With that name he signs in elsewhere; the page has no use for it.
         assert found["account"]["login"] == ""
-    everything = personal.export(world.ann.author)
+    everything = personal.export(world.ann.author, secret=trees.SETTINGS.secret, now=trees.START)
     assert len(everything.comments) == len(everything.votes) == everything.mailed == 2
     assert everything.account is not None
     assert everything.account.login == "ann"
@@ -176,7 +176,7 @@ def test_what_is_erased_by_a_sites_token_is_of_that_site(world: World) -> None:
     path, headers = "/api/v1/sites/demo/author", world.token("demo", world.ann)
     erased = calls.answer(world.client.delete(path, headers=headers))
     assert erased == {"comments": 1, "votes": 1, "done": True}
-    left = personal.export(world.ann.author)
+    left = personal.export(world.ann.author, secret=trees.SETTINGS.secret, now=trees.START)
     assert [each.body for each in left.comments] == ["ann on blog"]
     assert left.votes == {world.others["blog"].id: 1}
     assert len(subscriptions.of_subscriber(world.subscriber)) == 1

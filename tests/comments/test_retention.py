@@ -116,6 +116,26 @@ def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
     assert datastore.get(models.comment_key(plain.id)).fingerprint
 
 
+def test_an_address_that_an_older_release_stored_as_given_is_erased_at_once(
+    store: datastore.Store, site: records.Site
+) -> None:
+    author = records.Author("Ann", email="ann@example.org")
+    old, new = trees.post(site, "old", author=author), trees.post(site, "new", author=author)
+    plain = trees.post(site, "plain")
+
+    def body() -> None:
+        row = datastore.get(models.comment_key(old.id))
+        row.author_email = "ann@example.org"
+        datastore.apply(datastore.Writes("tree", put=(row,)))
+
+    datastore.transaction(body)
+    retention.expire(trees.START)
+    kept = [datastore.get(models.comment_key(each.id)) for each in (old, new, plain)]
+    assert [bool(row.author_email) for row in kept] == [False, True, False]
+    assert "ann@" not in kept[1].author_email
+    assert [bool(row.fingerprint) for row in kept] == [False, True, True]
+
+
 def test_a_walk_is_bounded_and_two_that_meet_share_it(
     store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
