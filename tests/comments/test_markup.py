@@ -36,6 +36,10 @@ SLOW = (
     "* * *\n`|a|b|\n|-|-|\n[" * 500,
     '<a@b.cc>[*a*](b)[a](b"' * 454,
     '&nbsp;[a](b"&#65;' * 588,
+    "".join(
+        "<http://" + "".join(chr(0x4E00 + place * 60 + i) for i in range(60)) + ">\n"
+        for place in range(140)
+    ),
     # The parser fills each of the rows up to the width of the head.
     "a|" * 600 + "\n" + "-|" * 600 + "\n" + "x\n" * 1_990,
 )
@@ -70,6 +74,13 @@ def test_the_slowest_bodies_take_bounded_work(body: str) -> None:
     assert len(body) <= LONGEST
     outcome, number = counted(body)
     assert number < MOST_CALLS, outcome[:40]
+
+
+def test_one_definition_does_not_fill_megabytes() -> None:
+    for length in (10, 100, 1_000, 6_000):
+        body = f"[a]: http://a.b/{'y' * length}\n\n" + "[a]" * 900
+        outcome, _ = counted(body[:LONGEST])
+        assert len(outcome) < 600_000
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
