@@ -16,6 +16,9 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+import msgspec
 
 from comments import (
     authorids,
@@ -113,7 +116,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
     Raises:
         errors.BadInput: naming the field.
     """
-    author = _clean_author(draft.author)
+    author = _clean_author(draft.author, draft.site)
     text = _text(draft.body)
     name = records.ThreadName(draft.site.id, draft.thread)
     digest, secret = _digest(settings, name, author, draft.key)
@@ -341,12 +344,15 @@ def _text(body: str) -> tree.Text:
     return tree.Text(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
 
 
-def _clean_author(author: records.Author) -> records.Author:
-    return records.Author(
-        name=rendering.clean_name(author.name),
+def _clean_author(author: records.Author, site: records.Site) -> records.Author:
+    # Staff may be called what they are: the mark beside the name says so too.
+    called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
+    name = author.name
+    return msgspec.structs.replace(
+        author,
+        name=rendering.tidy_name(name) if author.is_staff else rendering.clean_name(name, called),
         website=rendering.clean_website(author.website) if author.website else "",
         email=_email(author.email),
-        id=author.id,
     )
 
 
@@ -415,7 +421,7 @@ def _stored(
         text = digests.text(digests.keyed(secret, "guest", digest.hex()))
         made = authorids.guest(text, now)
     email = guestmail.sealed_address(author.email, newest, now=now)
-    return records.Author(author.name, author.website, email, made)
+    return msgspec.structs.replace(author, email=email, id=made)
 
 
 def _fingerprint(author: records.Author, draft: Draft, text: tree.Text, secret: str) -> bytes:

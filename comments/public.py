@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import buckets, records
+from comments import authorids, buckets, records
 
 
 class Shown(enum.StrEnum):
@@ -21,11 +21,27 @@ class Shown(enum.StrEnum):
     REMOVED = "removed"
 
 
+class Kind(enum.StrEnum):
+    """What an author was to the site when they wrote. Made by the server, never by the author.
+
+    A guest may have any name, that of a moderator too, so this is what tells them apart.
+    """
+
+    GUEST = "guest"
+    MEMBER = "member"
+    STAFF = "staff"
+
+
 class Author(msgspec.Struct, frozen=True):
-    """What the public learns of who wrote a comment."""
+    """What the public learns of who wrote a comment.
+
+    `kind` is absent for imported comments, whose authors nobody knows, and in buckets of releases
+    that did not have it, until their comments are folded again: treat that as a guest.
+    """
 
     name: str
     website: str
+    kind: Kind | msgspec.UnsetType = msgspec.UNSET
 
 
 class Comment(msgspec.Struct, frozen=True):
@@ -163,7 +179,7 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
         reply_to=record.reply_to,
         level=record.level,
         html="" if gone else record.html,
-        author=None if gone else Author(record.author.name, record.author.website),
+        author=None if gone else author(record.author),
         created=record.created,
         edited=record.edited if record.edited and not gone else None,
         score=0 if gone else record.score,
@@ -172,6 +188,20 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
         pinned=True if record.pinned and not gone else msgspec.UNSET,
         replies=replies,
     )
+
+
+def author(record: records.Author) -> Author:
+    """The author of a comment as the public may see them, with the server's mark."""
+    return Author(record.name, record.website, kind(record) or msgspec.UNSET)
+
+
+def kind(record: records.Author) -> Kind | None:
+    """The mark of an author; None where nobody knows who they were."""
+    if record.is_staff:
+        return Kind.STAFF
+    if record.id.startswith(authorids.ACCOUNT):
+        return Kind.MEMBER
+    return Kind.GUEST if record.id.startswith(authorids.GUEST) else None
 
 
 def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:

@@ -178,13 +178,15 @@ class Author(msgspec.Struct, frozen=True):
     """Who wrote a comment. `id` is the capability or account behind it and never leaves the server.
 
     `email` is personal data and never part of a public answer: as somebody gives it, or of a stored
-    comment as it is stored, sealed (`guestmail`).
+    comment as it is stored, sealed (`guestmail`). `is_staff` says that they held a role on the site
+    when they wrote it.
     """
 
     name: str
     website: str = ""
     email: str = ""
     id: str = ""
+    is_staff: bool = False
 
 
 class Actor(msgspec.Struct, frozen=True):

@@ -20,10 +20,11 @@ import html
 import html.parser
 import re
 import unicodedata
+from collections.abc import Iterable
 
 import nh3
 
-from comments import errors, hosts, markup
+from comments import errors, hosts, markup, rolenames
 
 RENDERER = "markdown-2"
 SANITISER = "html-3"
@@ -58,8 +59,7 @@ _TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
 TAGS = frozenset(_EMPHASIS | _PHRASES | _BLOCKS | _TABLES)
 ATTRIBUTES = {"a": frozenset({"href", "title"}), "abbr": frozenset({"title"})}
 LINK_REL = "nofollow ugc noopener"
-# Names that would let a guest speak for the site. Compared by skeleton, see `_skeleton`.
-RESERVED_NAMES = ("admin", "administrator", "moderator", "webmaster", "system", "staff", "support")
+
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _REFUSED = re.compile("[\x00\ud800-\udfff]")
@@ -86,46 +86,6 @@ _TAG = re.compile("<(/?)([a-z0-9]+)")
 _TARGETLESS = re.compile(rf'<a(?: title="[^"]*")? rel="{LINK_REL}">')
 _VOID = {"br", "hr"}
 _COSTLY = (("[", MAX_BRACKETS, "opening brackets"), ("\n", MAX_LINES, "lines"))
-# Letters that look alike, after case folding, and the one that stands for them all.
-_LOOKALIKES = str.maketrans(
-    {
-        character: letter
-        for letter, characters in {
-            "a": "4@\u0430\u03b1\u0251\u1d00\u237a\u13aa\ua4ee",
-            "b": "8\u0432\u03b2\u0299\u13f4\ua4d0",
-            "c": "\u0441\u1d04",
-            "d": "\u0501\u0257\u1d05\u13a0\ua4d3",
-            "e": "3\u0435\u03b5\u1d07\u04bd\u212e\u13ac\ua4f0",
-            "f": "\u03dd\ua730\ua4dd",
-            "h": "\u043d",
-            "j": "\u0458",
-            "k": "\u043a\u03ba",
-            "l": "i1|!\u0456\u03b9\u0131\u026a\u029f\u04cf\u01c0\u0627\u05d5\u2223\u2d4f\ua4e1"
-            "\ua4f2",
-            "m": "\u043c\u03bc\u1d0d\u13b7\ua4df",
-            "n": "\u03b7\u0274\u0578\u043f\ua4e0",
-            "o": "0\u043e\u03bf\u03c3\u1d0f\u0585\u0665\u0966\u0e50\u3007\u2d54\ua4f3\xf8",
-            "p": "\u0440\u03c1\u1d18\u13e2\ua4d1",
-            "r": "\u0433\u0280\u1d26\u13a1\ua4e3",
-            "s": "5$\u0455\ua731\u057f\u13da\ua4e2",
-            "t": "7\u0442\u03c4\u1d1b\u13a2\ua4d4",
-            "u": "\u03c5\u028b\u1d1c\u057d\ua4f4",
-            "v": "\u03bd\u1d20\u0475\u13d9\ua4e6",
-            "w": "\u051d\u1d21\u0461\u0561\u13b3\ua4ea",
-            "x": "\u0445\u03c7",
-            "y": "\u0443\u028f",
-        }.items()
-        for character in characters
-    }
-    # Letters in black boxes and discs, and those that flags are made of.
-    | {
-        chr(first + place): "l" if letter == "i" else letter
-        for first in (0x1F150, 0x1F170, 0x1F1E6)
-        for place, letter in enumerate("abcdefghijklmnopqrstuvwxyz")
-    }
-)
-# Letters that two others look like, when all of the above is one.
-_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
 def clean_body(raw: str) -> str:
@@ -147,14 +107,14 @@ def clean_body(raw: str) -> str:
     return text
 
 
-def clean_name(raw: str) -> str:
-    """A guest's name as it is stored.
+def clean_name(raw: str, site: Iterable[str] = ()) -> str:
+    """A guest's name as it is stored. `site` is what the site is called (`rolenames`).
 
     Raises:
         errors.BadInput: what `tidy_name` refuses, or a name that speaks for the site.
     """
     name = tidy_name(raw)
-    if _skeleton(name) in _RESERVED:
+    if rolenames.speaks_for_site(name, site):
         raise errors.BadInput("name", "is reserved", code="reserved-name")
     return name
 
@@ -281,15 +241,6 @@ def _refuse_piled_marks(field: str, text: str) -> None:
             raise errors.BadInput(field, f"piles more than {MAX_MARKS} marks on one letter")
 
 
-def _skeleton(name: str) -> str:
-    """What is left of a name once case, marks, look-alikes and everything between are gone."""
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
-    shown = "".join(c for c in folded.translate(_LOOKALIKES) if c.isalnum())
-    for pair, letter in _PAIRS:
-        shown = shown.replace(pair, letter)
-    return shown
-
-
 def _is_web_url(text: str) -> bool:
     return _WEB_URL.fullmatch(text) is not None
 
@@ -356,4 +307,3 @@ _CLEANER = nh3.Cleaner(
     url_schemes={"http", "https"},
     url_relative="deny",
 )
-_RESERVED = frozenset(_skeleton(name) for name in RESERVED_NAMES)

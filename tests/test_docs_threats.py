@@ -9,7 +9,7 @@ NAMED = re.compile(r"`((?:[a-z]+/)?test_[a-z_]+\.py)(?:::(test_\w+))?`")
 ROWS = {f"A{number}" for number in (*range(1, 14), *range(17, 21))}
 ROWS |= {f"B{number}" for number in range(1, 28)} | {f"C{number}" for number in range(1, 19)}
 ROWS |= {f"D{number}" for number in range(1, 9)}
-ROWS |= {"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9", "E10", "E11", "E14"}
+ROWS |= {"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9", "E10", "E11", "E12", "E14"}
 # There is nothing that could be attacked so; the page says why.
 NOT_HERE = {"A14", "A15", "A16"}
 

@@ -102,7 +102,9 @@ def comment_record(row: Comment) -> records.Comment:
         parent=row.parent,
         reply_to=row.reply_to,
         slug=row.slug,
-        author=records.Author(row.author_name, row.author_website, row.author_email, row.author_id),
+        author=records.Author(
+            row.author_name, row.author_website, row.author_email, row.author_id, bool(row.by_staff)
+        ),
         body=row.body,
         html=row.html,
         status=records.Status(row.status),
@@ -151,6 +153,7 @@ def comment_from_message(entity: Any) -> records.Comment:
             values["author_website"].string_value,
             values["author_email"].string_value,
             values["author_id"].string_value,
+            values["by_staff"].boolean_value,
         ),
         body=values["body"].string_value,
         html=values["html"].string_value,

@@ -84,6 +84,7 @@ class Comment(ndb.Model):
     author_website = ndb.TextProperty(default="")
     author_email = ndb.TextProperty(default="")
     author_id = ndb.StringProperty(default="")
+    by_staff = ndb.BooleanProperty(indexed=False, default=False)
     body = ndb.TextProperty(default="")
     html = ndb.TextProperty(default="")
     renderer = ndb.TextProperty(default="")

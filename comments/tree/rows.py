@@ -43,6 +43,7 @@ def new_row(
         author_website=draft.author.website,
         author_email=draft.author.email,
         author_id=draft.author.id,
+        by_staff=draft.author.is_staff,
         body=draft.text.body,
         html=draft.text.html,
         renderer=draft.text.renderer,

@@ -352,7 +352,9 @@ def _author(sent: shapes.NewComment, speaker: speakers.Speaker | None) -> record
     """Whose comment it is: who has an account goes by its name."""
     if speaker is None:
         return records.Author(sent.name, sent.website, sent.email)
-    return records.Author(speaker.name or sent.name, sent.website, sent.email, speaker.id)
+    return records.Author(
+        speaker.name or sent.name, sent.website, sent.email, speaker.id, speaker.is_staff
+    )
 
 
 def _posted(

@@ -129,6 +129,12 @@ def anchor(comment_id: str) -> str:
     return f"comment-{comment_id}"
 
 
+def kind_of(comment: public.Comment) -> str:
+    """The server's mark beside an author's name; empty where nobody knows."""
+    kind = comment.author.kind if comment.author else None
+    return kind.value if isinstance(kind, public.Kind) else ""
+
+
 def author_of(comment: public.Comment) -> str:
     """The name that stands over a comment."""
     return (comment.author.name if comment.author else "") or ANONYMOUS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import flask
 
-from comments import floor, records, sites
+from comments import floor, records, roles, sites
 from comments.accounts import people
 from comments.errors import NotFound
 from comments.web import context, errors, session
@@ -20,6 +20,7 @@ class Speaker(NamedTuple):
     """Whoever holds a token of a site. `id` is the author id of his comments there.
 
     `name`, `epoch` and `since`, when it was made, are an account's; a guest has none of them.
+    `is_staff` says that the account holds a role on the site.
     """
 
     site: str
@@ -27,6 +28,7 @@ class Speaker(NamedTuple):
     name: str = ""
     epoch: str = ""
     since: datetime | None = None
+    is_staff: bool = False
 
     @property
     def is_member(self) -> bool:
@@ -110,7 +112,8 @@ def expiry(now: datetime) -> datetime:
 
 def member(account: people.Account, site: str) -> Speaker:
     """Somebody with an account, on a site."""
-    return Speaker(site, account.author, account.name, account.epoch, account.created)
+    is_staff = roles.has(account.grants, roles.Role.MODERATOR, site)
+    return Speaker(site, account.author, account.name, account.epoch, account.created, is_staff)
 
 
 def _named(header: str) -> Speaker:

@@ -219,15 +219,15 @@ def test_names_that_only_hold_such_a_word_are_names(client: FlaskClient, name: s
 def test_no_comment_says_more_of_its_author_than_he_did(
     client: FlaskClient, store: datastore.Store
 ) -> None:
-    """There are no badges: whose role is what, readers learn from nothing that a caller sends."""
+    """The mark is made by the server: of somebody's role, readers learn from nothing he sends."""
     owner = callers.account("ann", OWNER)
     member = session.sign_member(session.Member("demo", owner.id, owner.epoch), secret=SECRET)
     headers = {"Authorization": f"Bearer {member}"}
     posted = client.post(calls.THREAD, json={"name": "x", "body": "b"}, headers=headers)
     assert posted.status_code == 201
     shown = json.loads(client.get(calls.THREAD).text)["comments"][0]
-    assert shown["author"] == {"name": "Ann", "website": ""}
-    assert public.Author.__struct_fields__ == ("name", "website")
+    assert shown["author"] == {"name": "Ann", "website": "", "kind": "staff"}
+    assert public.Author.__struct_fields__ == ("name", "website", "kind")
     assert not {"role", "badge", "verified", "label"} & set(public.Comment.__struct_fields__)
 
 

@@ -75,7 +75,7 @@ def test_parameters_hold_no_references() -> None:
 
 def test_the_personal_has_no_place_in_an_answer() -> None:
     fields = {field.name for field in msgspec.structs.fields(public.Author)}
-    assert fields == {"name", "website"}
+    assert fields == {"name", "website", "kind"}
 
 
 def _routes(app: flask.Flask) -> set[tuple[str, str]]:

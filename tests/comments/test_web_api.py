@@ -38,7 +38,7 @@ def test_a_comment_is_said_in_these_words(client: FlaskClient) -> None:
         *("id", "slug", "parent", "reply_to", "level", "replies", "html", "author"),
         *("created", "edited", "score", "status", "revision"),
     }
-    assert row["author"] == {"name": "Ann", "website": "https://ann.example/"}
+    assert row["author"] == {"name": "Ann", "website": "https://ann.example/", "kind": "guest"}
     assert row["created"].endswith("Z")
     assert (row["edited"], row["score"], row["status"], row["revision"]) == (None, 0, "approved", 1)
 

@@ -6,7 +6,18 @@ from typing import NamedTuple
 
 import markupsafe
 
-from comments import advice, counts, docket, opinions, records, reports, rules, threads, tree
+from comments import (
+    advice,
+    counts,
+    docket,
+    opinions,
+    public,
+    records,
+    reports,
+    rules,
+    threads,
+    tree,
+)
 from comments.records import Status, Verb
 from comments.web import discussion
 from comments.web.desk import decisions
@@ -43,6 +54,11 @@ class Row:
     def author(self) -> str:
         """What the author calls himself."""
         return self.case.comment.author.name or discussion.ANONYMOUS
+
+    @property
+    def kind(self) -> str:
+        """What the author was to the site when they wrote; empty where nobody knows."""
+        return public.kind(self.case.comment.author) or ""
 
     @property
     def website(self) -> str:

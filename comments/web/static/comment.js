@@ -113,6 +113,7 @@ export class Comment {
       website
         ? el("a", { class: "ft-author", href: website, rel: "nofollow ugc noopener" }, name)
         : el("span", { class: "ft-author" }, name),
+      kind(author),
       this.#answered(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
       edited ? el("span", { class: "ft-edited" }, words.edited) : null,
@@ -144,6 +145,12 @@ export class Comment {
       button("ft-remove", words.remove, () => this.#actions.remove(this)),
     ];
   }
+}
+
+/** The server's mark of who wrote: names are anybody's to choose. */
+function kind(author) {
+  const known = words.kinds[author?.kind];
+  return known ? el("span", { class: "ft-kind", "data-kind": author.kind }, known) : null;
 }
 
 /** The permalink of a comment on this page, whatever <base> says. */

@@ -5,6 +5,7 @@ export const words = {
   comments: "Comments",
   title: (total) => (total === 1 ? "1 comment" : `${total.toLocaleString("en")} comments`),
   none: "No comments yet.",
+  kinds: { __proto__: null, guest: "Guest", member: "Member", staff: "Staff" },
   write: "Write a comment",
   answer: (name) => `Reply to ${name}`,
   edit: "Edit your comment",

@@ -1,0 +1,103 @@
+"""Claims about names that speak for the site: by themselves, or with the site's name."""
+
+import subprocess
+import sys
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import datastore, rolenames
+from comments.web import session
+from tests.comments import callers, calls
+from tests.conftest import ROOT
+
+SITE = ("blog", "www.garden-club.example")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "owner", "OWNERS", "Author", "mod", "Mods", "sysadm1n", "\u041cod", "m\u00f6derator",
+        "\u13aa\u13a0\u13b7\u026an", "st\u0430ff", "0wner", "\uff4f\uff57\uff4e\uff45\uff52",
+    ],
+)  # fmt: skip
+def test_a_role_word_is_no_name(name: str) -> None:
+    assert rolenames.speaks_for_site(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Blog Admin", "admin of the blog", "Garden Club Staff", "Staff @ Garden-Club",
+        "garden-club.example support", "www.garden-club.example owner", "BL0G \u0430dmin",
+        "moderators of garden club",
+    ],
+)  # fmt: skip
+def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
+    assert rolenames.speaks_for_site(name, SITE)
+    assert not rolenames.speaks_for_site(name)
+    assert not rolenames.speaks_for_site(name, ("other", "else.example"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ann", "Blog", "Garden Club", "Adminah", "Modesty", "Owen", "Admin of nothing", "Staffan",
+        "\u041c\u0430\u0448\u0430", "\u5f20\u4f1f", "Author Ashe", "\u0639\u0644\u064a", "Ownerson",
+    ],
+)  # fmt: skip
+def test_other_names_are_names(name: str) -> None:
+    assert not rolenames.speaks_for_site(name, SITE)
+
+
+def test_a_plain_name_does_not_import_the_library() -> None:
+    """It takes 0.2 s, which a cold start should not."""
+    program = (
+        "import sys; from comments import rendering; rendering.clean_name('Ann', ('blog',));"
+        "assert 'disarm' not in sys.modules; rendering.clean_name('\\u0410nn');"
+        "assert 'disarm' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def _post(client: FlaskClient, name: str, token: str = "") -> dict:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    response = client.post(calls.THREAD, json={"name": name, "body": "b"}, headers=headers)
+    assert response.status_code == 201, response.text
+    return calls.answer(response)
+
+
+def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
+    client: FlaskClient, store: datastore.Store
+) -> None:
+    tokens = {}
+    roles = {"bob": (), "ada": (callers.moderator(),), "elsewhere": (callers.moderator("other"),)}
+    for login, grants in roles.items():
+        account = callers.account(login, *grants, password="")
+        member = session.Member("demo", account.id, account.epoch)
+        tokens[login] = session.sign_member(member, secret=callers.SECRET)
+    guest = _post(client, "Ada")  # named like a moderator: accepted
+    _post(client, "Ada", guest["token"])
+    posted = [_post(client, "x", tokens[login]) for login in ("bob", "ada", "elsewhere")]
+    kinds = ["guest", "guest", "member", "staff", "member"]
+    assert [each["comment"]["author"]["kind"] for each in (guest, *posted)] == kinds[1:]
+    rows = calls.answer(client.get(calls.THREAD))["comments"]
+    assert [row["author"]["kind"] for row in rows] == kinds
+    html = client.get("/embed/demo?thread=t").text
+    for kind in ("guest", "member"):
+        assert html.count(f'<span class="ft-kind ft-kind-{kind}">{kind.capitalize()}</span>') == 2
+    assert html.count('<span class="ft-kind ft-kind-staff">Staff</span>') == 1
+    for field in ("kind", "is_staff", "by_staff"):
+        sent = {"name": "Eve", "body": "b", field: "staff"}
+        calls.refused(client.post(calls.THREAD, json=sent), 400, field)
+
+
+def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
+    client: FlaskClient, store: datastore.Store
+) -> None:
+    sent = {"name": "Demo Admin", "body": "b"}
+    assert calls.refused(client.post(calls.THREAD, json=sent), 400, "name") == "reserved-name"
+    account = callers.account("admin", callers.moderator(), password="")
+    member = session.Member("demo", account.id, account.epoch)
+    made = _post(client, "x", session.sign_member(member, secret=callers.SECRET))
+    assert made["comment"]["author"] == {"name": "Admin", "website": "", "kind": "staff"}
