@@ -229,14 +229,8 @@ def renewed(stored: str, secret: str) -> str:
 
 def is_of_the_past(subscriber: str, secret: str, *, now: datetime) -> bool:
     """Tell whether a subscriber's id was made under the old secret."""
-    stored = subscriptions.address_of(subscriber)
-    try:
-        return (
-            bool(stored)
-            and subscriber in ids_of(address(stored, secret=secret, now=now), secret)[1:]
-        )
-    except errors.BadLink:
-        return False
+    found = _opened(subscriptions.address_of(subscriber), secret, now)
+    return bool(found) and subscriber in ids_of(found, secret)[1:]
 
 
 def ending_link(ending: Ending, secret: str) -> str:
@@ -282,18 +276,38 @@ def end_all(link: str, secret: str, *, now: datetime) -> None:
 def forget(email: str, secret: str, *, now: datetime) -> int:
     """Erase everything that is stored of an address, also from lists; how many subscriptions.
 
+    Opens the address of every subscriber: their ids may be older than the secrets that are known.
+
     Raises:
         errors.BadInput: it is not one plain address.
         errors.Overloaded: the store is busy; run it again.
     """
     count = 0
-    for subscriber in ids_of(mailboxes.known(email), secret):
+    known = mailboxes.known(email)
+    for subscriber in dict.fromkeys([*ids_of(known, secret), *_having(known, secret, now)]):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
         # Also in lists that he left long ago: what he is told of does not say which those are.
         for name in followers.naming(subscriber):
             compaction.erase(name, subscriber)
     return count
+
+
+def _having(email: str, secret: str, now: datetime) -> list[str]:
+    """The subscribers with this address, whatever secret their ids were made under."""
+    return [
+        subscriber
+        for subscriber, stored in subscriptions.addresses()
+        if _opened(stored, secret, now).lower() == email.lower()
+    ]
+
+
+def _opened(stored: str, secret: str, now: datetime) -> str:
+    """A stored address; "" if it was sealed under a secret that is gone."""
+    try:
+        return address(stored, secret=secret, now=now)
+    except errors.BadLink:
+        return ""
 
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:

@@ -19,7 +19,7 @@ may stand in a segment until the list is folded next; to erase it now, see `comp
 
 import hashlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -143,6 +143,12 @@ def address_of(subscriber: str) -> str:
     """The sealed address of a subscriber; empty for nobody."""
     row = datastore.get(models.subscriber_key(subscriber))
     return "" if row is None else str(row.address)
+
+
+def addresses() -> Iterator[tuple[str, str]]:
+    """Yield every subscriber with their sealed address."""
+    for message in datastore.walk(datastore.Query("Subscriber")):
+        yield message.key.path[-1].name, message.properties["address"].string_value
 
 
 def renew(subscriber: str, seal: Callable[[str], str]) -> bool:

@@ -524,6 +524,14 @@ def test_a_subscriber_of_before_is_found_confirmed_and_forgotten(services: Servi
     assert list(datastore.fetch(datastore.Query("Subscriber"))) == []
 
 
+def test_a_subscriber_is_forgotten_when_the_old_secret_is_gone(services: Services) -> None:
+    _subscriber(services.before)
+    _renewed(services.rotated)
+    assert consent.forget("bob@example.org", NEW, now=now()) == 0
+    assert consent.forget(ADDRESS.upper(), NEW, now=now()) == 1
+    assert list(datastore.fetch(datastore.Query("Subscriber"))) == []
+
+
 def _renewed(service: Service) -> str:
     done = service.app.test_cli_runner().invoke(args=("secret", "renew"))
     assert done.exit_code == 0, done.output
