@@ -46,6 +46,7 @@ _BARE, _PRODUCT = "benchmarks.ways:bare", "main:app"
 _ADAPTED = {_BARE: "benchmarks.adapter:bare", _PRODUCT: "benchmarks.adapter:product"}
 _READERS = 10
 _READER_WAITS = 2.0  # seconds, after which a reader counts as not answered
+_SETTLING = 8.0  # seconds, in which slow clients are given to all threads that there are
 _KINDS = ("head", "body", "reader")
 _GUNICORN = "-m gunicorn --bind 127.0.0.1:{port} --workers 2 --preload --no-control-socket"
 COMMANDS = {
@@ -139,7 +140,7 @@ def endure(name: str, data: Path, page: str, count: int, patience: float) -> lis
             slow = [slow_clients.Slow(order, number, whole) for number in range(count)]
             for each in slow:
                 stack.callback(each.socket.close)
-            time.sleep(_READER_WAITS)  # until threads have them
+            time.sleep(_SETTLING)
             answered = sum(_is_answered(server, page) for _ in range(_READERS))
             ended = _ended(slow, patience) if patience else "?"
             cells.append(f"{answered}/{_READERS}, {ended}/{count}")

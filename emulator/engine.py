@@ -46,12 +46,17 @@ _logger = logging.getLogger(__name__)
 _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
+def _let_go() -> None:
+    for engine in list(_open_engines):
+        engine.storage.let_go()
+
+
 def _forget_parent() -> None:
     for engine in list(_open_engines):
         engine.forget_parent()
 
 
-os.register_at_fork(after_in_child=_forget_parent)
+os.register_at_fork(before=_let_go, after_in_child=_forget_parent)
 
 
 class Engine:

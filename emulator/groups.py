@@ -135,6 +135,16 @@ class Turn:
             if self.connection is not None:
                 self._drop(self.connection)
 
+    def let_go(self) -> None:
+        """Close the connection, if nobody has the turn and nothing is under way."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._group is None and self.connection is not None:
+                self._drop(self.connection)
+        finally:
+            self._lock.release()
+
     @contextlib.contextmanager
     def _taken(self) -> Iterator[None]:
         if not self._lock.acquire(blocking=False):

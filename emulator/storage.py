@@ -7,8 +7,9 @@ What must stay true: a commit is all in one SQLite transaction, entities and ent
 disk before it is acknowledged; several that wait for the disk at once may share one. A snapshot is
 an open SQLite read transaction. A connection that met a fault is closed and not used again, so the
 engine works again as soon as the machine does. One connection at least stays open, for it is how
-others see that the file is in use. Connections never cross a fork: the child forgets its parent's
-without closing them, for closing would end the parent's locks. In memory means a private temporary
+others see that the file is in use. Connections never cross a fork: those that are idle are closed
+before it (`let_go` says why), and the child forgets the others without closing them, for closing
+would end the parent's locks. In memory means a private temporary
 file that is removed at the end: SQLite's own memory databases have no snapshots.
 
 What was replaced or deleted is overwritten in the file. Where no history is kept it is to be gone:
@@ -137,6 +138,20 @@ class Storage:
             if composites is not None:
                 with self.write() as writer:
                     writer.define(composites)
+
+    def let_go(self) -> None:
+        """Close the connections that nobody uses, before a fork. Later calls open others.
+
+        A child inherits what SQLite knows of its parent's locks on a file, and not the locks. So
+        where the parent has a connection open, those of the child do not lock the file for
+        themselves. Once the parent is gone, the next process that closes the file is the last one
+        to SQLite, and removes the log that the child still writes to.
+        """
+        connections = self._connections
+        with contextlib.suppress(sqlite3.Error):
+            connections.turn.let_go()
+            while connections.idle:
+                connections.idle.pop().close()
 
     def forget_connections(self) -> None:
         """Start afresh in a forked child. The parent's connections stay open and untouched."""

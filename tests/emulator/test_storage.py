@@ -279,6 +279,39 @@ def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
     engine.close()
 
 
+def test_what_a_forked_child_stores_outlives_its_parent_and_whoever_comes_after(
+    tmp_path, make_service
+):
+    """Whoever closes a file as the last one removes its log. A child that is there is no less."""
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", "parent"), a=1)
+    told, tells = os.pipe()
+    asked, asks = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            service.put(service.key("T", "before"), a=2)
+            os.write(tells, b".")
+            os.read(asked, 1)
+            service.put(service.key("T", "after"), a=3)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.read(told, 1)
+    engine.close()
+    another = start("import sys\nfrom emulator import inprocess\n"
+                    "inprocess.open_engine(sys.argv[1]).close()\nprint('done')",
+                    tmp_path / "data")  # fmt: skip
+    assert another.communicate(timeout=60)[0] == "done\n"
+    os.write(asks, b".")
+    assert os.waitpid(child, 0)[1] == 0
+    for end in (told, tells, asked, asks):
+        os.close(end)
+    engine, service = opened(tmp_path / "data", make_service)
+    with engine:
+        assert service.names(order=["a"]) == ["parent", "before", "after"]
+
+
 @pytest.mark.slow
 def test_two_processes_increment_one_counter_and_lose_nothing(tmp_path, make_service):
     inprocess.open_engine(tmp_path / "data").close()
