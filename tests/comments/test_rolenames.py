@@ -6,8 +6,9 @@ import sys
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore, rolenames
-from comments.web import session
+from comments import datastore, public, records, rolenames
+from comments.web import discussion, session
+from tests import trees
 from tests.comments import callers, calls
 from tests.conftest import ROOT
 
@@ -101,3 +102,14 @@ def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
     member = session.Member("demo", account.id, account.epoch)
     made = _post(client, "x", session.sign_member(member, secret=callers.SECRET))
     assert made["comment"]["author"] == {"name": "Admin", "website": "", "kind": "staff"}
+
+
+def test_a_fragment_of_an_earlier_release_has_no_mark(site: records.Site, store: object) -> None:
+    """Stored buckets hold such fragments until their comments are folded again."""
+    made = public.fragment(trees.post(site, "text"))
+    old = made.replace(b',"kind":"guest"', b"")
+    assert old != made
+    shown = public.read(old, 3)
+    assert (shown.author, shown.replies) == (public.Author("author of text", ""), 3)
+    assert discussion.kind_of(shown) == ""
+    assert discussion.kind_of(public.read(made, 3)) == "guest"

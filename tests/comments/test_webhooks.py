@@ -62,7 +62,7 @@ GOLDEN = {
             "reply_to": None,
             "level": 0,
             "html": "<p><em>hello</em></p>",
-            "author": {"name": "Ann", "website": "https://ann.example/"},
+            "author": {"name": "Ann", "website": "https://ann.example/", "kind": "guest"},
             "created": "2026-01-02T03:04:05.678901Z",
             "edited": None,
             "score": 0,
