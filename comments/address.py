@@ -1,6 +1,7 @@
 """Where the server of a data folder answers, as the server itself noted it there.
 
-Owns the file `address` in the data folder. Commands read it to print links that lead to the running
+Owns the file `address` in the data folder: a line with the URL on this machine and, where the
+server has one, a line with its public URL. Commands read it to print links that lead to the running
 server. A server that was killed leaves its note behind, so a noted address counts only while
 something answers there.
 """
@@ -15,20 +16,23 @@ _NAME = "address"
 _PATIENCE = 2.0  # seconds for a server of this machine to answer
 
 
-def note(folder: Path, url: str) -> None:
-    """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`."""
+def note(folder: Path, url: str, public: str = "") -> None:
+    """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`.
+
+    People reach it at `public`, if that is given: it may refuse to be called by other names.
+    """
     own = folder / f"{_NAME}.{os.getpid()}"
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(url)
+        file.write(f"{url}\n{public}\n")
     # A rename appears whole or not at all, so nobody reads half an address.
     own.replace(folder / _NAME)
 
 
 def find(folder: Path) -> str:
-    """Return the noted address if a server answers there now, else ""."""
+    """Return the noted address, the public one if there is one; "" if no server answers there."""
     with contextlib.suppress(OSError, ValueError):
-        url = (folder / _NAME).read_text(encoding="ascii").strip()
-        return url if _answers(url) else ""
+        url, *public = (folder / _NAME).read_text(encoding="ascii").split()
+        return [url, *public][-1] if _answers(url) else ""
     return ""
 
 

@@ -112,6 +112,11 @@ def create_commands(open_store: console.Opener) -> flask.Flask:
     return app
 
 
+def public_url(app: flask.Flask) -> str:
+    """Where people reach this service, as its settings say; "" if they do not."""
+    return context.of(app).settings.public_url
+
+
 def note_address(app: flask.Flask, url: str) -> None:
     """Note in the data folder that this service answers at `url`, for the links of commands.
 
@@ -121,7 +126,7 @@ def note_address(app: flask.Flask, url: str) -> None:
     if settings.datastore != "embedded":
         return
     try:
-        address.note(settings.data_dir, url)
+        address.note(settings.data_dir, url, settings.public_url)
     except OSError as error:
         _log.warning("The address could not be noted in the data folder: %s", error.strerror)
 

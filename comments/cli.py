@@ -73,9 +73,25 @@ def register(app: flask.Flask) -> None:
 _site = AppGroup("site", help="Add, list and change websites.")
 
 
+def _checked_id(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
+    with console.refusing():
+        return sites.check_id(given)
+
+
+def _checked_origins(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    with console.refusing():
+        return tuple(map(sites.checked_origin, given))
+
+
+# Arguments are checked as they are parsed: a command that is refused must not make a store.
 @_site.command("add")
-@click.argument("site_id", metavar="ID")
-@click.option("--origin", "origins", multiple=True, required=True, help="https://example.com")
+@click.argument("site_id", metavar="ID", callback=_checked_id)
+@click.option(
+    "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
+    help="https://example.com",
+)  # fmt: skip
 @console.creating
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
     """Register a website and the origins its pages come from. Makes the store if there is none."""

@@ -96,13 +96,19 @@ def creating(command: Callable[P, T]) -> Callable[P, T]:
     return _inside(command, creates=True)
 
 
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Turn refusals into one clear line and exit code 1."""
+    try:
+        yield
+    except errors.FlatthreadError as error:
+        raise click.ClickException(error.message) from error
+
+
 def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            with _store(creates=creates):
-                return command(*args, **kwargs)
-        except errors.FlatthreadError as error:
-            raise click.ClickException(error.message) from error
+        with refusing(), _store(creates=creates):
+            return command(*args, **kwargs)
 
     return run

@@ -107,8 +107,7 @@ def add(
         errors.BadInput: the id or an origin is malformed.
         errors.Conflict: there is a site of that id.
     """
-    if not _ID.fullmatch(site_id):
-        raise errors.BadInput("site", "1 to 63 of a-z, 0-9 and -")
+    check_id(site_id)
     checked = [checked_origin(origin) for origin in origins]
 
     def body() -> records.Site:
@@ -125,6 +124,17 @@ def add(
         return models.site_record(row)
 
     return datastore.transaction(body)
+
+
+def check_id(site_id: str) -> str:
+    """Return the id of a website, if it may be one.
+
+    Raises:
+        errors.BadInput: it is malformed.
+    """
+    if not _ID.fullmatch(site_id):
+        raise errors.BadInput("site", "1 to 63 of a-z, 0-9 and -")
+    return site_id
 
 
 def change(  # noqa: PLR0913 - each may be changed alone

@@ -187,7 +187,9 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
     name = f"[{shown}]" if ":" in shown else shown
     url = f"http://{name}:{port}/"
     comments.app.note_address(app, url)
-    sys.stdout.write(f"Flatthread answers at {url}\n")
+    public = comments.app.public_url(app)
+    known = f", for readers at {public}" if public else ""
+    sys.stdout.write(f"Flatthread answers at {url}{known}\n")
     sys.stdout.flush()
     # On one machine whoever reads the data folder owns it. Elsewhere a command makes the owner.
     if preload_app:

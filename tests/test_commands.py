@@ -39,6 +39,17 @@ def test_a_command_without_a_store_says_so_and_makes_none(tmp_path, words):
     assert not folder.exists()
 
 
+@pytest.mark.parametrize(
+    "words", [("Blog", "--origin", "https://blog.example"), ("blog", "--origin", "nonsense")]
+)
+def test_a_site_that_is_refused_makes_no_store(tmp_path, words):
+    folder = tmp_path / "data"
+    ended = flask("site", "add", *words, folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("Error: ")
+    assert not folder.exists()
+
+
 def test_help_needs_no_store(tmp_path):
     for words in (["--help"], ["import", "--help"]):
         ended = flask(*words, folder=tmp_path / "data")

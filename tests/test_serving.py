@@ -171,7 +171,8 @@ def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it
 def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path):
     with serving(tmp_path, ASKING, PUBLIC_URL="https://comments.example/below") as program:
         assert program.wait_for(r"told itself (\d+)")[1] == "200"
-        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        said = r"answers at (http://\S+)/, for readers at https://comments\.example/below$"
+        url = program.wait_for(said)[1]
         assert programs.fetch(f"{url}/healthz")[0] == 200
         assert programs.fetch(f"{url}/")[0] == 421
         assert programs.fetch(f"{url}/", Host="comments.example")[0] == 200

@@ -26,17 +26,18 @@ def _serve(status: str) -> wsgiref.simple_server.WSGIServer:
     return wsgiref.simple_server.make_server("127.0.0.1", 0, answer, handler_class=Quiet)
 
 
+@pytest.mark.parametrize("public", ["", "https://comments.example"])
 @pytest.mark.parametrize(("status", "is_found"), [("200 OK", True), ("404 Not Found", False)])
 def test_an_address_counts_while_a_server_answers_there(
-    tmp_path: Path, status: str, is_found
+    tmp_path: Path, status: str, is_found, public: str
 ) -> None:
     with _serve(status) as server:
         url = f"http://127.0.0.1:{server.server_port}/"
         address.note(tmp_path, "http://127.0.0.1:1/")
-        address.note(tmp_path, url)
+        address.note(tmp_path, url, public)
         thread = Thread(target=server.handle_request)
         thread.start()
-        assert address.find(tmp_path) == (url if is_found else "")
+        assert address.find(tmp_path) == ((public or url) if is_found else "")
         thread.join()
     assert address.find(tmp_path) == ""
     assert [each.name for each in tmp_path.iterdir()] == ["address"]
