@@ -183,18 +183,39 @@ for _each in records.Verb:
 @click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="For good, if not given.")
 @click.option("--shadow", "is_shadow", is_flag=True, help="He may write, and nobody else sees it.")
 @click.option("--hide", "hides", is_flag=True, help="Hide what he wrote, too.")
+@click.option(
+    "--network-days", type=click.IntRange(1, 365),
+    help="Ban the network of the comment, too, for so many days; others may share it.",
+)  # fmt: skip
+@click.option("--mailbox", is_flag=True, help="Ban the mail address, too, with and without +tag.")
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _ban(
-    site_id: str, author: str, days: int | None, *, is_shadow: bool, hides: bool, reason: str
+    site_id: str,
+    author: str,
+    days: int | None,
+    *,
+    is_shadow: bool,
+    hides: bool,
+    network_days: int | None,
+    mailbox: bool,
+    reason: str,
 ) -> None:
-    """Keep an author from writing. AUTHOR is an id, or a comment of his."""
-    from comments import moderation, policies
+    """Keep an author from writing. AUTHOR is an id, or a comment of the author.
+
+    A guest who clears the browser comes back with another id: --network-days and --mailbox keep
+    that guest away, too.
+    """
+    from comments import banning, models, moderation
 
     site, now = sites.get(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     until = None if days is None else now + timedelta(days=days)
-    policies.ban(site, who, ACTOR, now=now, until=until, is_shadow=is_shadow, reason=reason)
+    wanted = banning.Wanted(network_days, mailbox, author if models.is_comment_id(author) else "")
+    banning.ban(
+        site, who, wanted, ACTOR, secret=console.settings().secret, now=now, until=until,
+        is_shadow=is_shadow, reason=reason,
+    )  # fmt: skip
     click.echo(f"Banned {who}. Running processes notice within a minute.")
     while hides and (done := moderation.hide_all(site, who, ACTOR, now=now, reason=reason)):
         _told(done)
@@ -228,8 +249,8 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
 def _policy(
     site_id: str, policy: str | None, close_after: int | None, reports: int | None, reason: str
 ) -> None:
-    """Show how a site is moderated, or change what is given."""
-    from comments import policies, rulebook
+    """Show how a site is moderated and who is banned, or change what is given."""
+    from comments import banning, policies, rulebook
 
     site = sites.get(site_id).id
     book = rulebook.read(site)
@@ -240,9 +261,12 @@ def _policy(
             reports=reports, reason=reason,
         )  # fmt: skip
     click.echo(f"policy\t{book.policy}\nclose-after\t{book.close_after}\nreports\t{book.reports}")
-    for ban in book.bans:
+    for listed in banning.listed(book.bans):
+        ban = listed.ban
         kind = "shadow-ban" if ban.is_shadow else "ban"
-        click.echo(f"{kind}\t{ban.author}\t{ban.until.isoformat() if ban.until else 'for good'}")
+        until = ban.until.isoformat() if ban.until else "for good"
+        beside = ", ".join(banning.beside(ban))
+        click.echo(f"{kind}\t{ban.author}\t{until}\t{beside}\t{listed.name}\t{listed.excerpt}")
 
 
 @moderate.command("thread")

@@ -5,8 +5,8 @@ the actor may. Each is one transaction with its entry of the audit log, and is d
 often it runs.
 
 The entry of a policy, a ban or a lock keeps what stood before (`back`, JSON), so that it can be
-undone while what it says still stands. Those of rules do not: a rule may name networks, which no
-entry holds, and one that is off does as much as one that is gone.
+undone while what it says still stands; of a ban without its marks. Those of rules do not: a rule
+may name networks, which no entry holds, and one that is off does as much as one that is gone.
 """
 
 import secrets
@@ -124,11 +124,13 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
     until: datetime | None = None,
     is_shadow: bool = False,
     reason: str = "",
+    known: rulebook.Known | None = None,
 ) -> rulebook.Book:
     """Keep an author from writing on a site, until a moment or for good.
 
-    He is the id behind his comments: a token's or an account's, so that nobody can ban another one
-    by taking his name. What he wrote stays as it is.
+    The author is the id behind the comments: a token's or an account's, so that nobody can ban
+    somebody else by taking a name. What was written stays as it is. By `known` the author is met
+    with another id too (`banning`).
 
     Raises:
         errors.BadInput: it names nobody, or a moment that is over; there are too many bans.
@@ -138,7 +140,7 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
         raise errors.BadInput("author", "is not the id of an author")
     if until is not None and until <= now:
         raise errors.BadInput("until", "is over")
-    made = rulebook.Ban(author, until, is_shadow)
+    made = rulebook.Ban(author, until, is_shadow, known or rulebook.Known())
 
     def change(book: rulebook.Book) -> rulebook.Book:
         return msgspec.structs.replace(book, bans=(*_without(book, author), made))
@@ -346,14 +348,25 @@ def _ban_of(author: str, now: datetime) -> _Part:
         if found is None:
             return ""
         kind = "shadow-banned" if found.is_shadow else "banned"
-        return kind if found.until is None else f"{kind} until {found.until.isoformat()}"
+        said = kind if found.until is None else f"{kind} until {found.until.isoformat()}"
+        if found.known.network_until is not None:
+            said += f", with the network until {found.known.network_until.isoformat()}"
+        return f"{said}, with the mailbox" if found.known.mailbox else said
 
     def put(book: rulebook.Book, back: str) -> rulebook.Book:
         found = msgspec.json.decode(back, type=rulebook.Ban | None)
         stood = () if found is None else (found,)
         return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
 
-    return _Part(say, lambda book: _encoded(book.ban_of(author, now)), put)
+    def keep(book: rulebook.Book) -> str:
+        found = book.ban_of(author, now)
+        if found is not None:
+            # The log is for good, and marks are not.
+            known = rulebook.Known(found.known.comment)
+            found = msgspec.structs.replace(found, known=known)
+        return _encoded(found)
+
+    return _Part(say, keep, put)
 
 
 def _without(book: rulebook.Book, author: str) -> tuple[rulebook.Ban, ...]:

@@ -41,9 +41,11 @@ from comments import (
     tallies,
     tasks,
     threadids,
+    traces,
     tree,
     votes,
 )
+from comments.accounts import people
 from comments.models import comment_id
 
 RESUMES = timedelta(hours=1)
@@ -137,6 +139,7 @@ def prepare(draft: Draft, *, settings: config.Settings, now: datetime) -> Prepar
         categories=_known(categories.canonical_set(draft.categories), draft.site),
         pace=guards.of(draft.site, settings).posts_per_thread,
         origin=_origin(draft, comment_id(digest), secret),
+        came_from=_came_from(draft, settings.secret, now),
     )
     return Prepared(made, said, draft.sender)
 
@@ -162,7 +165,7 @@ def place(
         errors.Forbidden: the author is banned, or a rule of the site refuses the text.
         errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
     """
-    said = prepared.said
+    said = dataclasses.replace(prepared.said, marks=_marks(prepared.said, settings.secret, now))
     decide = rulings.of_post(said, repeats=repeats, doubt=doubt, now=now)
     secret, author = settings.secret, said.author.id
     detail = _questions(said.site, author, prepared.sender, secret=secret, now=now)
@@ -422,6 +425,29 @@ def _stored(
         made = authorids.guest(text, now)
     email = guestmail.sealed_address(author.email, newest, now=now)
     return msgspec.structs.replace(author, email=email, id=made)
+
+
+def _came_from(draft: Draft, secret: str, now: datetime) -> str:
+    """What a ban may take the network from. An account is banned by itself."""
+    if _has_account(draft.author.id):
+        return ""
+    return traces.kept(draft.site.id, draft.sender.network, secret, now=now)
+
+
+def _marks(said: rulings.Text, secret: str, now: datetime) -> traces.Marks:
+    """What bans know the author by again. Reads an account only where a mailbox is banned."""
+    author, addresses = said.author, [said.author.email]
+    if not _has_account(author.id):
+        return traces.of(said.site, said.network, addresses, secret)
+    if rulebook.get(said.site).has_mailboxes:
+        account = people.get(author.id.removeprefix(people.AUTHOR))
+        if account is not None:
+            addresses.append(people.address_of(account, secret, now=now))
+    return traces.of(said.site, "", addresses, secret)
+
+
+def _has_account(author: str) -> bool:
+    return author.startswith(people.AUTHOR)
 
 
 def _fingerprint(author: records.Author, draft: Draft, text: tree.Text, secret: str) -> bytes:

@@ -5,8 +5,9 @@ Owns the terms. A comment that was made spam or rejected, or put in the shadow, 
 back, with its votes. What an import brought as spam or rejected stays: nobody here refused it.
 Who reported a comment is forgotten as long after its last report.
 
-The mail address that somebody gave with a comment is erased `TERM` after that: who is told of what
-has a row of his own (`subscriptions`), so no mail needs it. No property says which comments have
+The mail address that somebody gave with a comment and the mark of the network it came from
+(`traces`) are erased `TERM` after that: who is told of what has a row of his own (`subscriptions`),
+so no mail needs the address. No property says which comments have
 one, as each would pay for it. So a walk goes through all comments in the order of their creation,
 each once, when it is old enough; a Job says how far it came. Addresses that an older release stored
 as they were given are erased at once by a walk of the same kind, which begins where that one is.
@@ -60,7 +61,7 @@ def forget_addresses(now: datetime) -> int:
     Raises:
         errors.Overloaded: the store is busy; the rest is done the next time.
     """
-    return _go_on(_JOB, "", now - TERM, bool)
+    return _go_on(_JOB, "", now - TERM, _holds_any)
 
 
 def forget_clear_addresses(now: datetime) -> int:
@@ -75,13 +76,13 @@ def forget_clear_addresses(now: datetime) -> int:
     if _CLEAR_JOB in done:
         return 0
     row = datastore.get(models.job_key(_JOB))
-    looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, guestmail.is_clear)
+    looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
     if looked_at < _STEPS * _AT_ONCE:
         done.add(_CLEAR_JOB)  # until the next start of this process
     return looked_at
 
 
-def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[str], bool]) -> int:
+def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
     """Go on with a walk, from `begin` if it is new; how many comments were looked at."""
     looked_at = 0
     for _ in range(_STEPS):
@@ -96,6 +97,15 @@ def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[str], bool]
         if len(found) < _AT_ONCE:
             break
     return looked_at
+
+
+def _holds_any(message: Any) -> bool:
+    values = message.properties
+    return bool(values["author_email"].string_value or values["came_from"].string_value)
+
+
+def _holds_clear(message: Any) -> bool:
+    return guestmail.is_clear(message.properties["author_email"].string_value)
 
 
 def _behind(place: _Place, until: datetime) -> list[Any]:
@@ -118,13 +128,13 @@ def _comments(
 
 
 def _walk(
-    seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[str], bool] = bool
+    seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[Any], bool] | None = None
 ) -> None:
     """Erase the addresses of these, unless somebody else has gone on from here."""
     row = datastore.get(models.job_key(job))
     if ("" if row is None else row.position) != seen:
         return
-    known = [each for each in found if is_over(each.properties["author_email"].string_value)]
+    known = [each for each in found if (is_over or _holds_any)(each)]
     datastore.apply(tree.without_addresses([each.key.path[-1].name for each in known]))
     last = models.comment_from_message(found[-1])
     place = msgspec.json.encode(_Place(last.created, last.id)).decode()

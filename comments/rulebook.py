@@ -16,7 +16,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import datastore, errors, models, opinions
+from comments import datastore, errors, models, opinions, traces
 from comments.records import Policy
 from comments.rules import Rule, check, patterns
 
@@ -29,19 +29,45 @@ _LARGEST = 900_000  # bytes; an entity holds a little more
 LONGEST = 10_000  # days, and reports
 
 
+class Known(msgspec.Struct, frozen=True, omit_defaults=True):
+    """By what a ban knows an author again, beside the id.
+
+    `comment` is the one that led to the ban. `network` and `mailbox` are marks (`traces`): the
+    network keeps people away until `network_until`, the mailbox as long as the ban stands.
+    """
+
+    comment: str = ""
+    network: str = ""
+    network_until: datetime | None = None
+    mailbox: str = ""
+
+
 class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     """Somebody who may not write on a site, until a moment or for good.
 
-    `is_shadow`: he may, and nobody else sees it.
+    `is_shadow`: he may, and nobody else sees it. `known` keeps away whoever comes with another id.
     """
 
     author: str
     until: datetime | None = None
     is_shadow: bool = False
+    known: Known = Known()
 
     def stands(self, now: datetime) -> bool:
         """Whether it is not over."""
         return self.until is None or now < self.until
+
+    def meets(self, marks: traces.Marks, now: datetime) -> bool:
+        """Whether somebody with these marks is kept away, who may have another id."""
+        known = self.known
+        if known.mailbox and known.mailbox in marks.mailboxes:
+            return True
+        return known.network in marks.networks and not self.is_to_prune(now)
+
+    def is_to_prune(self, now: datetime) -> bool:
+        """Whether it holds the mark of a network whose days are over."""
+        until = self.known.network_until
+        return bool(self.known.network) and (until is None or now >= until)
 
 
 class Book(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,6 +91,20 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
         """The ban of an author, if one stands."""
         found = (ban for ban in self.bans if ban.author == author and ban.stands(now))
         return next(found, None) if author else None
+
+    def ban_meeting(self, marks: traces.Marks, now: datetime) -> Ban | None:
+        """The ban that keeps away whoever has these marks, the strictest if there are several."""
+        found = [ban for ban in self.bans if ban.stands(now) and ban.meets(marks, now)]
+        return min(found, key=lambda ban: ban.is_shadow, default=None)
+
+    def is_to_prune(self, now: datetime) -> bool:
+        """Whether a ban holds a mark that is over."""
+        return any(ban.is_to_prune(now) for ban in self.bans)
+
+    @property
+    def has_mailboxes(self) -> bool:
+        """Whether a ban holds the mark of a mailbox."""
+        return any(ban.known.mailbox for ban in self.bans)
 
     def asks(self, condition: str) -> bool:
         """Whether a rule that is on has a condition which takes a read to answer."""
@@ -113,7 +153,8 @@ def changed(
 ) -> tuple[Book, Book, datastore.Writes]:
     """Change how a site is moderated, in a transaction: before, after, and the row.
 
-    Bans that are over are left out. Call `forget` after the commit.
+    Bans that are over are left out, and marks of networks whose days are. Call `forget` after the
+    commit.
 
     Raises:
         errors.BadInput: the site would have more, or larger, than is read well.
@@ -130,7 +171,7 @@ def changed(
         check(rule)
     if sum(map(patterns, book.rules)) > MOST_PATTERNS:
         raise errors.BadInput("rules", f"more than {MOST_PATTERNS} patterns together")
-    bans = tuple(ban for ban in book.bans if ban.stands(now))
+    bans = tuple(_pruned(ban, now) for ban in book.bans if ban.stands(now))
     if len(bans) > MOST_BANS:
         raise errors.BadInput("bans", f"more than {MOST_BANS}")
     book = msgspec.structs.replace(book, bans=bans)
@@ -139,6 +180,12 @@ def changed(
         raise errors.BadInput("rules", f"longer than {_LARGEST} bytes together")
     row = models.Rulebook(key=models.rulebook_key(site), content=content)
     return before, book, datastore.Writes(_OWNER, put=(row,))
+
+
+def _pruned(ban: Ban, now: datetime) -> Ban:
+    if not ban.is_to_prune(now):
+        return ban
+    return msgspec.structs.replace(ban, known=msgspec.structs.replace(ban.known, network=""))
 
 
 def forget(site: str) -> None:

@@ -24,6 +24,7 @@ from comments import (
     records,
     rulebook,
     rules,
+    traces,
 )
 from comments.accounts import people
 from comments.counters import APPROVED
@@ -39,7 +40,7 @@ _POLICY = "policy:{}"
 class Text:
     """A text on its way in. `author.id` is empty for somebody who was never here.
 
-    `since` is when his account was made, where he has one.
+    `since` is when his account was made, where he has one. `marks` are what bans know again.
     """
 
     site: str
@@ -48,6 +49,7 @@ class Text:
     html: str
     network: str = ""
     since: datetime | None = None
+    marks: traces.Marks = traces.Marks()  # noqa: RUF009 - a plain value
 
 
 def of_post(
@@ -142,7 +144,7 @@ def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
 def _by_rules(
     book: rulebook.Book, text: Text, approved: Callable[[], int], repeats: int, now: datetime
 ) -> Ruling:
-    ban = book.ban_of(text.author.id, now)
+    ban = book.ban_of(text.author.id, now) or book.ban_meeting(text.marks, now)
     if ban is not None and not ban.is_shadow:
         raise errors.Forbidden("you may not write here", code="author-banned")
     found = Ruling(Status.APPROVED)

@@ -29,6 +29,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from comments import (
+    banning,
     compaction,
     datastore,
     delivery,
@@ -183,6 +184,7 @@ class Upkeep:
             voting.expire(self.now())
             retention.expire(self.now())
             limits.expire(self.now())
+            banning.expire(self.now())
         except Exception as error:  # noqa: BLE001 - whoever comes next tries again
             report("deleting what has expired", error)
 

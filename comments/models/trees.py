@@ -64,7 +64,8 @@ class Comment(ndb.Model):
     is not there. Of the votes `up` and `down`, `cast_up` and `cast_down` are Vote entities; the
     others were imported. `rule` and `why` say how it came to its status, `stood` what it was
     before, and `judged` when that was decided. `fold_by` is when a folding is to have taken in a
-    row that is `unfolded`; None for others. `origin` stands for the network of a newcomer's post
+    row that is `unfolded`; None for others. `came_from` is the mark of a guest's network,
+    sealed, for bans (`traces`). `origin` stands for the network of a newcomer's post
     that may be repeated: a keyed hash that also covers the comment (`posting`). `brought` is
     what it said of its thread, as JSON [title, url, categories]; None in rows of releases that did
     not store it.
@@ -108,6 +109,7 @@ class Comment(ndb.Model):
     cast_down = ndb.IntegerProperty(default=0, indexed=False)
     fingerprint = ndb.BlobProperty(indexed=False)
     origin = ndb.BlobProperty(indexed=False)
+    came_from = ndb.TextProperty(default="")
     source = ndb.TextProperty()
     rule = ndb.TextProperty(default="")
     why = ndb.TextProperty(default="")

@@ -105,6 +105,7 @@ def _erase(row: models.Comment) -> None:
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""
     row.origin, row.by_staff = None, False
+    row.came_from = ""
     row.rule = row.why = row.stood = row.brought = ""
     row.judged, row.pinned = None, False
     row.up = row.down = row.score = row.cast_up = row.cast_down = 0

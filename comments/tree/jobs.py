@@ -40,15 +40,17 @@ def unfold(ids: Sequence[str]) -> datastore.Writes:
 
 
 def without_addresses(ids: Sequence[str]) -> datastore.Writes:
-    """Erase the mail addresses of comments, and what could tell whether a guess of one is right.
+    """Erase the addresses and marks of networks of comments, and what tells a guess right.
 
     Readers see nothing of it, so no revision changes. Whoever repeats such a post under its key is
     told that the key was used.
     """
     rows = datastore.get_multi([models.comment_key(comment_id) for comment_id in ids])
-    known = [row for row in rows if row is not None and row.author_email]
+    known = [row for row in rows if row is not None and (row.author_email or row.came_from)]
     for row in known:
-        row.author_email, row.fingerprint, row.origin = "", b"", None
+        if row.author_email:
+            row.author_email, row.fingerprint = "", b""
+        row.origin, row.came_from = None, ""
     return datastore.Writes(OWNER, put=tuple(known))
 
 

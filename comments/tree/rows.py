@@ -55,6 +55,7 @@ def new_row(
         changed=draft.created if status is Status.APPROVED else None,
         fingerprint=draft.fingerprint,
         origin=draft.origin or None,
+        came_from=draft.came_from,
         source=source,
         brought=naming.encode(naming.Brought(draft.title, draft.url, draft.categories)),
         rule=ruling.rule,

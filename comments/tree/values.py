@@ -32,7 +32,8 @@ class Draft:
     `former_fingerprint`, where an older release stored the comment. `decide`
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
     `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number. `detail` is
-    what its event says beside the change. `origin` tells a repeat from the same network; empty
+    what its event says beside the change. `came_from` is the mark of its network, sealed
+    (`traces`). `origin` tells a repeat from the same network; empty
     where nobody asks.
     """
 
@@ -51,6 +52,7 @@ class Draft:
     pace: int = 0
     detail: str = ""
     origin: bytes = b""
+    came_from: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -78,6 +78,21 @@ def test_a_ban_of_thousands_of_years_is_refused(run: Run, rows: list) -> None:
     assert "--days" in told.output
 
 
+def test_bans_are_listed_with_the_comment_that_led_to_them(run: Run, rows: list) -> None:
+    refused = run("moderate", "ban", "demo", rows[0].id, "--network-days", "7")
+    assert (refused.exit_code, "Ban the author without the network" in refused.output) == (1, True)
+    refused = run("moderate", "ban", "demo", rows[0].id, "--mailbox")
+    assert "Ban the author without the mailbox" in refused.output
+    assert run("moderate", "ban", "demo", rows[0].id, "--days", "7").exit_code == 0
+    line = run("moderate", "policy", "demo").output.splitlines()[-1].split("\t")
+    begins = line.pop()
+    assert (line[0], line[1], line[3], line[4]) == (
+        "ban", rows[0].author.id, "", rows[0].author.name,
+    )  # fmt: skip
+    assert begins
+    assert rows[0].body.startswith(begins)
+
+
 def test_the_queue_shows_how_the_text_of_an_imported_comment_begins(
     run: Run, export: Callable[..., Path]
 ) -> None:

@@ -70,7 +70,8 @@ def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
         "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
         "score", "up", "down", "cast_up", "cast_down", "text_revision",
-        "fingerprint", "origin", "by_staff", "source", "shelved", "rewrites", "moved", "categories",
+        "fingerprint", "origin", "came_from", "by_staff", "source", "shelved", "rewrites", "moved",
+        "categories",
         "rule", "why", "stood", "judged", "pinned", "brought",
     }  # fmt: skip
     properties = models.Comment._properties

@@ -81,6 +81,8 @@ class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     days: Typed = ""
     shadow: Box = ""
     hide: Box = ""
+    network_days: Typed = ""
+    mailbox: Box = ""
     reason: Typed = ""
 
 

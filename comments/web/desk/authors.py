@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import authors, counts, docket, errors, rulebook
+from comments import authors, banning, counts, docket, errors, rulebook
 from comments.records import Status
 from comments.web import queries
 from comments.web.desk import asked, decisions, rows, visits
@@ -24,7 +24,7 @@ def index(site_id: str) -> flask.Response:
     )
     return visits.page(
         "authors.html", visit, found=found, in_words=rows.in_words,
-        bans=_standing(rulebook.read(visit.site.id)),
+        bans=_standing(rulebook.read(visit.site.id)), beside=banning.beside,
     )  # fmt: skip
 
 
@@ -51,6 +51,7 @@ def show(site_id: str) -> flask.Response:
         name=shown[0].author if shown else "",
         numbers=rows.in_words(numbers),
         ban=ban,
+        beside=banning.beside,
         has_hidden=numbers.get(Status.HIDDEN, 0) > 0,
         rows=shown,
         found=found,
@@ -60,6 +61,6 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-def _standing(book: rulebook.Book) -> list[rulebook.Ban]:
+def _standing(book: rulebook.Book) -> list[banning.Listed]:
     now = datetime.now(UTC)
-    return [ban for ban in book.bans if ban.stands(now)][-_PAGE:]
+    return banning.listed([ban for ban in book.bans if ban.stands(now)][-_PAGE:])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import flask
 
-from comments import moderation, policies
+from comments import banning, moderation, policies
 from comments.web import forms, queries
 from comments.web.desk import asked, visits
 
@@ -24,9 +24,11 @@ def settle(site_id: str) -> flask.Response:
     site, actor = visit.site.id, visit.account.actor
     if sent.act == "ban":
         days = asked.number("days", sent.days) if sent.days else 0
-        policies.ban(
-            site, author, actor, now=now, until=now + timedelta(days=days) if sent.days else None,
-            is_shadow=bool(sent.shadow), reason=sent.reason,
+        network = asked.number("network_days", sent.network_days) if sent.network_days else None
+        banning.ban(
+            site, author, banning.Wanted(network, bool(sent.mailbox)), actor,
+            secret=visits.settings().secret, now=now, is_shadow=bool(sent.shadow),
+            until=now + timedelta(days=days) if sent.days else None, reason=sent.reason,
         )  # fmt: skip
         each = moderation.hide_all
     else:
