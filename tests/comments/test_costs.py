@@ -58,10 +58,14 @@ class World:
         return cost
 
     def cold(self, url: str) -> int:
-        """What a cold process is billed; one probe, which finds something or not."""
+        """What a cold process is billed; one probe, which finds something or not.
+
+        Two where the rows come from the floor: the second proves that they fit the numbers.
+        """
         self.forget()
         cost = self.cost(url)
-        assert cost.empty <= 1
+        is_flat = any(each in url for each in ("order=oldest", "order=newest", "parent="))
+        assert cost.empty <= 1 + is_flat
         return cost.reads
 
     def settle(self) -> None:
