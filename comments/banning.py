@@ -163,7 +163,7 @@ def _comments(site: str, author: str, comment: str) -> Iterator[Any]:
 
 def _mailbox(site: str, author: str, rows: Sequence[Any], secret: str, now: datetime) -> str:
     account = people.get(author.removeprefix(people.AUTHOR)) if _has_account(author) else None
-    address = people.address_of(account, secret, now=now) if account is not None else ""
+    address = people.readable_address(account, secret, now=now) if account is not None else ""
     given = (guestmail.address(_text(row, "author_email"), secret, now=now) for row in rows)
     address = address or next(filter(None, given), "")
     if not address:

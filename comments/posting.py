@@ -442,7 +442,7 @@ def _marks(said: rulings.Text, secret: str, now: datetime) -> traces.Marks:
     if rulebook.get(said.site).has_mailboxes:
         account = people.get(author.id.removeprefix(people.AUTHOR))
         if account is not None:
-            addresses.append(people.address_of(account, secret, now=now))
+            addresses.append(people.readable_address(account, secret, now=now))
     return traces.of(said.site, "", addresses, secret)
 
 

@@ -375,12 +375,17 @@ def address_of(account: Account, secret: str, *, now: datetime) -> str:
     return sealed.unseal(account.address, _ADDRESS, secret, now=now) if account.address else ""
 
 
+def readable_address(account: Account, secret: str, *, now: datetime) -> str:
+    """The mail address of an account; "" for none, or if its secret is gone."""
+    try:
+        return address_of(account, secret, now=now)
+    except errors.BadLink:
+        return ""
+
+
 def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
     """What others may know of somebody, so that it cannot be the password: login and address."""
-    try:
-        return account.login, address_of(account, secret, now=now)
-    except errors.BadLink:  # stored under a secret that is gone
-        return (account.login,)
+    return account.login, readable_address(account, secret, now=now)
 
 
 def seal_totp(key: str, secret: str, now: datetime) -> str:
