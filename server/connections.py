@@ -107,9 +107,7 @@ class Connection:
 
     def _take_head(self, cfg: Any, limits: Limits, now: float) -> bool:
         end = framing.head_end(self.buffer, self._seen)
-        if max(end, 0) > limits.largest_head or (
-            end < 0 and len(self.buffer) > limits.largest_head
-        ):
+        if (end if end >= 0 else len(self.buffer)) > limits.largest_head:
             raise _too_long(self.buffer, limits.largest_head)
         if end < 0:
             self._seen = len(self.buffer)

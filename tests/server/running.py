@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import threading
+import time
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -80,6 +81,14 @@ def answer(connection: socket.socket) -> tuple[bytes, bytes]:
     while len(body) < length:
         body += connection.recv(length - len(body))
     return found, body
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for a condition; fail when it does not come about."""
+    pause, end = threading.Event(), time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        pause.wait(0.005)
 
 
 @contextlib.contextmanager

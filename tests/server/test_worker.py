@@ -1,13 +1,17 @@
 """server: an application is asked once for each request that is one, and waits for no client."""
 
 import contextlib
+import errno
+import resource
 import socket
 import threading
 import time
 
 import pytest
+from gunicorn.config import Config
+from gunicorn.errors import ConfigError
 
-from server import limits, loop
+from server import limits, loop, worker
 from tests.server import running
 
 HELLO = b"GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -52,6 +56,10 @@ def large(environ, start_response):
 def quick(**others):
     """Limits that end slow clients soon, and nobody else."""
     return limits.Limits(**{"head": 0.6, "body": 0.6, "answer": 0.6, "linger": 0.2} | others)
+
+
+def is_reset(connection):
+    return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
 
 
 def answered(slow):
@@ -252,6 +260,24 @@ class TestRefusals:
         assert b'"status": %d' % status in found
         assert echo.asked == []
 
+    @pytest.mark.parametrize(
+        ("sent", "status"),
+        [
+            (b"\x16\x03\x01\x00", 400),
+            (b"GET / HTTP/1.1\nHost: h", 400),
+            (b"GET /" + b"a" * 40_000, 414),
+            (b"GET / HTTP/1.1\r\nX: " + b"a" * 40_000, 431),
+            (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 6_000, 431),
+            (b"\r\n\r\n\r\n", 400),
+            (CHUNKED + b"1\nx", 400),
+            (CHUNKED + b"0\r\n" + b"X: a\r\n" * 6_000, 431),
+        ],
+        ids=range(8),
+    )
+    def test_what_can_never_become_a_request_is_refused_before_its_end(self, service, sent, status):
+        assert service[0].ask(sent).startswith(b"HTTP/1.1 %d " % status)
+        assert service[1].asked == []
+
     def test_after_a_refusal_a_client_that_goes_on_sending_can_read_why(self, service):
         served, _ = service
         with served.connect() as connection:
@@ -295,19 +321,11 @@ class TestSlowClients:
                 assert served.ask(LAST).endswith(b"fast")
             if kind == "reader":
                 # Its end is a reset, which is heard of only by asking.
-                assert all(self.is_reset(each) for each in many)
+                for each in many:
+                    running.wait_until(lambda each=each: is_reset(each))
                 return
             found = [running.rest(each) for each in many]
             assert all(b"HTTP/1.1 408 Request Timeout\r\n" in each for each in found)
-
-    def is_reset(self, connection):
-        end = time.monotonic() + running.PATIENCE
-        pause = threading.Event()
-        while time.monotonic() < end:
-            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                return True
-            pause.wait(0.01)
-        return False
 
     @pytest.mark.parametrize("kind", ["head", "body", "chunks"])
     def test_bytes_that_come_all_the_time_do_not_put_off_the_end(self, kind):
@@ -323,6 +341,15 @@ class TestSlowClients:
                 with contextlib.suppress(TimeoutError):
                     found = connection.recv(100)
         assert found.startswith(b"HTTP/1.1 408")
+
+    def test_the_next_head_of_a_connection_has_a_deadline_too(self):
+        with (
+            running.serving(Echo(), bounds=quick(), keepalive=60) as served,
+            served.connect() as connection,
+        ):
+            connection.sendall(HELLO + b"GET ")
+            assert running.answer(connection)[1] == b"/a b "
+            assert running.rest(connection).startswith(b"HTTP/1.1 408")
 
     def test_an_answer_that_is_taken_too_slowly_is_ended_though_some_is_taken_all_the_time(self):
         bounds = quick(answer=1.0, rate=100_000_000)
@@ -353,10 +380,16 @@ class TestSlowClients:
             contextlib.ExitStack() as s,
         ):
             many = [s.enter_context(self.slow(served, "reader")) for _ in range(6)]
-            ended = [self.is_reset(each) for each in many[:3]]
-            assert all(ended)
-            # The last one lost nothing.
-            assert len(answered(many[-1])) == 8_000_000
+            ended = set()
+
+            def all_but_one():
+                ended.update(each for each in many if is_reset(each))
+                return len(ended) == len(many) - 1
+
+            running.wait_until(all_but_one)
+            # There is room for one, and the last one that began to wait loses nothing.
+            (left,) = set(many) - ended
+            assert len(answered(left)) == 8_000_000
 
     def test_what_several_answers_share_counts_once(self):
         page = b"x" * 4_000_000
@@ -389,13 +422,14 @@ class TestRoom:
 
     def wait_until_taken(self, served, connection):
         name = connection.getsockname()
-        end = time.monotonic() + running.PATIENCE
-        pause = threading.Event()
-        while time.monotonic() < end:
-            if any(e.client == name and e.buffer for e in list(served.worker._loop._connections)):
-                return
-            pause.wait(0.001)
-        raise TimeoutError(name)
+
+        def is_taken():
+            return any(
+                each.client == name and each.buffer
+                for each in list(served.worker._loop._connections)
+            )
+
+        running.wait_until(is_taken)
 
     def test_one_address_has_so_many_connections_and_others_are_not_hurt(self, monkeypatch):
         monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)
@@ -485,3 +519,36 @@ class TestEnds:
             assert echo.asked == [("GET", "/last", b"")]
             served.start()
             assert served.ask(LAST).endswith(b"/last ")
+
+    def test_settings_that_would_be_ignored_are_refused(self):
+        cfg = Config()
+        worker.Worker.check_config(cfg, None)
+        cfg.set("certfile", __file__)
+        with pytest.raises(ConfigError, match="TLS"):
+            worker.Worker.check_config(cfg, None)
+
+    @pytest.mark.parametrize(("files", "left"), [(200, 72), (resource.RLIM_INFINITY, 1_000)])
+    def test_there_are_no_more_connections_than_a_process_may_have_files(
+        self, monkeypatch, files, left
+    ):
+        monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
+        assert worker._possible(limits.Limits()).connections == left
+
+    def test_where_there_are_no_more_files_a_waiting_connection_makes_room(self):
+        class Listener(socket.socket):
+            faults = 0
+
+            def accept(self):
+                if self.faults:
+                    self.faults -= 1
+                    raise OSError(errno.EMFILE, "no more files")
+                return super().accept()
+
+        listener = Listener()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        with running.serving(Echo(), listener=listener) as served, served.connect() as idle:
+            running.wait_until(lambda: len(served.worker._loop))
+            listener.faults = 1
+            assert served.ask(LAST).endswith(b"/last ")
+            assert running.rest(idle) == b""
