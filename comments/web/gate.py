@@ -101,6 +101,12 @@ def _hosts(settings: config.Settings) -> Callable[[str], bool]:
     if not settings.on_app_engine:
         return names.__contains__
     # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com, with less in front or no region.
-    project = re.escape(settings.project.lower())
-    given = re.compile(rf"(?:[a-z0-9-]+-dot-)?{project}(?:\.[a-z0-9]+\.r)?\.appspot\.com")
-    return lambda name: name in names or given.fullmatch(name) is not None
+    project = settings.project.lower()
+    return lambda name: name in names or _is_of_project(name, project)
+
+
+def _is_of_project(name: str, project: str) -> bool:
+    """Tell whether App Engine serves a project under this name."""
+    label, *rest = name.split(".")
+    is_of_engine = rest == ["appspot", "com"] or (rest[1:] == ["r", "appspot", "com"])
+    return is_of_engine and (label == project or label.endswith(f"-dot-{project}"))
