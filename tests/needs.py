@@ -30,6 +30,11 @@ def mounts() -> None:
     require(programs.can_mount(), "needs mounts of its own: root, or user namespaces")
 
 
+def root() -> None:
+    """Go on where the tests run as root."""
+    require(os.geteuid() == 0, "only root can act as another user")
+
+
 def glibc() -> None:
     """Go on where the C library is the one that can be told how to keep memory."""
     require(platform.libc_ver()[0] == "glibc", "needs glibc")

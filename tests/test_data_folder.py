@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comments import config, datafolder, errors
-from tests import programs, users
+from tests import needs, programs, users
 
 # Starts the service as gunicorn does, has somebody post, and says what lies there while it runs.
 SERVING = """
@@ -58,8 +58,8 @@ def test_everything_in_it_is_made_for_its_owner_alone(folder: Path) -> None:
     assert files == dict.fromkeys(files, "0o600")
 
 
-@users.needs_root
 def test_what_was_readable_is_closed_at_the_next_start(folder: Path) -> None:
+    needs.root()
     _serve(folder)
     backup = folder / "backups" / "monday.db"
     backup.parent.mkdir()
@@ -77,8 +77,8 @@ def test_what_was_readable_is_closed_at_the_next_start(folder: Path) -> None:
     assert not any(users.can_read(path) for path in paths[1:])
 
 
-@users.needs_root
 def test_a_group_for_backups_may_read_and_not_write(folder: Path) -> None:
+    needs.root()
     _serve(folder, DATA_GROUP="nogroup" if _has("nogroup") else grp.getgrgid(os.getgid()).gr_name)
     found = users.modes(folder)
     assert found["data"] == "0o2750"

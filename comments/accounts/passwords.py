@@ -53,7 +53,7 @@ def matches(stored: str, password: str) -> bool:
     """Whether a password is the one of a hash. An empty hash is matched by none, as slowly."""
     import argon2  # noqa: PLC0415 - see the module
 
-    tried = stored or _nobodys()
+    tried = stored or _nobodys(_hasher())
     try:
         with _turns:
             _hasher().verify(tried, _bytes(password[: LONGEST + 1]))
@@ -96,6 +96,6 @@ def _hasher() -> "argon2.PasswordHasher":
 
 
 @functools.cache
-def _nobodys() -> str:
+def _nobodys(hasher: "argon2.PasswordHasher") -> str:
     """A hash of nobody's: to check a password of an unknown name costs what any check does."""
-    return hashed("nobody has this password")
+    return hasher.hash(_bytes("nobody has this password"))

@@ -275,7 +275,7 @@ OPENING = {
     "aiohttp", "ftplib", "http.client", "httpx", "requests", "smtplib", "socket", "ssl",
     "telnetlib", "urllib.request", "urllib3", "google.auth.transport.requests",
 }  # fmt: skip
-MAY_OPEN = {"outbound", "mail", "cloudtasks"}
+MAY_OPEN = {"outbound", "courier", "cloudtasks", "address"}
 
 
 def test_nothing_else_opens_connections_to_addresses_that_people_gave():

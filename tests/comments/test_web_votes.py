@@ -238,11 +238,11 @@ def test_nobody_is_named_in_any_answer_about_votes(
 def test_the_authors_of_a_site_come_best_first_and_page_by_page(
     client: FlaskClient, open_store: datastore.Store
 ) -> None:
-    posted = [post(client, name=f"author {n}", website="https://a.example") for n in range(7)]
+    posted = [post(client, name=f"writer {n}", website="https://a.example") for n in range(7)]
     for number, each in enumerate(posted):
         for voter in range(number // 2):
             answer(_put(client, each, address=f"192.0.2.{voter}"))
-    post(client, name="author 6")
+    post(client, name="writer 6")
     with open_store.context():
         ballots.count_all(datetime.now(UTC).replace(year=2100))
         assert len(list(datastore.fetch(datastore.Query("Standing")))) == 8
@@ -250,7 +250,7 @@ def test_the_authors_of_a_site_come_best_first_and_page_by_page(
     assert [each["score"] for each in whole["authors"]] == [3, 2, 2, 1, 1, 0, 0, 0]
     assert whole["cursor"] is None
     assert whole["authors"][0] == {
-        "author": {"name": "author 6", "website": "https://a.example"},
+        "author": {"name": "writer 6", "website": "https://a.example"},
         "score": 3,
         "comments": 1,
     }

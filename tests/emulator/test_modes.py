@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator import inprocess, modes
-from tests import programs, users
+from tests import needs, programs, users
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def test_two_that_make_a_file_at_once_make_one(folder: Path) -> None:
     assert [each.name for each in folder.iterdir()] == ["store.db"]
 
 
-@users.needs_root
 def test_a_server_closes_what_was_readable(folder: Path) -> None:
+    needs.root()
     path = folder / "store.db"
     with inprocess.open_engine(path):
         pass
@@ -61,8 +61,8 @@ def test_a_server_closes_what_was_readable(folder: Path) -> None:
         child.communicate(timeout=programs.PATIENCE)
 
 
-@users.needs_root
 def test_what_root_locks_is_read_by_the_service_too(folder: Path) -> None:
+    needs.root()
     os.chown(folder, 65534, 65534)
     path = folder / "store.db"
     locks = folder / "store.db-locks"

@@ -113,6 +113,7 @@ class Shim:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._names: dict[int, str] = {}
+        self._made: set[str] = set()
         self._patched: dict[int, _Methods] = {}
         library = _library()
         self._usual = library.sqlite3_vfs_find(None)
@@ -146,7 +147,7 @@ class Shim:
 
     def _open(self, _: object, name: int | None, file: int, flags: int, flags_out: object) -> int:
         opened = ctypes.cast(file, ctypes.POINTER(_File)).contents
-        if name and flags & _OPEN_CREATE and not _path(name).exists():
+        if name and flags & _OPEN_CREATE and self._is_new(_path(name)):
             code = self._watch(Operation("create", _path(name).name))
             if code:
                 opened.methods = None
@@ -156,6 +157,12 @@ class Shim:
             self._names[file] = _path(name).name
             opened.methods = ctypes.pointer(self._patch(opened.methods))
         return code
+
+    def _is_new(self, path: Path) -> bool:
+        """Whether this call makes the file, or the engine made it just now for SQLite to fill."""
+        is_new = not path.exists() or (path.stat().st_size == 0 and path.name not in self._made)
+        self._made.add(path.name)
+        return is_new
 
     def _patch(self, usual: "ctypes._Pointer[_Methods]") -> _Methods:
         """Return methods that are watched, in place of the usual ones."""
