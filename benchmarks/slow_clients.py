@@ -4,8 +4,8 @@ The product runs as scripts/serve runs it. So many connections at once send the 
 request, half of a body, or ask for the whole of a long thread and read nothing, or do one of the
 three a byte a second. A connection that the server ends is opened again at once, as an attacker
 would. All come from 127.0.1.1 to 127.0.1.250 in turn, then again from one address. A reader at
-another address asks for a first page all the time, on connections of five requests: what he waits
-for is taken before and during each attack. His p99 may be three times what it was, or 250 ms if
+another address asks for a first page all the time, on connections of five requests: what it waits
+for is taken before and during each attack. Its p99 may be three times what it was, or 250 ms if
 that is more. The memory is that of all the server's processes.
 
     python -m benchmarks.slow_clients [--seconds 120] [--clients 200] [--from many,one]
@@ -179,7 +179,7 @@ class Attack:
 
 @contextlib.contextmanager
 def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
-    """Attack from a process of its own, so that it takes no time from whoever measures."""
+    """Attack from a separate process, so that it takes no time from the one that measures."""
     command = [sys.executable, "-m", "benchmarks.slow_clients", "--attack"]
     with subprocess.Popen(
         command, cwd=processes.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -1,7 +1,7 @@
 """Banning an author together with what a new token does not change: the network, the mailbox.
 
-Owns how a ban comes to its marks (`traces`): from the newest comments of the author. Whoever calls
-has made sure that the actor may. A network is banned for a number of days, because others use it
+Owns how a ban comes to its marks (`traces`): from the newest comments of the author. Callers
+have made sure that the actor may. A network is banned for a number of days, because others use it
 later, or share it now; its mark is removed from the rulebook when they are over.
 """
 

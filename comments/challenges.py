@@ -1,6 +1,6 @@
 """Proof of work: challenges that a browser solves before its reader may post, as ALTCHA has them.
 
-Owns what a challenge of ours says, in the salt that its signature covers: for which site and which
+Owns what a challenge says, in the salt that its signature covers: for which site and which
 purpose it is, to which network it is charged (a keyed hash, and one for each wider network around
 it), how many tries it takes, when the form was opened and until when it is good. Nothing is stored
 when one is made; that each is good for one post is the admission's to see to (`admission`), by

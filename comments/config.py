@@ -145,8 +145,9 @@ class Settings:
         if len(self.secret) >= _GOOD_SECRET:
             return ()
         said = (
-            f"SECRET has {len(self.secret)} characters. Whoever guesses it can sign in as anybody: "
-            "make one of 32 random bytes and keep this one as SECRET_OLD (docs/secrets.md)."
+            f"SECRET has {len(self.secret)} characters. Anyone who guesses it can sign in "
+            "as anybody: make one of 32 random bytes and keep this one as "
+            "SECRET_OLD (docs/secrets.md)."
         )
         return (said,)
 

@@ -153,7 +153,7 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
     """What a link asks to confirm, if that was not done yet.
 
     Raises:
-        errors.BadLink: it is none of ours, too old, or was used.
+        errors.BadLink: the link is not valid, too old, or was used.
     """
     request = request_of(link, secret=secret, now=now)
     if tickets.is_spent(_subject(request), secret):
@@ -181,7 +181,7 @@ def confirm(link: str, *, secret: str, now: datetime) -> Request:
     """Subscribe whom a link was sent to, and use the link up.
 
     Raises:
-        errors.BadLink: it is none of ours, too old, or was used.
+        errors.BadLink: the link is not valid, too old, or was used.
         errors.Overloaded: the store did not answer in time.
     """
     request = request_of(link, secret=secret, now=now)
@@ -287,7 +287,7 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
     for subscriber in dict.fromkeys([*ids_of(known, secret), *_having(known, secret, now)]):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
-        # Also in lists that he left long ago: what he is told of does not say which those are.
+        # Also erase them from lists that they left: their subscriptions no longer name those.
         for name in followers.naming(subscriber):
             compaction.erase(name, subscriber)
     return count

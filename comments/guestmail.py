@@ -1,7 +1,7 @@
 """Mail addresses that people give with a comment, as they are stored: sealed.
 
 Nobody is sent mail at such an address. It is kept for a term (`retention`) for Akismet, where a
-site asks that, and for its owner, who may ask what is held (`personal`). Whoever reads the data
+site asks that, and for its owner, who may ask what is held (`personal`). Anyone who reads the data
 files without the service's secret learns no address.
 
     stored    a seal (`sealed`); "" for none; what holds an "@" was stored by an older release

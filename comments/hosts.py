@@ -33,7 +33,7 @@ def canonical(name: str, field: str) -> str:
     """Return a host in lower-case ASCII: a name, an IPv4 address, or an IPv6 address in brackets.
 
     Raises:
-        errors.BadInput: names the field; the host is none that browsers know.
+        errors.BadInput: names the field; browsers accept no such host.
     """
     # A scope ("%eth0") is of one machine, and no address on the web has one.
     if name.startswith("[") and name.endswith("]") and "%" not in name:

@@ -1,6 +1,6 @@
 """Moderators set what a thread shows of itself: its title, its page's address, its categories.
 
-What a moderator sets is shown whatever comments bring, until it is given back. Whoever calls has
+What a moderator sets is shown whatever comments bring, until it is given back. The caller has
 made sure that the actor may. The entry of the audit log names the fields and not what they hold.
 """
 

@@ -37,7 +37,7 @@ def of(address: str) -> str:
 def around(network: str) -> tuple[tuple[str, int], ...]:
     """Return the wider networks around a network, each with the factor of its limit.
 
-    There are none around an IPv4 address: an attacker pays for each of those.
+    An IPv4 address has no wider networks: an attacker pays for each address.
     """
     found = _parsed(network)
     if not isinstance(found, ipaddress.IPv6Network):

@@ -157,8 +157,8 @@ def place(
     `repeats` is how often its text came today, and `doubt` why it is held, as `admission` says.
 
     A newcomer's repeat under the same idempotency key proves that the caller is the author only
-    within `RESUMES`, or from the network that posted: later, whoever found the key in a log could
-    take the author's token with it.
+    within `RESUMES`, or from the network that posted: later, anyone who found the key in a log
+    could take the author's token with it.
 
     Raises:
         errors.NotFound, errors.Conflict, errors.KeyReused, errors.TooMany: see `tree.append`.

@@ -144,8 +144,8 @@ def person(
 ) -> str | None:
     """Return the author id that a caller without a token goes by; None if no proof is asked for.
 
-    One proof always leads to one id. Whoever shows the proof is that person until it expires, as
-    with a token; it holds 96 random bits of ours, so nobody guesses it.
+    One proof always leads to one id. Anyone who shows the proof is that person until it expires, as
+    with a token. It holds 96 random bits from the server, so nobody guesses it.
 
     Raises:
         errors.Forbidden: see `check`.

@@ -6,9 +6,9 @@ back, with its votes. What an import brought as spam or rejected stays: nobody h
 Who reported a comment is forgotten as long after its last report.
 
 The mail address that somebody gave with a comment and the mark of the network it came from
-(`traces`) are erased `TERM` after that: who is told of what has a row of his own (`subscriptions`),
-so no mail needs the address. No property says which comments have
-one, as each would pay for it. So a walk goes through all comments in the order of their creation,
+(`traces`) are erased `TERM` after that: people who get mail have rows of their own
+(`subscriptions`), so no mail needs the address. No property says which comments have one, because
+every comment would pay for it. So a walk goes through all comments in the order of their creation,
 each once, when it is old enough; a Job says how far it came. Addresses that an older release stored
 as they were given are erased at once by a walk of the same kind, which begins where that one is.
 """

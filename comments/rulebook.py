@@ -45,7 +45,7 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
 class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     """Somebody who may not write on a site, until a moment or for good.
 
-    `is_shadow`: he may, and nobody else sees it. `known` keeps away whoever comes with another id.
+    `is_shadow`: they may, and nobody else sees it. `known` matches the author under another id.
     """
 
     author: str
@@ -93,7 +93,7 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
         return next(found, None) if author else None
 
     def ban_meeting(self, marks: traces.Marks, now: datetime) -> Ban | None:
-        """The ban that keeps away whoever has these marks, the strictest if there are several."""
+        """Return the ban that matches these marks, the strictest if there are several."""
         found = [ban for ban in self.bans if ban.stands(now) and ban.meets(marks, now)]
         return min(found, key=lambda ban: ban.is_shadow, default=None)
 

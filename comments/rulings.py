@@ -40,7 +40,7 @@ _POLICY = "policy:{}"
 class Text:
     """A text on its way in. `author.id` is empty for somebody who was never here.
 
-    `since` is when his account was made, where he has one. `marks` are what bans know again.
+    `since` is when the author's account was made, if there is one. `marks` are what bans match.
     """
 
     site: str

@@ -149,7 +149,7 @@ def _check(row: models.Comment | None, ballot: Ballot) -> None:
         raise errors.Conflict("the comment was retracted", code="comment-retracted")
     # Before its status, which would tell its author that it is in the shadow.
     if row.author_id == ballot.voter:
-        raise errors.Forbidden("nobody votes on his own comment", code="own-comment")
+        raise errors.Forbidden("you cannot vote on your own comment", code="own-comment")
     if row.status != Status.APPROVED:
         # To a reader a comment that is held or rejected is not there.
         raise errors.NotFound("comment", ballot.comment)

@@ -168,7 +168,7 @@ def server_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--host",
         default="localhost",
-        help="the address to listen on; whoever can connect to it owns the data",
+        help="the address to listen on; anyone who can connect to it owns the data",
     )
     door = parser.add_mutually_exclusive_group()
     door.add_argument(

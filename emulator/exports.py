@@ -117,7 +117,7 @@ class Folder:
         """Find the export whose metadata file a URL names.
 
         Raises:
-            errors.InvalidArgument: the URL is not that of a metadata file, or the file is none.
+            errors.InvalidArgument: the URL does not name a metadata file, or the file is not one.
             errors.NotFound: there is no such file.
         """
         if not url.endswith(exportfiles.SUFFIX):
@@ -146,7 +146,7 @@ def _path_of(url: str) -> str:
 
 
 def _check_part(part: str, field: str) -> None:
-    """Refuse a name that is none, or that a file system or a person would read as another one."""
+    """Refuse an empty name, and one that a file system or a person could read as another."""
     if not part or part.startswith(".") or not part.isprintable() or "\\" in part:
         raise errors.InvalidArgument(
             f"{field}: {part!r} is not allowed in a path. Names may not be empty, begin with a "

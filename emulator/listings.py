@@ -69,7 +69,7 @@ def page(
         token: of the page before, or empty.
 
     Raises:
-        errors.InvalidArgument: the size is negative, or the token is none of ours.
+        errors.InvalidArgument: the size is negative, or the token is not valid.
     """
     if size < 0:
         raise errors.InvalidArgument("page_size is negative.")

@@ -191,7 +191,7 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
     known = f", for readers at {public}" if public else ""
     sys.stdout.write(f"Flatthread answers at {url}{known}\n")
     sys.stdout.flush()
-    # On one machine whoever reads the data folder owns it. Elsewhere a command makes the owner.
+    # On one machine, access to the data folder is ownership. Elsewhere a command makes the owner.
     if preload_app:
         _offer(app, url)
 

@@ -1,7 +1,7 @@
 """The head of a request: gunicorn's parser, given exactly one.
 
 Headers by which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) change nothing
-here, whoever sends them: they are the application's to judge.
+here, whatever their sender: they are the application's to judge.
 """
 
 import types

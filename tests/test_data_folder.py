@@ -71,7 +71,7 @@ def test_what_was_readable_is_closed_at_the_next_start(folder: Path) -> None:
     found = json.loads(_serve(folder).stdout)
     assert not any(users.can_read(path) for path in paths)
     assert set(found.values()) == {"0o700", "0o600"}
-    # Each is closed by itself, whoever opens the folder again.
+    # Each file is closed to others by itself, even if the folder is opened again.
     folder.chmod(0o755)
     assert users.can_read(folder)
     assert not any(users.can_read(path) for path in paths[1:])

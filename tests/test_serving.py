@@ -114,7 +114,7 @@ def post_worker_init(worker):
     kept(worker)
 """
 
-# Workers that soon end whoever is slow. The kernel takes little of an answer, so that a short one
+# Workers that soon end slow clients. The kernel takes little of an answer, so that a short one
 # waits for its client.
 IMPATIENT = """
 import socket

@@ -1,4 +1,4 @@
-"""Another user of this machine, who tries to read what is not his."""
+"""Another user of this machine, who tries to read other users' files."""
 
 import pwd
 import subprocess

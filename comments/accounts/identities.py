@@ -57,7 +57,7 @@ def of_login(raw: str) -> Identity:
 def of_address(raw: str) -> Identity:
     """The identity of a mail address. Upper and lower case are one, as every mail server has it.
 
-    Whoever stores a new one checks it first (`mailboxes.check`).
+    Callers that store a new address check it first (`mailboxes.check`).
 
     Raises:
         errors.BadInput: it is not one plain address.

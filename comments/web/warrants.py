@@ -1,7 +1,7 @@
 """The page that the mail of a held comment leads to: what it says, and three buttons.
 
 To open a link changes nothing: mail scanners follow every one. Only the POST of a button acts, with
-a slip that is good for half an hour (`slips`), and only on the comment as the mail told of it.
+a slip that is good for half an hour (`slips`), and only on the comment as the mail showed it.
 There are no cookies, and who holds the link is who may.
 What a stranger wrote is shown as text.
 """

@@ -82,7 +82,7 @@ def test_a_link_to_confirm_dies_with_its_use(asker: asking.Asker) -> None:
     assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
     assert asker.is_following()
     asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}", **ONE_CLICK)
-    # Whoever finds the mail, the page or the request later subscribes nobody again.
+    # Finding the mail, the page or the request later must not subscribe anybody again.
     opened = asker.client.get(link)
     pressed = asker.client.post("/subscriptions/confirm", data=fields)
     spelled = asker.client.get(f"{link}!")

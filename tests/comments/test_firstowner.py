@@ -111,7 +111,7 @@ def test_what_is_left_over_goes_with_the_next_start(
 ) -> None:
     callers.account("ann", OWNER)
     callers.accept(accountcli.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now())
-    assert offer.file.exists(), "no page of ours was told"
+    assert offer.file.exists(), "the link has not been used"
     assert wiring.offer_ownership(app, HERE) is None
     assert not offer.file.exists()
 

@@ -149,7 +149,7 @@ def _assert_ours(raw: bytes, ours: list[str]) -> None:
 
 
 def _assert_harmless(text: str) -> None:
-    # Without links of ours: their ids and tokens may spell anything.
+    # Without our own links: their ids and tokens may spell anything.
     without = re.sub(rf'{postboxes.PUBLIC}[^\s"<]*', "", text)
     assert not EVIL.search(unicodedata.normalize("NFKC", without)), text
     assert "://" not in without

@@ -219,7 +219,7 @@ def test_names_that_only_hold_such_a_word_are_names(client: FlaskClient, name: s
 def test_no_comment_says_more_of_its_author_than_he_did(
     client: FlaskClient, store: datastore.Store
 ) -> None:
-    """The mark is made by the server: of somebody's role, readers learn from nothing he sends."""
+    """The server makes the mark: nothing that authors send can claim a role."""
     owner = callers.account("ann", OWNER)
     member = session.sign_member(session.Member("demo", owner.id, owner.epoch), secret=SECRET)
     headers = {"Authorization": f"Bearer {member}"}

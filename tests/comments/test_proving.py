@@ -161,7 +161,7 @@ def test_those_who_vote_make_it_no_harder_to_post(door: Any) -> None:
 def test_posts_of_many_64s_are_charged_to_the_wider_networks_that_asked(
     door: Any, site: records.Site
 ) -> None:
-    """Whoever asks from one network and posts from another is charged where they asked."""
+    """A challenge asked for in one network and used in another is charged to the first."""
     del site
     client = door(proof_of_work=1, posts_per_network=1)
 

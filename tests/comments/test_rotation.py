@@ -579,7 +579,7 @@ def test_networks_are_told_apart_by_the_current_secret() -> None:
 
 
 def test_every_module_that_uses_the_secret_is_in_the_table() -> None:
-    """Whoever finds a new use for it says what becomes of that when the secret is changed."""
+    """Each new use of the secret has a row that says what a change of the secret does to it."""
     using = re.compile(
         r"digests\.(?:keyed|every|is_one)\(|sealed\.(?:seal|unseal)\(|networks\.digest\("
         r"|rotation\.accepted\(|\(secret\.encode\(\)\)|_digest\(self\.secret\)"

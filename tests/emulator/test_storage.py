@@ -282,7 +282,7 @@ def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
 def test_what_a_forked_child_stores_outlives_its_parent_and_whoever_comes_after(
     tmp_path, make_service
 ):
-    """Whoever closes a file as the last one removes its log. A child that is there is no less."""
+    """The last process to close a file removes its log; a living child must count as one."""
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
     told, tells = os.pipe()
