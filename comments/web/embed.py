@@ -28,8 +28,8 @@ from comments.web import errors as web_errors
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed", template_folder="templates")
 
 _HTML = "text/html; charset=utf-8"
-_PAGE = "embed.html"
-_FRAGMENT = "thread.html"
+_PAGE = "public/embed.html"
+_FRAGMENT = "public/thread.html"
 _HERE = Path(__file__).parent
 _SOURCES = (
     "embed.py",
@@ -76,7 +76,7 @@ def _refused(error: Exception) -> flask.Response:
     told = web_errors.answer(error)
     problem = msgspec.json.decode(told.data, type=responses.Problem)
     response = flask.Response(
-        flask.render_template("problem.html", problem=problem, root=_root()),
+        flask.render_template("public/problem.html", problem=problem, root=_root()),
         status=told.status_code,
         content_type=_HTML,
     )

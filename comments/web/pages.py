@@ -1,4 +1,8 @@
-"""The service's own pages: its health, the demo, and the widget's files."""
+"""The service's own pages: its health, the demo, and the files that browsers load.
+
+The files lie in three folders under `static/`, and all are served under `/widget/` by their names
+alone: pages that embed the widget name it so. Hence no two files may share a name.
+"""
 
 import functools
 from pathlib import Path
@@ -23,8 +27,8 @@ _TYPES = {
 
 @functools.cache
 def _files() -> dict[str, answers.Fixed]:
-    """The widget's files, read and compressed once in a process."""
-    files = (file for file in _STATIC.iterdir() if file.suffix in _TYPES)
+    """The files of all folders, read and compressed once in a process."""
+    files = (file for file in _STATIC.glob("*/*") if file.suffix in _TYPES)
     return {file.name: answers.fixed(_sent(file)) for file in files}
 
 
@@ -57,14 +61,14 @@ def demo() -> flask.Response:
     """
     chosen = {name: flask.request.args.get(name) or "demo" for name in ("site", "thread")}
     return answers.cacheable(
-        flask.render_template("demo.html", **chosen).encode(),
+        flask.render_template("public/demo.html", **chosen).encode(),
         content_type="text/html; charset=utf-8",
     )
 
 
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
-    """A file of the widget. Any site may load it, also as a module."""
+    """A file for browsers. Any site may load it, also as a module."""
     # Looked up among the files there are, so that no name is ever taken for a path.
     file = _files().get(name)
     if file is None:

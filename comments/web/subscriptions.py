@@ -149,7 +149,7 @@ def _page(
     # Relative, so that it holds wherever a proxy has put the service.
     up = "../" * (flask.request.path.count("/") - 1)
     made = flask.render_template(
-        "subscription.html",
+        "public/subscription.html",
         heading=heading,
         text=text,
         things=() if wanted is None else consent.things(wanted),

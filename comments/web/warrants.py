@@ -115,7 +115,7 @@ def _page(
     heading: str, text: str, comment: records.Comment | None = None, slip: str = ""
 ) -> flask.Response:
     made = flask.render_template(
-        "decision.html",
+        "public/decision.html",
         heading=heading,
         text=text,
         comment=comment,

@@ -6,18 +6,16 @@ from pathlib import Path
 
 from flask.testing import FlaskClient
 
-STATIC = Path(__file__).parents[2] / "comments" / "web" / "static"
+WIDGET = Path(__file__).parents[2] / "comments" / "web" / "static" / "widget"
 # Bytes, modules and the style sheet as they are sent; what comes when somebody writes, each file.
 LIMIT = 19_600
 LATER = dict.fromkeys(
     ("notify.js", "proof.js", "provider.js", "signin.js", "turnstile.js", "weaving.js"), 2_000
 )
-# Of the pages of owners and moderators, which no reader loads.
-STAFF = {"desk.js", "ticket.js", "handing.js"}
 
 
 def test_the_widget_stays_below_twenty_kilobytes(client: FlaskClient) -> None:
-    names = {file.name for file in (*STATIC.glob("*.js"), STATIC / "flatthread.css")} - STAFF
+    names = {file.name for file in (*WIDGET.glob("*.js"), WIDGET / "flatthread.css")}
     answers = {
         name: client.get(f"/widget/{name}", headers={"Accept-Encoding": "gzip"}) for name in names
     }
@@ -30,6 +28,6 @@ def test_the_widget_stays_below_twenty_kilobytes(client: FlaskClient) -> None:
 
 
 def test_what_is_for_writers_is_loaded_by_nothing_that_readers_load() -> None:
-    for file in STATIC.glob("*.js"):
+    for file in WIDGET.glob("*.js"):
         imports = re.findall(r'^import [^;]*"\./([^"]+)";$', file.read_text(), re.MULTILINE)
         assert not set(imports) & set(LATER), file.name

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from comments import datastore
 from comments.web import bare, pages
 
-FILES = sorted(path.name for path in pages._STATIC.iterdir())
+FILES = sorted(pages._STATIC.glob("*/*"))
 
 
 def test_a_process_that_reads_its_store_is_healthy(client: FlaskClient) -> None:
@@ -96,22 +96,21 @@ def test_a_query_that_is_not_text_does_not_break_the_demo(client: FlaskClient, q
     assert client.get(f"/?{query}").status_code == 200
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_of_the_widget_is_served(client: FlaskClient, name: str) -> None:
-    response = client.get(f"/widget/{name}")
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_file_of_the_widget_is_served(client: FlaskClient, file: Path) -> None:
+    response = client.get(f"/widget/{file.name}")
     assert response.status_code == 200
-    source = (pages._STATIC / name).read_text(encoding="utf-8")
+    source = file.read_text(encoding="utf-8")
     assert response.data == bare.without_comments(source).encode()
-    assert response.content_type == pages._TYPES[Path(name).suffix]
+    assert response.content_type == pages._TYPES[file.suffix]
     assert response.headers["Access-Control-Allow-Origin"] == "*"
-    again = client.get(f"/widget/{name}", headers={"If-None-Match": response.headers["ETag"]})
+    again = client.get(f"/widget/{file.name}", headers={"If-None-Match": response.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
 
 
 def test_every_module_of_the_widget_imports_what_is_served(client: FlaskClient) -> None:
-    for name in FILES:
-        source = (pages._STATIC / name).read_text(encoding="utf-8")
-        for imported in re.findall(r'from "\./([^"]+)"', source):
+    for file in FILES:
+        for imported in re.findall(r'from "\./([^"]+)"', file.read_text(encoding="utf-8")):
             assert client.get(f"/widget/{imported}").status_code == 200, imported
 
 

@@ -1,6 +1,6 @@
 """The desk: a site's pages for those who look after it, under `/admin/sites/{site}`.
 
-One module for each noun that has a page, made on the server; `static/desk.js` adds keys and
+One module for each noun that has a page, made on the server; `static/admin/desk.js` adds keys and
 outcomes in place, and nothing that a form does not do. What must stay true:
 
 - `visits.enter` comes first in every view: it says who looks, and of which site. What a form or a
