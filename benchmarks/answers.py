@@ -25,7 +25,7 @@ import flask
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from benchmarks import read_thread, shapes
-from comments import app as wiring
+from comments import app as apps
 from comments import caching, config, datastore, folding, sites
 from emulator import inprocess
 
@@ -119,7 +119,7 @@ def main() -> None:
         store = datastore.Store(inprocess.Channel(engine), project="bench")
         with store.context():
             fill(chosen.size)
-        app = wiring.create_app(SETTINGS, store)
+        app = apps.create_app(SETTINGS, store)
         for limit in (50, 200):
             for coding in ("identity", "gzip"):
                 path = f"{PATH}?thread=page&limit={limit}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from benchmarks import ours, processes, served
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore
 from emulator import inprocess, testing
 
@@ -26,7 +26,7 @@ def bills(data: Path, calls: Sequence[served.Call]) -> list[served.Bill]:
 
 def _bill(engine: inprocess.Engine, settings: config.Settings, call: served.Call) -> served.Bill:
     store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
-    app = wiring.create_app(settings, store)
+    app = apps.create_app(settings, store)
     counted = []
     for _ in range(2):
         with testing.meter(engine) as cost:

@@ -46,6 +46,7 @@ from comments import (
     subscriptions,
 )
 from comments import followers as lists
+from comments import handlers as wiring
 from emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -168,7 +169,7 @@ def _post(body: str, settings: config.Settings) -> None:
 
 def _deliver(settings: config.Settings) -> None:
     now = STARTED + 2 * outbox.SWEPT_AFTER
-    handlers = (*delivery.HANDLERS, *notices.handlers(settings, lambda: now))
+    handlers = (*wiring.HANDLERS, *notices.handlers(settings, lambda: now))
     while delivery.sweep(now=now, handlers=handlers).delivered:
         pass
 
@@ -183,7 +184,7 @@ def send(path: Path, port: int, began: float) -> None:
     def now() -> datetime:
         return STARTED + timedelta(days=began) + timedelta(seconds=time.monotonic())
 
-    handlers = (*delivery.HANDLERS, *notices.handlers(settings, now))
+    handlers = (*wiring.HANDLERS, *notices.handlers(settings, now))
     events = 0
     with _opened(path) as engine:
         before = _memory()

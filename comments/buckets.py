@@ -35,7 +35,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import sorthash
+from comments import records, sorthash
 
 _OVERHEAD = 200  # bytes of Python around a line or a row, roughly
 _ROOT = 100  # and around a discussion
@@ -110,17 +110,6 @@ class Best(msgspec.Struct, frozen=True, array_like=True, gc=False):
     top: str
 
 
-class About(msgspec.Struct, frozen=True, array_like=True):
-    """What a thread shows of itself: see `records.Thread`.
-
-    `by` is the comment that brought it, "" for none; None in directories of older releases.
-    """
-
-    title: str
-    url: str
-    by: str | None = None
-
-
 class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A ranking that no directory names any more, and until when it is kept."""
 
@@ -137,7 +126,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     dead: tuple[str, ...] = ()
     changed: datetime | None = None
     best: Best | None = None
-    about: About | None = None
+    about: records.ThreadHeading | None = None
     replaced: tuple[Replaced, ...] = ()
 
 

@@ -65,7 +65,7 @@ def register(app: flask.Flask) -> None:
     app.cli.add_command(guardcli.guard)
     app.cli.add_command(hookcli.hook)
     app.cli.add_command(hookcli.delivery)
-    app.cli.add_command(statscli.statistics)
+    app.cli.add_command(statscli.stats_commands)
     app.cli.add_command(modcli.rule)
     app.cli.add_command(modcli.moderate)
 

@@ -1,7 +1,7 @@
 """Delivery: every event reaches every handler at least once, under the same id.
 
-Owns who is told of what happened (`HANDLERS`), and what becomes of what fails. There are two ways
-to handle an event:
+Owns what becomes of an event that fails. The handlers are wired in one place (`handlers`). There
+are two ways to handle an event:
 
 - `Exact` handlers only write to this store: what they write and that they are done with the event
   is one commit, so they handle it exactly once however often it is delivered. All of them share
@@ -35,15 +35,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from comments import (
-    advice,
     counters,
     datastore,
-    erasures,
     errors,
-    hooks,
     models,
     outbox,
-    tallies,
     tasks,
 )
 
@@ -88,31 +84,15 @@ class Done:
 
 
 Handler = Exact | Sending
-COUNTERS = "counters"
-WEBHOOKS = "webhooks"
-FOLLOWERS = "followers"
-ERASURES = "erasures"
-QUESTIONS = "questions"
-ADVICE = "advice"
-HANDLERS: tuple[Handler, ...] = (
-    Exact(COUNTERS, tallies.from_events, outbox.COUNTED),
-    Exact(WEBHOOKS, hooks.from_events),
-    Exact(ERASURES, erasures.from_events, erasures.TOLD_OF),
-    Exact(QUESTIONS, advice.from_events, advice.ASKED_OF),
-    Exact(ADVICE, advice.erased, frozenset({outbox.Kind.RETRACTED})),
-    Exact(FOLLOWERS, tallies.from_followings, frozenset({outbox.Kind.FOLLOWED})),
-)
 
 
-def deliver(
-    events: Iterable[str], *, now: datetime, handlers: Sequence[Handler] | None = None
-) -> Done:
+def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]) -> Done:
     """Deliver these events to every handler that is not done with them.
 
     Raises:
         errors.Overloaded: the store is busy; what is not done is found by a sweep.
     """
-    rounds = _Round(now, HANDLERS if handlers is None else handlers)
+    rounds = _Round(now, handlers)
     # One that is named twice would be handled twice by one transaction.
     return rounds.deliver(list(dict.fromkeys(events)))
 
@@ -122,12 +102,12 @@ def due(*, now: datetime, limit: int = SWEPT) -> list[str]:
     return outbox.due(now, limit)
 
 
-def sweep(*, now: datetime, handlers: Sequence[Handler] | None = None) -> Done:
+def sweep(*, now: datetime, handlers: Sequence[Handler]) -> Done:
     """Deliver events that nobody delivered in time, a bounded number of them."""
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
 
 
-def sweep_fresh(*, now: datetime, handlers: Sequence[Handler] | None = None) -> Done:
+def sweep_fresh(*, now: datetime, handlers: Sequence[Handler]) -> Done:
     """The same where no process delivers its own events: those that nobody tried yet, too."""
     return deliver(outbox.fresh(now, SWEPT), now=now, handlers=handlers)
 

@@ -26,7 +26,6 @@ from typing import TypeVar
 import msgspec
 
 from comments import (
-    buckets,
     datastore,
     errors,
     floor,
@@ -127,7 +126,7 @@ def _feed(
     name: records.ThreadName,
     comments: Iterable[public.Comment],
     changed: datetime | None,
-    thread: buckets.About | records.Thread | None,
+    thread: records.ThreadHeading | records.Thread | None,
 ) -> Feed:
     title, url = (thread.title, thread.url) if thread else ("", "")
     entries = (
@@ -138,7 +137,9 @@ def _feed(
     return Feed(tuple(entries), changed, title, url)
 
 
-def _about(name: records.ThreadName, view: views.View) -> buckets.About | records.Thread | None:
+def _about(
+    name: records.ThreadName, view: views.View
+) -> records.ThreadHeading | records.Thread | None:
     """The thread's title and address; read where the directory does not know them any more."""
     return heads.about(view) or (threads.fresh(name) if view.changed else None)
 

@@ -9,12 +9,40 @@ import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from comments import advice, config, consulting, datastore, delivery, notices, outbound, sending
+from comments import (
+    advice,
+    config,
+    consulting,
+    datastore,
+    delivery,
+    erasures,
+    hooks,
+    notices,
+    outbound,
+    outbox,
+    sending,
+    tallies,
+)
+
+COUNTERS = "counters"
+WEBHOOKS = "webhooks"
+FOLLOWERS = "followers"
+ERASURES = "erasures"
+QUESTIONS = "questions"
+ADVICE = "advice"
+HANDLERS: tuple[delivery.Handler, ...] = (
+    delivery.Exact(COUNTERS, tallies.from_events, outbox.COUNTED),
+    delivery.Exact(WEBHOOKS, hooks.from_events),
+    delivery.Exact(ERASURES, erasures.from_events, erasures.TOLD_OF),
+    delivery.Exact(QUESTIONS, advice.from_events, advice.ASKED_OF),
+    delivery.Exact(ADVICE, advice.erased, frozenset({outbox.Kind.RETRACTED})),
+    delivery.Exact(FOLLOWERS, tallies.from_followings, frozenset({outbox.Kind.FOLLOWED})),
+)
 
 
 def of(settings: config.Settings) -> tuple[delivery.Handler, ...]:
     """The handlers of a process with these settings."""
-    return (*delivery.HANDLERS, *notices.handlers(settings, lambda: datetime.now(UTC)))
+    return (*HANDLERS, *notices.handlers(settings, lambda: datetime.now(UTC)))
 
 
 def reach(settings: config.Settings) -> sending.Reach:

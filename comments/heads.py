@@ -21,7 +21,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import buckets, cursors, public, views
+from comments import cursors, public, records, views
 
 ROWS = 50  # as many as a page has whose reader names no limit
 BYTES = 96 * 1024  # of the rows' JSON; the directory in the same entity leaves room for them
@@ -34,7 +34,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     tag: str
     total: int
     changed: datetime | None
-    about: buckets.About | None
+    about: records.ThreadHeading | None
     weight: int
     hashes: tuple[str, ...]
     sent: bytes
@@ -74,7 +74,7 @@ def of(view: views.View) -> Head | None:
     )
 
 
-def about(view: views.View) -> buckets.About | None:
+def about(view: views.View) -> records.ThreadHeading | None:
     """What the directory of a view says of its thread; None where the thread has to be asked.
 
     It has to be while the comment that the title came with is out of readers' sight and no folding

@@ -90,9 +90,9 @@ def challenge(
     now: datetime,
 ) -> challenges.Challenge:
     """Make a challenge for a browser; it is harder while many are asked for."""
-    demand = datastore.kept(pressure.HOLDINGS, pressure.Demand)
+    seen = datastore.kept(pressure.HOLDINGS, pressure.Demand)
     # Readers who vote must not make it harder to post, nor the other way round.
-    factor = demand.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
+    factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
     tries = work(site, purpose, settings=settings, now=now) * factor
     is_post = purpose is Purpose.POST
     return challenges.make(

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments import authorids, buckets, records
+from comments import authorids, records
 
 
 class Shown(enum.StrEnum):
@@ -119,7 +119,7 @@ class Page(msgspec.Struct, frozen=True):
     cursor: str | None
     total: int
     changed: datetime | None
-    about: buckets.About | None = None
+    about: records.ThreadHeading | None = None
     is_renamed: bool = False
 
     @property

@@ -356,7 +356,7 @@ def _cut(view: views.View, rows: Sequence[buckets.Entry], asked: Asked, label: s
 
 
 class _About(TypedDict):
-    about: buckets.About | None
+    about: records.ThreadHeading | None
     is_renamed: bool
 
 

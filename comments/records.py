@@ -174,6 +174,17 @@ class Thread(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
 
 
+class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
+    """What a thread shows of itself: see `Thread`.
+
+    `by` is the comment that brought it, "" for none; None in directories of older releases.
+    """
+
+    title: str
+    url: str
+    by: str | None = None
+
+
 class Author(msgspec.Struct, frozen=True):
     """Who wrote a comment. `id` is the capability or account behind it and never leaves the server.
 

@@ -29,7 +29,6 @@ from comments import (
     counters,
     counts,
     datastore,
-    delivery,
     errors,
     followers,
     models,
@@ -40,6 +39,7 @@ from comments import (
     votes,
     voting,
 )
+from comments import handlers as wiring
 from comments.counters import Scope
 
 _AT_ONCE = 100  # rows of authors in one transaction
@@ -300,7 +300,7 @@ def _pending() -> dict[Scope, dict[str, int]]:
     return counters.by_scope(
         counters.total(
             counters.increments(counters.FROM_EVENTS, change.old, change.new)
-            for event in outbox.pending(delivery.COUNTERS)
+            for event in outbox.pending(wiring.COUNTERS)
             for change in event.changes
         )
     )

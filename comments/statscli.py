@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-statistics = AppGroup("stats", help="Show comments and distinct commenters.")
+stats_commands = AppGroup("stats", help="Show comments and distinct commenters.")
 _forms = click.Choice([form.value for form in tables.Form])
 _form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.value)
 _day = click.DateTime(["%Y-%m-%d"])
@@ -32,7 +32,7 @@ def _print(kind: type[S], read: "Callable[[str], stats.Page[S]]", form: tables.F
     click.echo(tables.written(kind, lines, tables.Form(form)))
 
 
-@statistics.command("site")
+@stats_commands.command("site")
 @click.argument("site_id", metavar="SITE")
 @_form
 @console.reported
@@ -44,7 +44,7 @@ def _site(site_id: str, form: tables.Form) -> None:
     _print(stats.Line, lambda _: stats.Page((line,), None), form)
 
 
-@statistics.command("categories")
+@stats_commands.command("categories")
 @click.argument("site_id", metavar="SITE")
 @_form
 @console.reported
@@ -56,7 +56,7 @@ def _by_category(site_id: str, form: tables.Form) -> None:
     _print(stats.Line, lambda after: stats.by_category(site, after=after), form)
 
 
-@statistics.command("days")
+@stats_commands.command("days")
 @click.argument("site_id", metavar="SITE")
 @click.option("--category", default="", help="Of this category, not of the whole site.")
 @click.option("--all", "is_whole", is_flag=True, help="Of the site and of each category.")
@@ -88,7 +88,7 @@ def _by_day(
     _print(stats.Line, lambda after: read(after=after), form)
 
 
-@statistics.command("commenters")
+@stats_commands.command("commenters")
 @click.argument("site_id", metavar="SITE")
 @click.argument("thread", metavar="THREAD")
 @_form
@@ -101,7 +101,7 @@ def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
     _print(stats.Person, lambda after: stats.commenters(name, after=after), form)
 
 
-@statistics.command("threads")
+@stats_commands.command("threads")
 @click.argument("site_id", metavar="SITE")
 @click.argument("author", metavar="AUTHOR")
 @_form

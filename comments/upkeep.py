@@ -49,6 +49,7 @@ from comments import (
     upgrades,
     voting,
 )
+from comments import handlers as wiring
 
 HOLDINGS = "upkeep"
 _RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
@@ -99,7 +100,7 @@ class Upkeep:
         self.reach = reach
         self._clock = clock
         self.now = now
-        self.handlers = delivery.HANDLERS if handlers is None else handlers
+        self.handlers = wiring.HANDLERS if handlers is None else handlers
         self._switched: list[Switched] = []
         self._turn = threading.Lock()
         self._visitor = threading.Lock()

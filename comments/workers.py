@@ -56,10 +56,10 @@ class Worker:
         reach: sending.Reach = sending.channels,
     ) -> None:
         self._store = store
-        self._backlog = backlog = store.kept(tasks.HOLDINGS, tasks.Backlog)
+        self._backlog = waiting = store.kept(tasks.HOLDINGS, tasks.Backlog)
         self._upkeep = store.kept(
             upkeep.HOLDINGS,
-            lambda: upkeep.Upkeep(scheme, clock=backlog.clock, handlers=handlers, reach=reach),
+            lambda: upkeep.Upkeep(scheme, clock=waiting.clock, handlers=handlers, reach=reach),
         )
         self._messenger = sending.Messenger(
             store, self._upkeep.now, first=first, reach=self._upkeep.reach

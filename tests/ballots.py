@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from comments import config, datastore, delivery, models, records, voting
+from comments import handlers as wiring
 from tests import recounts, trees
 
 LATER = trees.START + timedelta(days=1)
@@ -32,7 +33,7 @@ def count_waiting(now: datetime = LATER) -> None:
 def count_all(now: datetime = LATER) -> None:
     """Count every vote that waits, and deliver what happened."""
     count_waiting(now)
-    delivery.deliver(recounts.events(), now=now)
+    delivery.deliver(recounts.events(), now=now, handlers=wiring.HANDLERS)
 
 
 def left() -> bool:

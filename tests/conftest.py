@@ -97,9 +97,9 @@ def site(open_store: datastore.Store, begun: beginnings.Beginning | None) -> rec
 
 @pytest.fixture
 def app(open_store: datastore.Store, settings: config.Settings) -> flask.Flask:
-    from comments import app as wiring  # noqa: PLC0415 - Flask only where it is asked for
+    from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
 
-    return wiring.create_app(settings, open_store)
+    return apps.create_app(settings, open_store)
 
 
 @pytest.fixture

@@ -313,6 +313,6 @@ def _unfold(ids: Sequence[str]) -> None:
     datastore.apply(tree.unfold(ids))
 
 
-def _about(name: records.ThreadName) -> buckets.About | None:
+def _about(name: records.ThreadName) -> records.ThreadHeading | None:
     row = datastore.get(models.thread_key(name))
-    return None if row is None else buckets.About(row.title, row.url, row.named_by)
+    return None if row is None else records.ThreadHeading(row.title, row.url, row.named_by)

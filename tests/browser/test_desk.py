@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments import config, datastore, delivery, imports, moderation, policies, records, rules
+from comments import handlers as wiring
 from comments.records import Policy, Verb
 from tests import axe
 from tests.browser.conftest import OpenTab, Say, Tab
@@ -268,7 +269,7 @@ def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_
         rule = rules.Rule("bets", rules.Action.HOLD, words=("casino*",))
         policies.put_rule("demo", rule, ADA, now=now)
         policies.ban("demo", "g:eve", ADA, now=now)
-        delivery.deliver(told(), now=now)
+        delivery.deliver(told(), now=now, handlers=wiring.HANDLERS)
         author = moderation.case("demo", held[0]).comment.author.id
     page = open_tab(f"{server}/admin/sign-in", viewport=PHONE).page
     assert axe.complaints(page) == []
@@ -326,7 +327,7 @@ def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_broug
     expect(desk.page.get_by_text("Ban this author")).to_be_visible()
     see(reader, "Look here")
     with open_store.context():
-        delivery.deliver(told(), now=callers.here())
+        delivery.deliver(told(), now=callers.here(), handlers=wiring.HANDLERS)
         stocktaking.check_sums()
 
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 from werkzeug import serving
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, sending, sites
 from comments.accounts import people
 from tests import axe
@@ -101,7 +101,7 @@ def stage(
     website: Website,
 ) -> Iterator[Stage]:
     settings = config.Settings(secret=SECRET, public_url=_origin(server))
-    server.app = wiring.create_app(settings, open_store)
+    server.app = apps.create_app(settings, open_store)
     client = providing.reaching(issuer)
     open_store.kept(sending.OUTBOUND, lambda: client)
     with open_store.context():

@@ -34,6 +34,7 @@ from comments import (
     tallies,
     voting,
 )
+from comments import handlers as wiring
 from tests import trees
 from tests.comments import ledger, stocktaking
 
@@ -145,7 +146,7 @@ class Chores:
         every = outbox.COUNTED
         counting = [
             each if counts or isinstance(each, delivery.Sending) else replace(each, writes=fail)
-            for each in delivery.HANDLERS
+            for each in wiring.HANDLERS
         ]
         return [
             *counting,

@@ -13,7 +13,7 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, records, sites
 from comments.accounts import passwords
 from comments.web import api as web_api
@@ -174,7 +174,7 @@ def door(
     del site
 
     def make(**rules: int) -> FlaskClient:
-        app = wiring.create_app(dataclasses.replace(settings, **rules), open_store)
+        app = apps.create_app(dataclasses.replace(settings, **rules), open_store)
         return app.test_client()
 
     return make
@@ -195,7 +195,7 @@ def told() -> Iterator[list[receivers.Receiver]]:
 @pytest.fixture
 def asker(open_store: datastore.Store, site: records.Site, box: Box) -> asking.Asker:
     settings = box.settings()
-    client = wiring.create_app(settings, open_store).test_client()
+    client = apps.create_app(settings, open_store).test_client()
     made = asking.Asker(client, open_store, settings, box)
     posted = client.post(
         "/api/v1/sites/demo/comments?thread=page",

@@ -20,7 +20,7 @@ from schemathesis import Case
 from schemathesis.core.parameters import ParameterLocation
 from werkzeug import serving
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, entering, posting, records, sealed, sites
 from comments.web import openapi, session
 from tests import trees
@@ -107,7 +107,7 @@ def stocked(store: datastore.Store, settings: config.Settings) -> Stocked:
         trees.retract(gone)
         codes = [_code(site, number, settings) for number in range(_CODES)]
         signed = assertions.token(assertions.share())
-    app = wiring.create_app(settings, store)
+    app = apps.create_app(settings, store)
     page = "/api/v1/sites/demo/comments?thread=t&limit=2&order="
     asked = [f"{page}{order}" for order in ("thread", "recent", "newest", "best")]
     asked += [f"/api/v1/comments/{kept[0]}/replies?limit=1"]

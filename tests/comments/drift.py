@@ -13,6 +13,7 @@ from comments import (
     records,
     recount,
 )
+from comments import handlers as wiring
 from comments.recount import Difference
 from tests import recounts, trees
 
@@ -34,7 +35,7 @@ def grown(site: records.Site) -> dict[str, records.Comment]:
 
 
 def deliver() -> None:
-    delivery.deliver(recounts.events(), now=NOW)
+    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def recount_all(*, fixes: bool = True) -> list[Difference]:

@@ -13,6 +13,7 @@ from comments import (
     records,
     webhooks,
 )
+from comments import handlers as wiring
 from tests import recounts, trees
 
 START = trees.START
@@ -36,7 +37,7 @@ def register(name: str, url: str, client: outbound.Client) -> None:
 def post(site: records.Site, text: str = "text") -> str:
     """Post, and have the messages written; the id that receivers are told."""
     row = trees.post(site, text)
-    delivery.deliver(recounts.events(), now=START)
+    delivery.deliver(recounts.events(), now=START, handlers=wiring.HANDLERS)
     return f"msg_{row.id}_1"
 
 

@@ -19,6 +19,7 @@ from comments import (
     sealed,
     subscriptions,
 )
+from comments import handlers as wiring
 from tests import programs, trees
 from tests.comments.postboxes import Box
 
@@ -39,7 +40,7 @@ class World:
 
     @property
     def handlers(self) -> Sequence[delivery.Handler]:
-        return (*delivery.HANDLERS, *notices.handlers(self.settings, lambda: self.now))
+        return (*wiring.HANDLERS, *notices.handlers(self.settings, lambda: self.now))
 
     def id_of(self, email: str) -> str:
         return consent.subscriber_of(email, self.settings.secret)

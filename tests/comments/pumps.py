@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import comments
-from comments import app as wiring
+from comments import app as apps
 from comments import (
     categories,
     config,
@@ -136,7 +136,7 @@ def over_http() -> int:
         store = datastore.Store(inprocess.Channel(engine), project="test")
         settings = config.Settings(secret=SECRET)
         with store.context():
-            world = test_who_may.World(store, wiring.create_app(settings, store))
+            world = test_who_may.World(store, apps.create_app(settings, store))
             comment = world.comment().id
             clients = {caller: world.client(caller) for caller in ("owner", "author")}
             world.client = clients.__getitem__  # type: ignore[method-assign]

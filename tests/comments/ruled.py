@@ -12,6 +12,7 @@ from comments import (
     posting,
     records,
 )
+from comments import handlers as wiring
 from comments.records import Policy, Verb
 from comments.rules import Action, Rule
 from tests import trees
@@ -44,7 +45,7 @@ def edit(row: records.Comment, body: str) -> records.Comment:
 
 def settle() -> None:
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=NOW)
+    delivery.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
 
 def approve(row: records.Comment) -> None:

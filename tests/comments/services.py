@@ -24,6 +24,7 @@ from comments import (
     records,
     sending,
 )
+from comments import handlers as wiring
 from tests import recounts, trees
 from tests.comments import receivers
 
@@ -75,7 +76,7 @@ class Service:
 
     def deliver(self) -> None:
         while events := recounts.events():
-            delivery.deliver(events, now=self.now)
+            delivery.deliver(events, now=self.now, handlers=wiring.HANDLERS)
 
     def check(self) -> None:
         """Every counter equals its recount."""

@@ -2,7 +2,7 @@
 
 import flask
 
-from comments import app as wiring
+from comments import app as apps
 
 
 def read_once(app: flask.Flask) -> None:
@@ -12,4 +12,4 @@ def read_once(app: flask.Flask) -> None:
         with app.test_client() as client:
             client.get(target, headers={"Accept-Encoding": coding})
 
-    wiring.warm_up(app, ask)
+    apps.warm_up(app, ask)

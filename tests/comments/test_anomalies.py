@@ -16,6 +16,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import datastore, delivery, records, repair, voting
+from comments import handlers as wiring
 from emulator import faults, inprocess
 from tests import beginnings, recounts, trees
 from tests.comments import stocktaking
@@ -188,6 +189,6 @@ def _check() -> None:
     now = trees.START + timedelta(days=36_500)
     for comment in voting.waiting(now):
         voting.count(comment.id, now=now)
-    delivery.deliver(recounts.events(), now=now)
+    delivery.deliver(recounts.events(), now=now, handlers=wiring.HANDLERS)
     stocktaking.check_sums()
     assert repair.find_problems(trees.SETTINGS.scheme, records.ThreadName("demo", "t")) == []

@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from google.cloud import ndb
 
-from comments import app as wiring
+from comments import app as apps
 from comments import datastore, errors, models, records
 from emulator import inprocess, testing
 from tests.comments import starts
@@ -140,9 +140,9 @@ def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
         now += 0.2
 
     names = [records.ThreadName("demo", f"{n} & more") for n in range(9)]
-    monkeypatch.setattr(wiring.materialized, "some", lambda most: names[:most])
-    monkeypatch.setattr(wiring.time, "monotonic", lambda: now)
-    wiring.warm_up(app, ask)
+    monkeypatch.setattr(apps.materialized, "some", lambda most: names[:most])
+    monkeypatch.setattr(apps.time, "monotonic", lambda: now)
+    apps.warm_up(app, ask)
     path = "/api/v1/sites/demo/comments?thread="
     assert asked == [
         (f"{path}0+%26+more", 0.5),

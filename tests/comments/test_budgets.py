@@ -301,10 +301,10 @@ def test_a_spent_budget_makes_a_site_read_only(
 def test_a_spent_budget_makes_a_site_slow(
     open_store: datastore.Store, settings: config.Settings, site: records.Site
 ) -> None:
-    from comments import app as wiring  # noqa: PLC0415 - Flask only where it is asked for
+    from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
 
     rules = dataclasses.replace(settings, proof_of_work=20, posts_per_network=50)
-    client = wiring.create_app(rules, open_store).test_client()
+    client = apps.create_app(rules, open_store).test_client()
     limit(open_store, reads=1_000)
     spend(open_store, reads=2_000)
     assert calls.answer(client.get(entrants.CHALLENGE))["maxnumber"] == 20 * budgets.SLOWER
@@ -315,9 +315,9 @@ def test_a_spent_budget_makes_a_site_slow(
 def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
     open_store: datastore.Store, settings: config.Settings, site: records.Site
 ) -> None:
-    from comments import app as wiring  # noqa: PLC0415 - Flask only where it is asked for
+    from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
 
-    client = wiring.create_app(settings, open_store).test_client()
+    client = apps.create_app(settings, open_store).test_client()
     limit(open_store, reads=1_000)
     spend(open_store, reads=2_000)
     with open_store.context():
@@ -405,10 +405,10 @@ def test_what_is_no_budget_is_refused(
 def test_cron_stores_what_waits(
     open_store: datastore.Store, settings: config.Settings, site: records.Site
 ) -> Any:
-    from comments import app as wiring  # noqa: PLC0415 - same
+    from comments import app as apps  # noqa: PLC0415 - same
 
     cron = dataclasses.replace(settings, on_app_engine=True)
-    client = wiring.create_app(cron, open_store).test_client()
+    client = apps.create_app(cron, open_store).test_client()
     spend(open_store, posts=3)
     assert client.get("/tasks/deliver", headers={"X-Appengine-Cron": "true"}).status_code == 200
     forget(open_store)
@@ -418,9 +418,9 @@ def test_cron_stores_what_waits(
 def test_on_app_engine_a_post_stores_what_waits_once_a_minute(
     open_store: datastore.Store, settings: config.Settings, site: records.Site
 ) -> None:
-    from comments import app as wiring  # noqa: PLC0415 - same
+    from comments import app as apps  # noqa: PLC0415 - same
 
-    client = wiring.create_app(
+    client = apps.create_app(
         dataclasses.replace(settings, on_app_engine=True), open_store
     ).test_client()
     post(client)

@@ -38,8 +38,7 @@ from comments.accounts import inviting, people, sitekeys
 from comments.records import Verb
 from comments.rules import Action, Rule
 from comments.web import pages
-from tests.comments import callers as accounts
-from tests.comments import travellers
+from tests.comments import callers, travellers
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import ROWS, SETTINGS, Row, World, opened, path_of
 
@@ -75,10 +74,10 @@ class Planted(World):
         advisers.set_akismet("demo", "c4n4rykey", advisers.Terms(holds=False), by, away)
         key, shared = sitekeys.shared(SECRET, now=now)
         sitekeys.add("demo", key)
-        accounts.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
+        callers.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
         people.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
         stored = datastore.get(models.account_key(self.named("ann").id))
-        invitation = accounts.invite(accounts.moderator(), address=ADDRESS, now=now)
+        invitation = callers.invite(callers.moderator(), address=ADDRESS, now=now)
         reset = inviting.reset(self.named("ann"), secret=SECRET, now=now)
         posted = self.app.test_client().post(
             "/api/v1/sites/demo/comments?thread=t",
@@ -102,7 +101,7 @@ class Planted(World):
             "account": self.named("ann").id, "owner": self.named("owner").id,
             "invitation": invitation, "reset": reset, "authenticator": AUTHENTICATOR,
             "password's hash": stored.password, "sealed": stored.totp, "cron's secret": CRON,
-            "session": accounts.session(self.named("ann").id).token,
+            "session": callers.session(self.named("ann").id).token,
             "provider's secret": travellers.CLIENT_SECRET,
         }  # fmt: skip
         self.canaries |= {f"hash of the network for {what}": networks.digest(SECRET, what, NETWORK)

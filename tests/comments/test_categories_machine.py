@@ -25,6 +25,7 @@ from comments import (
     sites,
     tasks,
 )
+from comments import handlers as wiring
 from comments.records import Status
 from emulator import inprocess
 from tests import programs, recounts, trees
@@ -120,7 +121,7 @@ class Categories(RuleBasedStateMachine):
         waiting = recounts.events()
         if waiting:
             some = data.draw(st.lists(st.sampled_from(sorted(waiting)), min_size=1, max_size=4))
-            delivery.deliver([*some, *self._told[-2:], *some], now=NOW)
+            delivery.deliver([*some, *self._told[-2:], *some], now=NOW, handlers=wiring.HANDLERS)
             self._told += some
 
     @invariant()
@@ -131,7 +132,7 @@ class Categories(RuleBasedStateMachine):
         try:
             filing.finish(now=NOW)
             assert list(datastore.fetch(datastore.Query("Job"))) == []
-            delivery.deliver(recounts.events(), now=NOW)
+            delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
             recounts.check_all()
         finally:
             self._small.stop()

@@ -9,6 +9,7 @@ import flask
 import pytest
 
 from comments import config, datastore, delivery, errors, imports, models, records, repair, sites
+from comments import handlers as wiring
 from tests import recounts, trees
 
 FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
@@ -93,7 +94,7 @@ def test_a_thread_is_given_other_categories(
 
 def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records.Site) -> None:
     trees.grow(trees.filing(site, "news"), trees.TREE, categories=("news",), title="=1+1")
-    delivery.deliver(recounts.events(), now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     assert run("stats", "categories", "demo", "--format", "csv").output == (
         "category,day,comments,commenters,pending,spam,rejected,retracted\nnews,,8,8,0,0,0,0\n"
     )

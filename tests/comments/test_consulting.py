@@ -25,6 +25,7 @@ from comments import (
     sites,
     webhooks,
 )
+from comments import handlers as wiring
 from comments.accounts import people
 from comments.opinions import Verdict
 from comments.records import Policy, Status, Verb
@@ -363,7 +364,7 @@ def test_moderators_are_mailed_when_it_is_theirs_and_not_before(
     service.is_asked()
     with postboxes.serving() as box:
         service.settings = box.settings(secret=service.settings.secret)
-        told = (*delivery.HANDLERS, *notices.handlers(service.settings, lambda: service.now))
+        told = (*wiring.HANDLERS, *notices.handlers(service.settings, lambda: service.now))
 
         def mailed() -> list[str]:
             service.now += timedelta(minutes=5)

@@ -13,7 +13,7 @@ import flask.testing
 import pytest
 
 from benchmarks import ours, talk
-from comments import app as wiring
+from comments import app as apps
 from comments import datastore, floor, materialized, records, sites
 from comments.reading import Order
 from emulator import inprocess, meter, testing
@@ -84,7 +84,7 @@ def world(
         with store.context():
             site = sites.get(NAME.site)
         # Its keeper would fold what a test means to leave unfolded.
-        client = wiring.create_app(trees.SETTINGS, store).test_client()
+        client = apps.create_app(trees.SETTINGS, store).test_client()
         ids = talk.ids(request.param)
         made = World(engine, store, client, site, ids)
         made.client.get(made.url("json"))  # the site is known from here on

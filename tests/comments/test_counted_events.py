@@ -15,6 +15,7 @@ from comments import (
     outbox,
     records,
 )
+from comments import handlers as wiring
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.comments.interceptors import Commits
@@ -34,7 +35,7 @@ def interceptor(faults: Commits) -> Commits:
 
 
 def _deliver() -> delivery.Done:
-    return delivery.deliver(recounts.events(), now=NOW)
+    return delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def test_sites_and_authors_are_counted_from_events(
@@ -93,8 +94,8 @@ def test_events_delivered_twice_late_and_in_any_order_count_once(
     trees.retract(trees.grow(site, trees.TREE)["3"])
     events = sorted(recounts.events(), reverse=True)
     for event in events:
-        delivery.deliver([event, event], now=NOW)
-    assert delivery.deliver(events, now=NOW) == delivery.Done(9, 0)
+        delivery.deliver([event, event], now=NOW, handlers=wiring.HANDLERS)
+    assert delivery.deliver(events, now=NOW, handlers=wiring.HANDLERS) == delivery.Done(9, 0)
     recounts.check_all()
 
 
@@ -109,7 +110,7 @@ def test_two_that_deliver_the_same_events_at_once_count_them_once(
     def work(_: int) -> None:
         with open_store.context():
             gate.wait(20)
-            delivery.deliver(events, now=NOW)
+            delivery.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))

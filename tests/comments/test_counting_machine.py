@@ -54,6 +54,7 @@ from comments import (
     subscriptions,
     tallies,
 )
+from comments import handlers as wiring
 from emulator import faults, inprocess
 from tests.comments import chores, ledger, steps, stocktaking
 from tests.comments.chores import Step, Wish
@@ -336,7 +337,7 @@ def _recount(found: list[recount.Difference]) -> None:
 
 def _is_uncounted(done: set[str] | None) -> bool:
     """Whether an event waits to be counted, by who is done with it."""
-    return done is not None and delivery.COUNTERS not in done
+    return done is not None and wiring.COUNTERS not in done
 
 
 def _outcome(act: Callable[[], object]) -> str:

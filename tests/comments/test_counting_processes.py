@@ -41,6 +41,7 @@ from comments import (
     tallies,
     voting,
 )
+from comments import handlers as wiring
 from emulator import faultrules, inprocess
 from tests import programs, trees
 from tests.comments import stocktaking
@@ -63,6 +64,7 @@ import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from comments import datastore, delivery, errors, filing, followers, outbox, posting, records
 from comments import subscriptions, voting, workers
+from comments import handlers as wiring
 from emulator import faults, inprocess
 from tests import trees
 from tests.comments import test_counting_processes as shared
@@ -78,7 +80,7 @@ def say(*words):
     sys.stdout.flush()
 
 recorder = delivery.Sending("recorder", lambda event: say("T", event.id), outbox.COUNTED)
-delivery.HANDLERS = (*delivery.HANDLERS, recorder)
+wiring.HANDLERS = (*wiring.HANDLERS, recorder)
 gate = threading.Barrier(shared.THREADS)
 
 def tried(step):
@@ -265,7 +267,7 @@ def _finish() -> list[str]:
     for comment in voting.waiting(now):
         voting.count(comment.id, now=now)
     while stocktaking.events():
-        delivery.sweep(now=now, handlers=(*delivery.HANDLERS, recorder))
+        delivery.sweep(now=now, handlers=(*wiring.HANDLERS, recorder))
         now += outbox.LONGEST_PAUSE
     return told
 

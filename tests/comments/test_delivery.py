@@ -18,6 +18,7 @@ from comments import (
     records,
     tallies,
 )
+from comments import handlers as wiring
 from emulator import inprocess
 from tests import recounts, trees
 from tests.comments.interceptors import Commits
@@ -79,7 +80,7 @@ def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_n
     told: list[str] = []
     early: list[str] = []
     recorder = delivery.Sending("recorder", lambda event: told.append(event.id))
-    handlers = (*delivery.HANDLERS, recorder)
+    handlers = (*wiring.HANDLERS, recorder)
 
     def hasten(events: list[str]) -> None:
         with store.context():
@@ -114,7 +115,7 @@ def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
 ) -> None:
     row = trees.post(site, "text")
     told: list[str] = []
-    handlers = (*delivery.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
+    handlers = (*wiring.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
     store.deadline = 0.1
     faults.plan = ["", *["before"] * 100]  # counted, told, and then the store is gone
     with pytest.raises(errors.Overloaded):
@@ -128,12 +129,12 @@ def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
 def test_an_event_waits_for_every_handler(store: datastore.Store, site: records.Site) -> None:
     trees.post(site, "text")
     told: list[str] = []
-    handlers = (*delivery.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
+    handlers = (*wiring.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
 
     def fail(_: outbox.Event) -> None:
         raise ValueError("planned")
 
-    failing = (*delivery.HANDLERS, delivery.Sending("mail", fail))
+    failing = (*wiring.HANDLERS, delivery.Sending("mail", fail))
     assert delivery.deliver(recounts.events(), now=NOW, handlers=failing) == delivery.Done(0, 1)
     (row,) = outbox.read(recounts.events())
     assert row.done == ["counters", "erasures", "questions", "webhooks"]
@@ -174,7 +175,7 @@ def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
         detail = f"{int(event.detail) + 1}"
         return outbox.follow(outbox.Kind.MAIL, f"{row.id}.1.mail.{detail}", detail, due=NOW)
 
-    handlers = (*delivery.HANDLERS, delivery.Sending("mail", send, kinds=MAIL))
+    handlers = (*wiring.HANDLERS, delivery.Sending("mail", send, kinds=MAIL))
     for _ in range(4):
         delivery.sweep(now=NOW, handlers=handlers)
     mail = f"{row.id}.1.mail"
@@ -253,7 +254,7 @@ def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
     assert outbox.due(NOW, 10) == []
     later = NOW + outbox.FIRST_PAUSE
     assert outbox.due(later, 10) == [bad]
-    assert delivery.sweep(now=later) == delivery.Done(1, 0)
+    assert delivery.sweep(now=later, handlers=wiring.HANDLERS) == delivery.Done(1, 0)
     recounts.check_all()
 
 
@@ -269,7 +270,7 @@ def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
         told.extend(event.id for event in events)
         return datastore.Writes("nobody")
 
-    handlers = [*delivery.HANDLERS, *(delivery.Exact(name, note) for name in ("one", "other"))]
+    handlers = [*wiring.HANDLERS, *(delivery.Exact(name, note) for name in ("one", "other"))]
     assert delivery.deliver(recounts.events(), now=NOW, handlers=handlers) == delivery.Done(2, 1)
     (row,) = outbox.read(recounts.events())
     assert (row.key.id(), row.done, row.attempts) == (
@@ -291,7 +292,7 @@ def test_exact_handlers_share_a_commit(
     trees.grow(site, trees.TREE)
     other = delivery.Exact("other", lambda _: datastore.Writes("nobody"))
     faults.calls.clear()
-    delivery.deliver(recounts.events(), now=NOW, handlers=(*delivery.HANDLERS, other))
+    delivery.deliver(recounts.events(), now=NOW, handlers=(*wiring.HANDLERS, other))
     assert faults.calls.count("Commit") == 1
     recounts.check_all()
 
@@ -317,5 +318,5 @@ def test_an_event_that_always_fails_is_given_up_kept_and_revived(
     assert outbox.due(NOW + timedelta(days=365), 10) == []
     assert [event.id for event in outbox.pending("counters")] == recounts.events()
     postroom.revive(recounts.events()[0], now=NOW)
-    assert delivery.sweep(now=NOW) == delivery.Done(1, 0)
+    assert delivery.sweep(now=NOW, handlers=wiring.HANDLERS) == delivery.Done(1, 0)
     recounts.check_all()

@@ -21,6 +21,7 @@ from comments import (
     records,
     webhooks,
 )
+from comments import handlers as wiring
 from tests import recounts, trees
 
 NOW = trees.START + timedelta(days=1)
@@ -63,7 +64,7 @@ def _node(number: int) -> records.ImportedComment:
 
 
 def _deliver() -> delivery.Done:
-    return delivery.deliver(recounts.events(), now=NOW)
+    return delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def _check(commits: Commits) -> None:

@@ -92,14 +92,14 @@ def test_what_waits_in_a_process_is_bounded(
 ) -> None:
     monkeypatch.setattr(tasks, "MOST_EVENTS", 5)
     monkeypatch.setattr(tasks, "TOLD_AT_ONCE", 3)
-    backlog = tasks.Backlog(clock)
-    backlog.tell("nobody would deliver it")
-    backlog.open()
+    waiting = tasks.Backlog(clock)
+    waiting.tell("nobody would deliver it")
+    waiting.open()
     for n in range(9):
-        backlog.tell(f"{n}")
-    assert backlog.take_events() == []
+        waiting.tell(f"{n}")
+    assert waiting.take_events() == []
     clock.now += tasks.TELL_AFTER
-    assert [backlog.take_events() for _ in range(3)] == [["0", "1", "2"], ["3", "4"], []]
+    assert [waiting.take_events() for _ in range(3)] == [["0", "1", "2"], ["3", "4"], []]
 
 
 def test_cron_delivers_and_only_cron_may(open_store: datastore.Store, site: records.Site) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks import ours
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore
 from emulator import inprocess, meter, testing
 from tests.comments import callers, desksites
@@ -83,7 +83,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> World:
     store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
     with store.context():
         callers.account("ann", OWNER)
-        app = wiring.create_app(config.Settings(secret=SECRET), store)
+        app = apps.create_app(config.Settings(secret=SECRET), store)
         return World(engine, store, Desk(app, "ann"), desksites.comment(1, size))
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from comments import app as wiring
+from comments import app as apps
 from comments import (
     config,
     consent,
@@ -76,7 +76,7 @@ class World:
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
         self.path, self.engine, self.clock = path, engine, clock
         self.store = datastore.Store(inprocess.Channel(engine), project="test")
-        self.client = wiring.create_app(SETTINGS, self.store).test_client()
+        self.client = apps.create_app(SETTINGS, self.store).test_client()
 
     def fill(self) -> None:
         site = sites.add("demo", ["https://a.example"], scheme=SETTINGS.scheme, now=trees.START)

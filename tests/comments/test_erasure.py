@@ -28,6 +28,7 @@ from comments import (
     upkeep,
     workers,
 )
+from comments import handlers as wiring
 from comments.records import Policy, Status, Verb
 from emulator import inprocess, storage
 from tests import ballots, folds, programs, readers, recounts, trees
@@ -254,7 +255,7 @@ def test_what_is_erased_is_in_no_file_and_an_address_never_was(
     personal.erase("g:eve", now=trees.START)
     keeper = upkeep.Upkeep(SCHEME, clock=lambda: clock.now)
     keeper.round([NAME])
-    delivery.deliver(recounts.events(), now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     # A worker folds within seconds, and makes a request each time it sweeps.
     assert storage.LOG_SECONDS + workers.SWEEP_EVERY < 120 - 10
     clock.now += storage.LOG_SECONDS

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from comments import app as wiring
+from comments import app as apps
 from comments import datastore, moderation
 from emulator import faults, inprocess
 from tests.comments import postboxes
@@ -65,7 +65,7 @@ def world(engine: inprocess.Engine) -> Iterator[World]:
     with postboxes.serving() as box:
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield World(store, wiring.create_app(box.settings(), store))
+            yield World(store, apps.create_app(box.settings(), store))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")

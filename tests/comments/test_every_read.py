@@ -12,8 +12,7 @@ import pytest
 
 from comments.accounts import people
 from comments.web import callers as web_callers
-from tests.comments import callers as accounts
-from tests.comments import calls, snapshots
+from tests.comments import callers, calls, snapshots
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import CALLERS, ROWS, Row, World, opened
 
@@ -68,7 +67,7 @@ def test_answers_to_one_are_never_anothers(world: World) -> None:
             world.app.test_client(), name, f"a secret of {name}", email=f"{name}@x.example"
         )
         said[name] = calls.bearer(posted)
-    token = accounts.session(people.named("owner", SECRET).id).token
+    token = callers.session(people.named("owner", SECRET).id).token
     mine = "/api/v1/sites/demo/author"
 
     def ask(number: int) -> tuple[str, int]:

@@ -29,6 +29,7 @@ from comments import (
     tree,
     upkeep,
 )
+from comments import handlers as wiring
 from emulator import errors as engine_errors
 from tests import folds, recounts, trees
 
@@ -104,7 +105,7 @@ def _author(number: int) -> records.Author:
 
 
 def _deliver() -> None:
-    delivery.deliver(recounts.events(), now=NOW)
+    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def _change(*names: str) -> int:

@@ -8,7 +8,7 @@ import flask
 import pytest
 
 from comments import accountcli, config, datastore, errors, firstowner
-from comments import app as wiring
+from comments import app as apps
 from comments.accounts import people
 from tests.comments import callers
 from tests.comments.adminforms import browser, send, sign_in
@@ -26,13 +26,13 @@ def settings(tmp_path: Path) -> config.Settings:
 
 
 @pytest.fixture
-def offer(app: flask.Flask) -> wiring.Offer:
-    found = wiring.offer_ownership(app, HERE)
+def offer(app: flask.Flask) -> apps.Offer:
+    found = apps.offer_ownership(app, HERE)
     assert found
     return found
 
 
-def _token(offer: wiring.Offer) -> str:
+def _token(offer: apps.Offer) -> str:
     link = offer.file.read_text(encoding="ascii").strip()
     assert link == offer.link
     return link.partition("#")[2]
@@ -62,7 +62,7 @@ def test_only_its_owner_may_read_it_whatever_was_there(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.touch(0o644)
     firstowner.path(settings).symlink_to(elsewhere)
-    offer = wiring.offer_ownership(app, HERE)
+    offer = apps.offer_ownership(app, HERE)
     assert offer
     assert _token(offer)
     assert not offer.file.is_symlink()
@@ -71,8 +71,8 @@ def test_only_its_owner_may_read_it_whatever_was_there(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "first-owner"]
 
 
-def test_the_next_start_replaces_it(app: flask.Flask, offer: wiring.Offer) -> None:
-    again = wiring.offer_ownership(app, HERE)
+def test_the_next_start_replaces_it(app: flask.Flask, offer: apps.Offer) -> None:
+    again = apps.offer_ownership(app, HERE)
     assert again
     assert again.link != offer.link
     assert _token(again)
@@ -80,20 +80,20 @@ def test_the_next_start_replaces_it(app: flask.Flask, offer: wiring.Offer) -> No
 
 @pytest.mark.parametrize("come", [_joined, _accepted, _added])
 def test_it_is_gone_once_there_is_an_owner(
-    app: flask.Flask, offer: wiring.Offer, come: Callable[[flask.Flask, str], None]
+    app: flask.Flask, offer: apps.Offer, come: Callable[[flask.Flask, str], None]
 ) -> None:
     come(app, _token(offer))
     assert people.is_owned()
     assert not offer.file.exists()
-    assert wiring.offer_ownership(app, HERE) is None
+    assert apps.offer_ownership(app, HERE) is None
 
 
 def test_the_link_has_the_name_that_the_service_answers_to(
     store: datastore.Store, settings: config.Settings
 ) -> None:
     public = "https://comments.example"
-    app = wiring.create_app(dataclasses.replace(settings, public_url=public), store)
-    offer = wiring.offer_ownership(app, HERE)
+    app = apps.create_app(dataclasses.replace(settings, public_url=public), store)
+    offer = apps.offer_ownership(app, HERE)
     assert offer
     page, _, token = offer.link.partition("#")
     assert browser(app).get(page).status_code == 200
@@ -101,23 +101,23 @@ def test_the_link_has_the_name_that_the_service_answers_to(
     assert token
 
 
-def test_another_invitation_leaves_it_as_it_is(app: flask.Flask, offer: wiring.Offer) -> None:
+def test_another_invitation_leaves_it_as_it_is(app: flask.Flask, offer: apps.Offer) -> None:
     _joined(app, callers.invite(moderator(), now=now()))
     assert _token(offer)
 
 
 def test_what_is_left_over_goes_with_the_next_start(
-    app: flask.Flask, settings: config.Settings, offer: wiring.Offer
+    app: flask.Flask, settings: config.Settings, offer: apps.Offer
 ) -> None:
     callers.account("ann", OWNER)
     callers.accept(accountcli.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now())
     assert offer.file.exists(), "the link has not been used"
-    assert wiring.offer_ownership(app, HERE) is None
+    assert apps.offer_ownership(app, HERE) is None
     assert not offer.file.exists()
 
 
 def test_a_store_that_is_away_costs_nobody_the_session(
-    settings: config.Settings, offer: wiring.Offer, monkeypatch: pytest.MonkeyPatch
+    settings: config.Settings, offer: apps.Offer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> bool:
         raise errors.Overloaded("the store is away")

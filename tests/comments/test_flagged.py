@@ -140,25 +140,25 @@ def test_a_look_is_a_query_and_a_read_for_each_thread_that_may_wait(
 
 def test_what_somebody_else_folded_is_not_folded_again(site: records.Site) -> None:
     seconds = [0.0]
-    backlog = tasks.Backlog(lambda: seconds[0])
-    backlog.open()
+    waiting = tasks.Backlog(lambda: seconds[0])
+    waiting.open()
     mine = upkeep.Upkeep(trees.SETTINGS.scheme, now=lambda: NOW + timedelta(seconds=seconds[0]))
     trees.post(site, "mine")
-    backlog.add(NAME)
+    waiting.add(NAME)
     folds.whole(NAME)
     seconds[0] = 90.0
     trees.post(site, "theirs", now=NOW + timedelta(seconds=90))
     seconds[0] = tasks.FOLD_AFTER
-    assert list(mine.due(backlog)) == []
-    assert backlog.next_due == tasks.FOLD_AFTER + 90
+    assert list(mine.due(waiting)) == []
+    assert waiting.next_due == tasks.FOLD_AFTER + 90
     seconds[0] += 90
-    assert list(mine.due(backlog)) == [NAME]
+    assert list(mine.due(waiting)) == [NAME]
     assert mine.round([NAME]).folded == 1
     folding.clear(mine.waiting[0].folded)
-    backlog.add(NAME)
+    waiting.add(NAME)
     seconds[0] += tasks.FOLD_AFTER
-    assert list(mine.due(backlog)) == []
-    assert backlog.next_due == math.inf
+    assert list(mine.due(waiting)) == []
+    assert waiting.next_due == math.inf
 
 
 def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
@@ -181,17 +181,17 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
 
 
 def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
-    backlog = datastore.kept(tasks.HOLDINGS, lambda: tasks.Backlog(lambda: 0.0))
-    backlog.open()
+    waiting = datastore.kept(tasks.HOLDINGS, lambda: tasks.Backlog(lambda: 0.0))
+    waiting.open()
     mine = upkeep.Upkeep(trees.SETTINGS.scheme, now=lambda: LATER)
     trees.post(site, "first")
     assert folding.fold(trees.SETTINGS.scheme, NAME) is not None
     trees.post(site, "late", now=LATER)
-    backlog.close()
-    backlog.open()
+    waiting.close()
+    waiting.open()
     assert flagged.due(LATER) == [NAME]  # what is folded and not cleared may be a dead process's
     assert mine.round([NAME]) == upkeep.Done(1, 0, 1)
-    assert backlog.next_due == tasks.FOLD_AFTER
+    assert waiting.next_due == tasks.FOLD_AFTER
 
 
 @pytest.mark.parametrize("rows", [tasks.FOLD_ROWS - 1, tasks.FOLD_ROWS])
@@ -209,11 +209,11 @@ def test_where_the_store_is_away_the_folding_says_so(
     site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [0.0]
-    backlog = tasks.Backlog(lambda: seconds[0])
-    backlog.open()
-    backlog.add(NAME, within=0.0)
+    waiting = tasks.Backlog(lambda: seconds[0])
+    waiting.open()
+    waiting.add(NAME, within=0.0)
     monkeypatch.setattr(flagged, "wait", _away)
-    assert list(upkeep.Upkeep(trees.SETTINGS.scheme).due(backlog)) == [NAME]
+    assert list(upkeep.Upkeep(trees.SETTINGS.scheme).due(waiting)) == [NAME]
 
 
 def _away(*_: object) -> float:

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import (
-    app as wiring,
+    app as apps,
 )
 from comments import (
     config,
@@ -98,7 +98,7 @@ def world() -> Iterator[World]:
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield World(wiring.create_app(SETTINGS, store).test_client())
+            yield World(apps.create_app(SETTINGS, store).test_client())
 
 
 CHANGES = [

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, folding, materialized, records, sites
 from emulator import inprocess, meter, testing
 from tests import folds, trees
@@ -184,7 +184,7 @@ def test_a_probe_under_way_while_this_process_commits_is_not_used_again(
         return answer
 
     store = datastore.Store(inprocess.Channel(engine, interceptor), project="test")
-    app = wiring.create_app(settings, store)
+    app = apps.create_app(settings, store)
     assert app.test_client().get(PAGE).status_code == 200
     with store.context():
         folds.forget()  # the next page probes

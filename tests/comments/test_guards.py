@@ -64,25 +64,25 @@ class Clock:
 
 def test_work_is_harder_for_two_minutes_after_many_asked() -> None:
     clock = Clock()
-    demand = pressure.Demand(clock)
-    assert [demand.factor("a") for _ in range(pressure.CALM)] == [1] * pressure.CALM
-    assert demand.factor("a") == 2
-    assert demand.factor("b") == 1
+    load = pressure.Demand(clock)
+    assert [load.factor("a") for _ in range(pressure.CALM)] == [1] * pressure.CALM
+    assert load.factor("a") == 2
+    assert load.factor("b") == 1
     clock.now += 60
-    assert demand.factor("a") == 2
+    assert load.factor("a") == 2
     clock.now += 60
-    assert demand.factor("a") == 1
+    assert load.factor("a") == 1
 
 
 def test_work_is_never_harder_than_that() -> None:
-    demand = pressure.Demand(Clock())
-    assert max(demand.factor("a") for _ in range(10_000)) == pressure.MOST
+    load = pressure.Demand(Clock())
+    assert max(load.factor("a") for _ in range(10_000)) == pressure.MOST
 
 
 def test_a_quiet_while_is_forgotten_at_once() -> None:
     clock = Clock()
-    demand = pressure.Demand(clock)
+    load = pressure.Demand(clock)
     for _ in range(500):
-        demand.factor("a")
+        load.factor("a")
     clock.now += 600
-    assert demand.factor("a") == 1
+    assert load.factor("a") == 1

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from comments import (
-    buckets,
     datastore,
     folding,
     heads,
@@ -36,7 +35,7 @@ HEAD = heads.Head(
     tag="tag",
     total=3,
     changed=datetime(2026, 1, 2, tzinfo=UTC),
-    about=buckets.About("title", "https://a.example/"),
+    about=records.ThreadHeading("title", "https://a.example/"),
     weight=700,
     hashes=("AA", "AAAB"),
     sent=b'{"id":"a","replies":1},{"id":"b","replies":0}',

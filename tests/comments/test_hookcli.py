@@ -21,6 +21,7 @@ from comments import (
     sending,
     webhooks,
 )
+from comments import handlers as wiring
 from comments.outcomes import End, Outcome
 from tests import recounts, trees
 from tests.comments import receivers
@@ -174,7 +175,7 @@ def dead(store: datastore.Store, site: records.Site) -> list[str]:
 
     for _ in range(outbox.MOST_ATTEMPTS):
         delivery.deliver(
-            [event], now=trees.START, handlers=(delivery.Exact(delivery.COUNTERS, fail),)
+            [event], now=trees.START, handlers=(delivery.Exact(wiring.COUNTERS, fail),)
         )
     rows = messages.made(event, ["hook/demo/a", "hook/demo/b"], "{}", at=trees.START)
     datastore.transaction(lambda: datastore.apply(messages.writes(rows)))
@@ -216,7 +217,7 @@ def test_dead_letters_are_revived_one_or_all(
     assert "was not given up" in run("delivery", "revive", dead[0]).output
     assert run("delivery", "revive", "--all").output == f"2{told[1:]}"
     assert postroom.waiting(trees.START).dead == 0
-    delivery.deliver(recounts.events(), now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     recounts.check_all()
 
 
@@ -227,7 +228,7 @@ def test_dead_letters_are_dropped_one_or_all(
     assert run("delivery", "drop", "--all").output == "2 dropped.\n"
     assert postroom.waiting(trees.START) == postroom.Waiting(1, 0, 0, 0)
     assert run("recount", "demo").exit_code == 0  # which finds what the event had to count
-    delivery.deliver(recounts.events(), now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     recounts.check_all()
 
 

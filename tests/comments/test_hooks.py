@@ -15,6 +15,7 @@ from comments import (
     records,
     webhooks,
 )
+from comments import handlers as wiring
 from comments.outcomes import End, Outcome
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
@@ -39,7 +40,7 @@ def _note(end: End, reason: str = "answered 500", *, later: timedelta, asked: in
 
 def _told() -> list[tuple[str, str]]:
     """Deliver what happened; the messages there are, by queue."""
-    delivery.deliver(recounts.events(), now=NOW)
+    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
     stored = datastore.fetch(datastore.Query("Message"))
     return sorted(
         (row.properties["queue"].string_value, row.properties["content"].string_value)
@@ -258,7 +259,7 @@ def test_a_site_without_hooks_costs_a_delivery_one_read(
     store: datastore.Store, site: records.Site, engine: inprocess.Engine
 ) -> None:
     costs = []
-    for handlers in (delivery.HANDLERS[:1], delivery.HANDLERS):
+    for handlers in (wiring.HANDLERS[:1], wiring.HANDLERS):
         trees.grow(site, trees.TREE)
         with testing.meter(engine) as cost:
             delivery.deliver(recounts.events(), now=NOW, handlers=handlers)

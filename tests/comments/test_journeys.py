@@ -110,9 +110,9 @@ def test_too_many_from_one_network_are_told_when_to_come_back(traveller: Travell
 def test_without_an_address_of_ours_nobody_sets_out(
     provider: Impostor, open_store: datastore.Store
 ) -> None:
-    from comments import app as wiring  # noqa: PLC0415 - as conftest does
+    from comments import app as apps  # noqa: PLC0415 - as conftest does
 
-    bare = wiring.create_app(config.Settings(secret=SECRET), open_store)
+    bare = apps.create_app(config.Settings(secret=SECRET), open_store)
     refused = Traveller(bare, provider).send(DESK, provider="acme")
     assert refused.status_code == 409
     assert "PUBLIC_URL" in refused.text

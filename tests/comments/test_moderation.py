@@ -266,11 +266,11 @@ def test_a_webhook_hears_what_readers_saw_happen(
 def test_what_readers_lost_is_folded_at_once(
     open_store: datastore.Store, grown: dict[str, records.Comment], clock: Callable[[], float]
 ) -> None:
-    backlog = tasks.Backlog(clock)
-    backlog.open()
-    open_store._kept[tasks.HOLDINGS] = backlog
+    waiting = tasks.Backlog(clock)
+    waiting.open()
+    open_store._kept[tasks.HOLDINGS] = waiting
     _decide(grown["1"], Verb.REJECT)
-    assert backlog._waiting[NAME].due == clock() + tasks.ERASE_AFTER
+    assert waiting._waiting[NAME].due == clock() + tasks.ERASE_AFTER
 
 
 # --- Races and faults

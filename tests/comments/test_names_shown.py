@@ -28,6 +28,7 @@ from comments import (
     sites,
     warrants,
 )
+from comments import handlers as wiring
 from comments.accounts import people, readers
 from comments.records import Verb
 from comments.web import session
@@ -95,7 +96,9 @@ def said(store: datastore.Store, site: records.Site) -> list[records.Comment]:
         now=datetime.now(UTC),
     )  # fmt: skip
     delivery.deliver(
-        [stocktaking.name_of(each) for each in stocktaking.rows("Event")], now=trees.START
+        [stocktaking.name_of(each) for each in stocktaking.rows("Event")],
+        now=trees.START,
+        handlers=wiring.HANDLERS,
     )
     return [*rows, held]
 

@@ -18,7 +18,6 @@ from comments import (
     counts,
     courier,
     datastore,
-    delivery,
     notices,
     outbox,
     postroom,
@@ -26,6 +25,7 @@ from comments import (
     sites,
     workers,
 )
+from comments import handlers as wiring
 from emulator import inprocess
 from tests import programs, recounts, trees
 from tests.comments import postboxes
@@ -145,7 +145,7 @@ def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
 
     world.box.refuse = refuse
     now = world.now
-    handlers = (*delivery.HANDLERS, *notices.handlers(world.settings, lambda: now))
+    handlers = (*wiring.HANDLERS, *notices.handlers(world.settings, lambda: now))
     worker = workers.Worker(open_store, trees.SETTINGS.scheme, handlers)
     worker.start()
     try:
@@ -167,6 +167,7 @@ import os
 import sys
 from datetime import datetime
 from comments import courier, datastore, delivery, notices
+from comments import handlers as wiring
 from emulator import inprocess, testing
 from tests.comments import test_notices_servers as shared
 from tests.comments.postboxes import Box
@@ -187,7 +188,7 @@ notices.PAGE = shared.PAGE
 engine = inprocess.open_engine(path, indexes=shared.INDEXES, concurrency="pessimistic", history=0)
 store = datastore.Store(inprocess.Channel(engine), project="test")
 now = datetime.fromisoformat(now)
-handlers = (*delivery.HANDLERS, *notices.handlers(Box(int(port)).settings(), lambda: now))
+handlers = (*wiring.HANDLERS, *notices.handlers(Box(int(port)).settings(), lambda: now))
 with store.context():
     while delivery.sweep(now=now, handlers=handlers).delivered:
         pass

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, policies, records, rulebook, sites, sorthash, usage
 from comments.records import Policy
 from comments.rules import Action, Rule
@@ -50,7 +50,7 @@ def test_what_a_post_costs_with_everything_on(
     """
     everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
     shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)
-    client = wiring.create_app(shallow, open_store).test_client()
+    client = apps.create_app(shallow, open_store).test_client()
     first = calls.answer(post(client, "root", proof=entrants.proof(client)))
     below = calls.answer(
         post(client, "below", proof=entrants.proof(client), parent=first["comment"]["id"])

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from comments import datastore, delivery, errors, messages, outbox, postroom, records, subscriptions
+from comments import handlers as wiring
 from emulator import inprocess, testing
 from tests import recounts, trees
 
@@ -96,7 +97,7 @@ def test_what_is_revived_is_delivered_and_counted(
     event = _dead_event(site)
     postroom.revive(event, now=NOW)
     assert postroom.waiting(NOW) == postroom.Waiting(1, 0, 30 * 60, 0)
-    assert delivery.sweep(now=NOW) == delivery.Done(1, 0)
+    assert delivery.sweep(now=NOW, handlers=wiring.HANDLERS) == delivery.Done(1, 0)
     recounts.check_all()
     (message,) = _messages(1, dead=True)
     postroom.revive(message, now=NOW)
@@ -139,11 +140,11 @@ def test_an_event_of_followers_that_was_given_up_is_shown_and_revived(
     def fail(_: object) -> datastore.Writes:
         raise ValueError("planned")
 
-    failing = delivery.Exact(delivery.FOLLOWERS, fail, frozenset({outbox.Kind.FOLLOWED}))
+    failing = delivery.Exact(wiring.FOLLOWERS, fail, frozenset({outbox.Kind.FOLLOWED}))
     for _ in range(outbox.MOST_ATTEMPTS):
         delivery.deliver([event], now=NOW, handlers=(failing,))
     assert [*postroom.dead_ids()] == [event]
     assert postroom.show(event).is_dead
     postroom.revive(event, now=NOW)
-    assert delivery.deliver([event], now=NOW) == delivery.Done(1, 0)
+    assert delivery.deliver([event], now=NOW, handlers=wiring.HANDLERS) == delivery.Done(1, 0)
     assert recounts.of(name) == {"followers": 1}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from comments import authorids, datastore, delivery, errors, moderation, records, rehearsal
+from comments import handlers as wiring
 from comments.records import Status, Verb
 from comments.rules import Action, Rule
 from emulator import inprocess, testing
@@ -82,7 +83,11 @@ def test_the_newest_are_looked_at_and_what_was_retracted_is_not(site: records.Si
 def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -> None:
     _grow(site)
     known = [trees.post(site, f"known {n}", author=trees.author("ann")) for n in range(3)]
-    delivery.deliver([stocktaking.name_of(each) for each in stocktaking.rows("Event")], now=NOW)
+    delivery.deliver(
+        [stocktaking.name_of(each) for each in stocktaking.rows("Event")],
+        now=NOW,
+        handlers=wiring.HANDLERS,
+    )
     assert _found([_rule(repeated=1)]) == ["buy, now!"]
     assert known[0].body not in _found([_rule(approved_under=2)])
     assert known[0].body in _found([_rule(approved_under=3)])

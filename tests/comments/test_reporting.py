@@ -22,6 +22,7 @@ from comments import (
     reports,
     retention,
 )
+from comments import handlers as wiring
 from comments.records import Status, Verb
 from comments.reports import Reason
 from tests import recounts, trees
@@ -166,7 +167,7 @@ def test_anonymous_reports_never_hold_what_a_trusted_author_wrote(
 ) -> None:
     who = records.Author("Ann", id=author)
     row, *_ = [trees.post(site, f"{number}", author=who) for number in range(others + 1)]
-    delivery.deliver(recounts.events(), now=NOW)
+    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
     _anonymously(row)
     assert _status(row) is expected
 

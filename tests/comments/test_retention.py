@@ -15,6 +15,7 @@ from comments import (
     records,
     retention,
 )
+from comments import handlers as wiring
 from comments.records import Status, Verb
 from tests import trees
 from tests.comments import stocktaking
@@ -39,7 +40,7 @@ def _status(row: records.Comment) -> Status:
 
 def _deliver() -> None:
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START)
+    delivery.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
 
 
 def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(

@@ -37,7 +37,7 @@ from comments import (
     warrants,
 )  # fmt: skip
 from comments import (
-    app as wiring,
+    app as apps,
 )
 from comments.accounts import (
     identities,
@@ -102,7 +102,7 @@ def settings() -> config.Settings:
 def services(store: datastore.Store, settings: config.Settings) -> Services:
     def served(secret: str) -> Service:
         changed = dataclasses.replace(settings, secret=secret)
-        return Service(secret, wiring.create_app(changed, store))
+        return Service(secret, apps.create_app(changed, store))
 
     return Services(served(SECRET), served(ROTATED), served(ALONE))
 
@@ -564,9 +564,9 @@ def test_processes_change_their_secret_one_after_the_other(services: Services, u
     """First they all accept the new one, then each begins to use it."""
     early = Service(
         rotation.Secret(SECRET, NEW),
-        wiring.create_app(
+        apps.create_app(
             dataclasses.replace(travellers.SETTINGS, secret=rotation.Secret(SECRET, NEW)),
-            wiring.context.of(services.before.app).store,
+            apps.context.of(services.before.app).store,
         ),
     )
     if use is not _session:

@@ -23,6 +23,7 @@ from comments import (
     sending,
     workers,
 )
+from comments import handlers as wiring
 from tests import recounts, trees
 from tests.comments import hooking, receivers
 
@@ -141,7 +142,7 @@ def test_a_comment_taken_back_meanwhile_says_nothing(
     hooked: list[receivers.Receiver], site: records.Site, at: hooking.Time
 ) -> None:
     row = trees.post(site, "a canary")
-    delivery.deliver(recounts.events(), now=hooking.START)
+    delivery.deliver(recounts.events(), now=hooking.START, handlers=wiring.HANDLERS)
     posting.retract(row.id, author_id=row.author.id, revision=None, now=hooking.START)
     sending.serve(at)
     assert all(b"canary" not in heard.body for each in hooked for heard in each.heard)
@@ -286,6 +287,6 @@ def test_an_event_of_what_was_not_committed_is_told_to_nobody(
 
     with pytest.raises(ValueError, match="planned"):
         datastore.transaction(body)
-    delivery.deliver(["never.1"], now=at())
+    delivery.deliver(["never.1"], now=at(), handlers=wiring.HANDLERS)
     assert sending.serve(at) == sending.Done(0, 0)
     assert [each.heard for each in hooked] == [[], [], []]

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, policies, records
 from comments.records import Policy
 from comments.rules import Action, Rule
@@ -116,7 +116,7 @@ def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
         store = datastore.Store(inprocess.Channel(engine, None), project="test")
         with store.context():
             beginnings.demo()
-            client = wiring.create_app(SETTINGS, store).test_client()
+            client = apps.create_app(SETTINGS, store).test_client()
             policies.set_policy("demo", ADA, now=trees.START, policy=policy)
             policies.put_rule("demo", HELD, ADA, now=trees.START)
             if is_banned:

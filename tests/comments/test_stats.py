@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from comments import datastore, delivery, errors, filing, models, posting, records, stats
+from comments import handlers as wiring
 from emulator import inprocess, testing
 from tests import beginnings, recounts, trees
 from tests.comments.interceptors import Calls
@@ -53,7 +54,7 @@ def _tell(site: records.Site) -> records.Site:
 
 
 def _deliver() -> None:
-    delivery.deliver(recounts.events(), now=NOW)
+    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def _short(lines: Any) -> list[tuple[str, int, int, int]]:

@@ -28,6 +28,7 @@ from comments import (
     upkeep,
     workers,
 )
+from comments import handlers as wiring
 from emulator import errors as engine_errors
 from emulator import faults, inprocess, testing
 from tests import programs, recounts, trees
@@ -118,7 +119,7 @@ def test_followers_are_counted_from_events_each_change_once(
         subscriptions.unfollow(THREAD, "nobody", now=trees.START)
         assert _followers() == 0
         lost.lost = [True]
-        delivery.deliver(recounts.events(), now=trees.START)
+        delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
         assert _followers() == 2
         recounts.check_all()
 
@@ -129,7 +130,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     trees.post(site, "text")
     for name in ("ann", "bob"):
         subscriptions.follow(THREAD, name, now=trees.START)
-    delivery.deliver(recounts.events(), now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     for name in ("cid", "dan"):
         subscriptions.follow(THREAD, name, now=trees.START)
     subscriptions.unfollow(THREAD, "ann", now=trees.START)
@@ -145,7 +146,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 1
     assert [(each.name, each.stored - each.expected) for each in told] == [("followers", 5)]
     assert recount.site("demo", tell=told.append, fixes=True) == 0
-    delivery.deliver(recounts.events(), now=trees.START)
+    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     assert _followers() == 3
     recounts.check_all()
     assert recount.site("demo", tell=told.append, fixes=True) == 0
@@ -167,12 +168,12 @@ def test_many_who_follow_and_leave_at_once_are_counted_exactly(
                 change = rng.choice([subscriptions.follow, subscriptions.unfollow])
                 change(THREAD, f"f{rng.randrange(6)}", now=trees.START)
                 if rng.random() < 0.3:
-                    delivery.deliver(recounts.events(), now=trees.START)
+                    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     with open_store.context():
-        delivery.deliver(recounts.events(), now=trees.START)
+        delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
         recounts.check_all()
         assert _followers() == subscriptions.count(THREAD)
 

@@ -16,7 +16,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import (
     config,
     consent,
@@ -53,7 +53,7 @@ class House:
     """A service with every door, and who shows keys there."""
 
     def __init__(self, store: datastore.Store, settings: config.Settings) -> None:
-        self.app: flask.Flask = wiring.create_app(settings, store)
+        self.app: flask.Flask = apps.create_app(settings, store)
         self.client: FlaskClient = self.app.test_client()
         now, scheme = datetime.now(UTC), trees.SETTINGS.scheme
         self.site = sites.add("demo", ["https://demo.example"], scheme=scheme, now=now)

@@ -14,46 +14,46 @@ OTHER = records.ThreadName("demo", "other")
 
 
 @pytest.fixture
-def backlog(clock: Clock) -> tasks.Backlog:
+def waiting(clock: Clock) -> tasks.Backlog:
     made = tasks.Backlog(clock)
     made.open()
     return made
 
 
-def test_a_thread_is_due_when_enough_of_it_changed(backlog: tasks.Backlog) -> None:
+def test_a_thread_is_due_when_enough_of_it_changed(waiting: tasks.Backlog) -> None:
     for _ in range(tasks.FOLD_ROWS - 1):
-        backlog.add(NAME)
-    assert backlog.take() == []
-    backlog.add(NAME)
-    assert backlog.take() == [NAME]
-    assert backlog.take() == []
+        waiting.add(NAME)
+    assert waiting.take() == []
+    waiting.add(NAME)
+    assert waiting.take() == [NAME]
+    assert waiting.take() == []
 
 
 def test_a_thread_is_due_some_time_after_its_first_change(
-    backlog: tasks.Backlog, clock: Clock
+    waiting: tasks.Backlog, clock: Clock
 ) -> None:
-    backlog.add(NAME)
+    waiting.add(NAME)
     clock.now += tasks.FOLD_AFTER - 1
-    backlog.add(NAME)
-    backlog.add(OTHER)
-    assert backlog.take() == []
+    waiting.add(NAME)
+    waiting.add(OTHER)
+    assert waiting.take() == []
     clock.now += 1
-    assert backlog.take() == [NAME]
+    assert waiting.take() == [NAME]
 
 
-def test_an_erasure_does_not_wait_for_company(backlog: tasks.Backlog, clock: Clock) -> None:
-    backlog.add(OTHER)
-    backlog.add(NAME)
-    backlog.add(NAME, within=tasks.ERASE_AFTER)
+def test_an_erasure_does_not_wait_for_company(waiting: tasks.Backlog, clock: Clock) -> None:
+    waiting.add(OTHER)
+    waiting.add(NAME)
+    waiting.add(NAME, within=tasks.ERASE_AFTER)
     clock.now += tasks.ERASE_AFTER
-    assert backlog.take() == [NAME]
+    assert waiting.take() == [NAME]
 
 
 def test_without_a_worker_nothing_is_kept(clock: Clock) -> None:
-    backlog = tasks.Backlog(clock)
-    backlog.add(NAME)
-    assert len(backlog) == 0
-    assert not backlog.wait(math.inf)
+    waiting = tasks.Backlog(clock)
+    waiting.add(NAME)
+    assert len(waiting) == 0
+    assert not waiting.wait(math.inf)
 
 
 @pytest.fixture

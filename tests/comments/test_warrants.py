@@ -25,6 +25,7 @@ from comments import (
     slips,
     warrants,
 )
+from comments import handlers as wiring
 from comments.records import Status, Verb
 from tests import htmlpages, trees
 from tests.comments import postboxes, pressing, stocktaking
@@ -199,7 +200,7 @@ def test_the_mail_of_a_held_comment_leads_to_the_page(
     with postboxes.serving() as box, open_store.context():
         settings: config.Settings = box.settings()
         now = datetime.now(UTC) + timedelta(minutes=1)
-        handlers = (*delivery.HANDLERS, *notices.handlers(settings, lambda: now))
+        handlers = (*wiring.HANDLERS, *notices.handlers(settings, lambda: now))
         while delivery.sweep(now=now, handlers=handlers).delivered:
             pass
         (text,) = [box.text(number) for number in range(len(box.taken))]

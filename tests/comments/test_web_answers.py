@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header
 
-from comments import app as wiring
+from comments import app as apps
 from comments import caching, config, datastore, folding, heads, records, sites, views
 from comments.web import codings
 from tests import folds, trees
@@ -241,7 +241,7 @@ def test_what_is_asked_is_part_of_the_tag(
 def test_another_secret_is_another_tag(
     open_store: datastore.Store, client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
-    other = wiring.create_app(config.Settings(secret="another secret of tests"), open_store)
+    other = apps.create_app(config.Settings(secret="another secret of tests"), open_store)
     tag = client.get(WAYS["short"]).headers["ETag"]
     got = other.test_client().get(WAYS["short"], headers={"If-None-Match": tag})
     assert got.status_code == 200

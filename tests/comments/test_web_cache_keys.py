@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, folding, records
 from tests import trees
 
@@ -138,7 +138,7 @@ def _few(headers: dict[str, str]) -> Iterator[dict[str, str]]:
 def _fresh(settings: config.Settings, store: datastore.Store) -> flask.Flask:
     """An application that has answered nobody yet."""
     store._kept.pop("answers", None)
-    return wiring.create_app(settings, store)
+    return apps.create_app(settings, store)
 
 
 def test_who_comes_after_him_gets_what_everybody_gets(

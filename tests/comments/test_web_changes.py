@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from flask.testing import FlaskClient
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, records, sites
 from comments.web import session
 from tests.comments.calls import NOBODY, ONE, THREAD, answer, bearer, listed, post, refused
@@ -78,7 +78,7 @@ def test_a_token_of_another_site_is_refused(
 
 def test_an_expired_token_is_refused(open_store: datastore.Store, site: records.Site) -> None:
     settings = config.Settings(secret="a secret of the tests", guest_term=-1)
-    client = wiring.create_app(settings, open_store).test_client()
+    client = apps.create_app(settings, open_store).test_client()
     posted = post(client)
     response = client.delete(ONE + posted["comment"]["id"], headers=bearer(posted))
     assert refused(response, 401) == "token-expired"

@@ -7,6 +7,7 @@ import flask
 import pytest
 
 from comments import audit, datastore, delivery, moderation, opinions, records, sites
+from comments import handlers as wiring
 from comments.records import Status, Verb
 from tests import html5, htmlpages, trees
 from tests.comments import callers, stocktaking
@@ -258,7 +259,7 @@ def test_an_author_and_a_thread_show_all_that_is_theirs_whatever_became_of_it(
         r"a page\?x=1&amp;y</bdi></a></th>\s*<td>open</td><td>1</td>", desk.page("/threads")
     )
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START)
+    delivery.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
     assert "somebody else" in desk.page("/authors")
     for path in ("/author", "/author?id=g:nobody", "/thread?thread=nowhere"):
         assert desk.client.get(f"{DESK}{path}").status_code == 404
@@ -330,7 +331,7 @@ def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
     trees.post(site, "more", author=eve, sender=opinions.Sender("198.51.100.77"))
     sites.change("demo", moderators=["boss@mail.example"])
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START)
+    delivery.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
     seen = "".join(
         desk.page(path)
         for path in (

@@ -22,6 +22,7 @@ from comments import (
     stats,
     usage,
 )
+from comments import handlers as wiring
 from comments.records import Policy, Status, Verb
 from comments.web.desk import plots
 from tests import html5, trees
@@ -214,7 +215,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
             author=EVE if number == 1 else trees.author(f"author {number // 2}"),
         )  # fmt: skip
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=now())
+    delivery.deliver(events, now=now(), handlers=wiring.HANDLERS)
     for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
         assert "6 approved comments of 4 commenters" in page
@@ -302,7 +303,7 @@ def test_these_pages_too_are_valid_html(owner: Desk, site: records.Site) -> None
         pass
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
     documents = [owner.client.get("/admin/health").text]
-    delivery.deliver(events, now=now())
+    delivery.deliver(events, now=now(), handlers=wiring.HANDLERS)
     documents += [
         owner.settle("/rules", act="try", action="hold", words="casino", status=200),
         *map(owner.page, ("/rules", "/settings", "/limits", "/imports", "/statistics", "/authors",

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from comments import audit, delivery, moderation, policies, records, rulebook, sites
+from comments import handlers as wiring
 from comments.records import Policy, Status
 from tests import trees
 from tests.comments import stocktaking
@@ -98,4 +99,4 @@ def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> Non
 
 def _settle_events() -> None:
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=now())
+    delivery.deliver(events, now=now(), handlers=wiring.HANDLERS)

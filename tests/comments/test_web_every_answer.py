@@ -17,7 +17,7 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, errors
 from comments.accounts import passwords
 from comments.web import callers as web_callers
@@ -81,7 +81,7 @@ def world() -> Iterator[World]:
         patch.setattr(passwords, "_hasher", lambda: weak)
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield World(store, wiring.create_app(box.settings(), store))
+            yield World(store, apps.create_app(box.settings(), store))
 
 
 @pytest.fixture(scope="module")

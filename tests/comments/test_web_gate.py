@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore
 from tests.comments.callers import SECRET
 
@@ -28,7 +28,7 @@ def settings() -> config.Settings:
 
 @contextlib.contextmanager
 def _changed(store: datastore.Store, **more: object) -> Iterator[FlaskClient]:
-    app = wiring.create_app(dataclasses.replace(SETTINGS, **more), store)  # type: ignore[arg-type]
+    app = apps.create_app(dataclasses.replace(SETTINGS, **more), store)  # type: ignore[arg-type]
     yield app.test_client()
 
 
@@ -184,7 +184,7 @@ def test_no_nonsense_is_a_fault_of_ours(host, path, headers, proxies) -> None:
 def test_the_scheme_that_a_proxy_says_counts_as_the_settings_say(
     open_store: datastore.Store, proxies: int, said: str, scheme: str | None
 ) -> None:
-    app = wiring.create_app(dataclasses.replace(SETTINGS, proxies=proxies), open_store)
+    app = apps.create_app(dataclasses.replace(SETTINGS, proxies=proxies), open_store)
     app.add_url_rule("/scheme", view_func=lambda: flask.request.scheme)
     answer = _asked(app.test_client(), "comments.example", "/scheme", HTTP_X_FORWARDED_PROTO=said)
     if scheme is None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from comments import app as wiring
+from comments import app as apps
 from comments import datastore, materialized, public, records, sites
 from comments.web import answers
 from emulator import inprocess, testing
@@ -45,7 +45,7 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
     headers: dict[str, str],
 ) -> None:
     with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wiring, "_WARMING", 60.0)
+        patch.setattr(apps, "_WARMING", 60.0)
         starts.read_once(quick.app)
     assert (cost.writes, cost.deletes) == (0, 0)
     for thread in ("page", *OTHERS):
@@ -60,8 +60,8 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
 def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
     quick: Process, several: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "_WARMING", 60.0)
-    monkeypatch.setattr(wiring, "_WARMED", 2)
+    monkeypatch.setattr(apps, "_WARMING", 60.0)
+    monkeypatch.setattr(apps, "_WARMED", 2)
     starts.read_once(quick.app)
     assert sum(is_read(quick, thread) for thread in ("page", *OTHERS)) == 2
 

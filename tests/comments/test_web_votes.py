@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, models, records, sites
 from comments.records import Status
 from comments.web import session
@@ -170,7 +170,7 @@ def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
     assert found.count(429) == 30 - MOST
     assert len(_cast(open_store)) == MOST
     # Another instance of the service knows of it, and another network does not mind.
-    other = wiring.create_app(trees.SETTINGS, open_store).test_client()
+    other = apps.create_app(trees.SETTINGS, open_store).test_client()
     assert _put(other, posted, address="2001:db8::ffff").status_code == 429
     assert _put(other, posted, address="2001:db8:0:1::1").status_code == 200
     with open_store.context():

@@ -26,7 +26,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import (
     config,
     consent,
@@ -46,8 +46,7 @@ from comments.web import callers as web_callers
 from comments.web import session
 from emulator import inprocess
 from tests import trees
-from tests.comments import callers as accounts
-from tests.comments import postboxes, travellers
+from tests.comments import callers, postboxes, travellers
 from tests.comments.callers import PASSWORD, SECRET
 from tests.conftest import ROOT
 
@@ -97,11 +96,11 @@ class World:
             name: session.sign(session.Guest("demo", f"g:{name}"), secret=SECRET)
             for name in ("guest", "author")
         }
-        other = accounts.account("other", password="")
+        other = callers.account("other", password="")
         member = session.Member("demo", other.id, other.epoch)
         self.tokens["other"] = session.sign_member(member, secret=SECRET)
         for name, grant in STAFF.items():
-            accounts.account(name, grant)
+            callers.account(name, grant)
         travellers.know(store)
 
     def client(self, caller: str) -> FlaskClient:
@@ -109,7 +108,7 @@ class World:
         client = self.app.test_client()
         if caller in STAFF:
             found = people.named(caller, SECRET)
-            begun = accounts.session(found.id)
+            begun = callers.session(found.id)
             client.set_cookie(web_callers.COOKIE, begun.token)
         return client
 
@@ -152,7 +151,7 @@ def path_of(rule: str, comment: str) -> str:
 def _invitation(_world: World) -> dict[str, str]:
     # To a site that nobody asks about: what he accepts must not open what is asked next.
     grant = roles.Grant(roles.Role.MODERATOR, "club")
-    return {"token": accounts.invite(grant, now=datetime.now(UTC))}
+    return {"token": callers.invite(grant, now=datetime.now(UTC))}
 
 
 def _newcomer(world: World) -> dict[str, str]:
@@ -161,7 +160,7 @@ def _newcomer(world: World) -> dict[str, str]:
 
 
 def _reset(_world: World) -> dict[str, str]:
-    lost = accounts.account(f"n{people.new_id()}", password="")
+    lost = callers.account(f"n{people.new_id()}", password="")
     token = inviting.reset(lost, secret=SECRET, now=datetime.now(UTC))
     return {"token": token, "password": PASSWORD}
 
@@ -369,7 +368,7 @@ def opened(kind: type[W], **settings: str) -> Iterator[W]:
     ):
         store = datastore.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield kind(store, wiring.create_app(box.settings(**settings), store))
+            yield kind(store, apps.create_app(box.settings(**settings), store))
 
 
 @pytest.fixture(scope="module")

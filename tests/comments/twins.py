@@ -9,7 +9,7 @@ from collections.abc import Callable
 import flask
 from werkzeug.test import TestResponse
 
-from comments import app as wiring
+from comments import app as apps
 from comments import config, datastore, folding, materialized, records
 from emulator import inprocess
 from tests import trees
@@ -34,7 +34,7 @@ class Process:
         self.now = 0.0
         self.store = datastore.Store(inprocess.Channel(engine), project="test")
         self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
-        self.app = wiring.create_app(settings, self.store)
+        self.app = apps.create_app(settings, self.store)
         self.client = self.app.test_client()
         self.asked = 0
         self._count: Callable[..., None] = self._counted
