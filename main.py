@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from comments import app as apps
-from comments import config, console, datafolder, datastore, errors, logs, sites
+from comments import config, errors, logs
+from comments.cli import console
+from comments.sites import site_settings
+from comments.store import connection, data_folder
 
 if TYPE_CHECKING:
     import flask
@@ -44,10 +47,10 @@ def _start() -> "flask.Flask":
     return apps.create_app(settings, store)
 
 
-def _open(*, creates: bool) -> "tuple[config.Settings, datastore.Store]":
+def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
     """Open the store, or end the process with one line that says what is wrong."""
     try:
-        datafolder.begin()
+        data_folder.begin()
         settings = config.load(creates=creates)
         store = _store(settings)
         with store.context():
@@ -59,14 +62,14 @@ def _open(*, creates: bool) -> "tuple[config.Settings, datastore.Store]":
 
 def _prepare(settings: config.Settings) -> None:
     """Check the sites there are; on a fresh machine, make one to look at."""
-    sites.check_schemes(settings.scheme)
+    site_settings.check_schemes(settings.scheme)
     if settings.datastore == "embedded":
         # Its page is served by this very process, and pages may always write to their own origin.
-        sites.prepare_demo([], scheme=settings.scheme, now=datetime.now(UTC))
+        site_settings.prepare_demo([], scheme=settings.scheme, now=datetime.now(UTC))
 
 
-def _store(settings: config.Settings) -> datastore.Store:
-    return datastore.Store(
+def _store(settings: config.Settings) -> connection.Store:
+    return connection.Store(
         _channel(settings),
         project=settings.project,
         database=settings.database,
@@ -93,10 +96,10 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
 
     folder, group = settings.data_dir, settings.data_group
     try:
-        datafolder.begin(group)
+        data_folder.begin(group)
         # Before there is a file, so that a new one is in a folder that nobody else can look into.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        datafolder.protect(folder, group)
+        data_folder.protect(folder, group)
         engine = inprocess.open_engine(
             settings.data_file,
             indexes=_INDEXES,
@@ -106,7 +109,7 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
             history=0,
         )
         if group:
-            datafolder.protect(folder, group)  # the engine makes its files for their owner alone
+            data_folder.protect(folder, group)  # the engine makes its files for their owner alone
         return inprocess.Channel(engine)
     except (OSError, DatastoreError) as error:
         raise errors.Misconfigured(f"cannot open the data: {error}") from error

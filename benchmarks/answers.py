@@ -26,24 +26,27 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from benchmarks import read_thread, shapes
 from comments import app as apps
-from comments import caching, config, datastore, folding, sites
+from comments import config
+from comments.reading.compaction import compactor
+from comments.sites import site_settings
+from comments.store import caches, connection
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = config.Settings(secret="a secret of the benchmarks")  # noqa: S106 - signs nothing
-NOTHING = caching.Cache(0)
+NOTHING = caches.Cache(0)
 PATH = "/api/v1/sites/bench/comments"
 
 
 def fill(size: int) -> None:
     """Store a site with one folded thread."""
-    sites.add("bench", ["https://a.example"], scheme=SETTINGS.scheme, now=datetime.now(UTC))
+    site_settings.add("bench", ["https://a.example"], scheme=SETTINGS.scheme, now=datetime.now(UTC))
     shape = shapes.repeated(shapes.grown(min(size, 2_251)), size)
     read_thread.fill(shape, SETTINGS.scheme)
-    folded = folding.fold(SETTINGS.scheme, read_thread.NAME)
+    folded = compactor.fold(SETTINGS.scheme, read_thread.NAME)
     if folded is None:
         raise SystemExit("the thread was not folded")
-    folding.clear(folded)
+    compactor.clear(folded)
 
 
 def call(app: flask.Flask, path: str, headers: dict[str, str], status: int) -> dict[str, str]:
@@ -72,7 +75,7 @@ def body_of(app: flask.Flask, path: str, headers: dict[str, str]) -> bytes:
 
 
 def ways(
-    app: flask.Flask, store: datastore.Store, path: str, headers: dict[str, str]
+    app: flask.Flask, store: connection.Store, path: str, headers: dict[str, str]
 ) -> dict[str, Callable[[], object]]:
     """Each way to answer one request."""
     found = call(app, path, headers, 200)
@@ -116,7 +119,7 @@ def main() -> None:
     print("| page | bytes | bare ms | kept / bare | 304 / bare | made / bare | 304 / made |")
     print("|---|---|---|---|---|---|---|")
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="bench")
+        store = connection.Store(inprocess.Channel(engine), project="bench")
         with store.context():
             fill(chosen.size)
         app = apps.create_app(SETTINGS, store)

@@ -11,7 +11,8 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from benchmarks import ours, processes, served
 from comments import app as apps
-from comments import config, datastore
+from comments import config
+from comments.store import connection
 from emulator import inprocess, testing
 
 
@@ -25,7 +26,7 @@ def bills(data: Path, calls: Sequence[served.Call]) -> list[served.Bill]:
 
 
 def _bill(engine: inprocess.Engine, settings: config.Settings, call: served.Call) -> served.Bill:
-    store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+    store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
     app = apps.create_app(settings, store)
     counted = []
     for _ in range(2):

@@ -16,7 +16,7 @@ import msgspec
 from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pack, place_of, unpack
 from benchmarks.rivals import THREAD, Layout
 from benchmarks.talk import Said
-from comments import queries
+from comments.store.wire import queries
 from emulator import messages
 
 BUCKET = 100  # comments of a new bucket

@@ -27,26 +27,23 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from comments import (
-    compaction,
-    config,
-    consent,
-    counters,
-    counts,
-    datastore,
-    delivery,
-    models,
-    notices,
-    outbox,
-    posting,
-    records,
-    recount,
-    sealed,
-    sites,
+from comments import config
+from comments.domain import counting, records
+from comments.domain.crypto import encryption
+from comments.events import dispatcher, outbox
+from comments.jobs import recount, wiring
+from comments.notifications import (
+    double_opt_in,
+    follower_compaction,
+    follower_lists,
+    planner,
     subscriptions,
 )
-from comments import followers as lists
-from comments import handlers as wiring
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree.counters import totals
 from emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +69,7 @@ def _settings(port: int) -> config.Settings:
 def _opened(path: Path) -> Iterator[inprocess.Engine]:
     indexes = ROOT / "index.yaml"
     with inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield engine
 
@@ -90,7 +87,7 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
     settings = _settings(1)
     compactions = compacting = 0.0
     with _opened(path) as engine:
-        sites.add("demo", ["https://a.example"], scheme=settings.scheme, now=STARTED)
+        site_settings.add("demo", ["https://a.example"], scheme=settings.scheme, now=STARTED)
         _post("first", settings)
         _deliver(settings)
         _subscribe(0, settings)
@@ -104,19 +101,19 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
             if number % DELIVERED_EVERY == 0:
                 _deliver(settings)
                 since = time.perf_counter()
-                compactions += sum(map(compaction.compact, lists.asking()))
+                compactions += sum(map(follower_compaction.compact, follower_lists.asking()))
                 compacting += time.perf_counter() - since
         _deliver(settings)
         taken, since = time.perf_counter() - began, time.perf_counter()
         _say(f"{called} follow", began)
         with testing.meter(engine) as cost:
-            compaction.compact(subscriptions.list_of(THREAD))
+            follower_compaction.compact(subscriptions.list_of(THREAD))
         last, since = time.perf_counter() - since, time.perf_counter()
         # Those who were loaded are told of by no event: the recount counts them.
         recount.thread(THREAD, tell=lambda _: None, fixes=True)
         counted = time.perf_counter() - since
-        (numbers,) = counts.of_threads([THREAD])
-        if not followers == subscriptions.count(THREAD) == numbers[counters.FOLLOWERS]:
+        (numbers,) = totals.of_threads([THREAD])
+        if not followers == subscriptions.count(THREAD) == numbers[counting.FOLLOWERS]:
             raise SystemExit("some do not follow")
     return {
         "seconds": taken, "compacting": compacting, "compactions": compactions, "last": last,
@@ -127,19 +124,19 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
 
 def _load(engine: inprocess.Engine, numbers: range, settings: config.Settings) -> None:
     """Store followers as if they had subscribed, by the shortest way."""
-    (one,) = datastore.fetch(datastore.Query("Subscriber"))
-    (to,) = datastore.fetch(datastore.Query("Subscription"))
+    (one,) = reads.fetch(reads.Query("Subscriber"))
+    (to,) = reads.fetch(reads.Query("Subscription"))
 
-    def rows() -> Iterator[datastore.Entity]:
+    def rows() -> Iterator[reads.Entity]:
         for number in numbers:
-            who = consent.subscriber_of(_address(number), settings.secret)
+            who = double_opt_in.subscriber_of(_address(number), settings.secret)
             one.key.path[0].name = to.key.path[0].name = who
             one.properties["address"].string_value = _sealed(number, settings)
             yield from map(copy.deepcopy, (one, to))
 
     engine.load(rows(), "test")
-    who = (consent.subscriber_of(_address(number), settings.secret) for number in numbers)
-    compaction.load(subscriptions.list_of(THREAD), who)
+    who = (double_opt_in.subscriber_of(_address(number), settings.secret) for number in numbers)
+    follower_compaction.load(subscriptions.list_of(THREAD), who)
 
 
 def _say(what: str, since: float) -> None:
@@ -152,25 +149,25 @@ def _address(number: int) -> str:
 
 
 def _sealed(number: int, settings: config.Settings) -> str:
-    return sealed.seal(_address(number), "address", settings.secret, now=STARTED)
+    return encryption.seal(_address(number), "address", settings.secret, now=STARTED)
 
 
 def _subscribe(number: int, settings: config.Settings) -> None:
-    wanted = subscriptions.Wanted("demo", models.thread_key_name(THREAD), "", replies=False)
-    who = consent.subscriber_of(_address(number), settings.secret)
+    wanted = subscriptions.Wanted("demo", comment_rows.thread_key_name(THREAD), "", replies=False)
+    who = double_opt_in.subscriber_of(_address(number), settings.secret)
     subscriptions.subscribe(who, _sealed(number, settings), wanted, now=STARTED)
 
 
 def _post(body: str, settings: config.Settings) -> None:
     author = records.Author("Ann", id="g:ann")
-    draft = posting.Draft(SITE, THREAD.id, None, author, body)
-    posting.post(draft, settings=settings, now=STARTED)
+    draft = submission.Draft(SITE, THREAD.id, None, author, body)
+    submission.post(draft, settings=settings, now=STARTED)
 
 
 def _deliver(settings: config.Settings) -> None:
     now = STARTED + 2 * outbox.SWEPT_AFTER
-    handlers = (*wiring.HANDLERS, *notices.handlers(settings, lambda: now))
-    while delivery.sweep(now=now, handlers=handlers).delivered:
+    handlers = (*wiring.HANDLERS, *planner.handlers(settings, lambda: now))
+    while dispatcher.sweep(now=now, handlers=handlers).delivered:
         pass
 
 
@@ -184,12 +181,12 @@ def send(path: Path, port: int, began: float) -> None:
     def now() -> datetime:
         return STARTED + timedelta(days=began) + timedelta(seconds=time.monotonic())
 
-    handlers = (*wiring.HANDLERS, *notices.handlers(settings, now))
+    handlers = (*wiring.HANDLERS, *planner.handlers(settings, now))
     events = 0
     with _opened(path) as engine:
         before = _memory()
         since, used = time.perf_counter(), time.process_time()
-        while done := delivery.sweep(now=now(), handlers=handlers).delivered:
+        while done := dispatcher.sweep(now=now(), handlers=handlers).delivered:
             events += done
             if events // _TOLD_EVERY > (events - done) // _TOLD_EVERY:
                 _say(f"{events} events", since)
@@ -313,7 +310,7 @@ def run(folder: Path, followers: int, called: int) -> None:
         f"| followers without mail, mails too many | {missing}, {twice} |\n"
         f"| events left | {rest['left']:.0f} |"
     )
-    if missing or rest["left"] or twice > notices.PAGE:
+    if missing or rest["left"] or twice > planner.PAGE:
         raise SystemExit("some followers had no mail, or more than a page had it twice")
 
 

@@ -24,17 +24,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks import shapes
-from comments import (
-    config,
-    datastore,
-    folding,
-    materialized,
-    models,
-    posting,
-    records,
-    sites,
-    tasks,
-)
+from comments import config
+from comments.domain import records
+from comments.events import backlog
+from comments.posting import submission
+from comments.reading.compaction import compactor
+from comments.reading.materialized import directories
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,7 +75,9 @@ class Replay:
         self._fold()
 
     def _changes(self) -> Iterator[None]:
-        site = sites.add("bench", ["https://bench.example"], scheme=SETTINGS.scheme, now=START)
+        site = site_settings.add(
+            "bench", ["https://bench.example"], scheme=SETTINGS.scheme, now=START
+        )
         for place, parent in enumerate(self._shape):
             self.post(site, place, parent, START + timedelta(seconds=place))
             self.spent.changes += 1
@@ -93,19 +93,19 @@ class Replay:
 
     def post(self, site: records.Site, place: int, parent: int | None, now: datetime) -> None:
         """Post the comment of a place."""
-        draft = posting.Draft(
+        draft = submission.Draft(
             site,
             NAME.id,
             None if parent is None else self._posted[parent].id,
             records.Author(f"reader {place % 400}", id=f"g:{place % 400}"),
             f"{place}: {WORDS * (1 + place % 4)}",
         )
-        self._posted.append(posting.post(draft, settings=SETTINGS, now=now).comment)
+        self._posted.append(submission.post(draft, settings=SETTINGS, now=now).comment)
 
     def edit(self, place: int) -> None:
         """Edit one of the last comments."""
         chosen = self._chance.choice(self._posted[-RECENT:])
-        posting.edit(
+        submission.edit(
             chosen.id,
             author_id=chosen.author.id,
             body=f"edited at {place}: {WORDS}",
@@ -121,22 +121,22 @@ class Replay:
         chosen = self._chance.choice(roots if self._chance.random() < 0.5 else recent)
 
         def body() -> None:
-            row = datastore.get(models.comment_key(chosen.id))
+            row = reads.get(comment_rows.comment_key(chosen.id))
             row.up += 1
             row.score += 1
             row.revision += 1
             if not row.unfolded:
-                row.unfolded, row.fold_by = True, now + timedelta(seconds=tasks.FOLD_AFTER)
-            datastore.apply(datastore.Writes("tree", put=(row,)))
+                row.unfolded, row.fold_by = True, now + timedelta(seconds=backlog.FOLD_AFTER)
+            transactions.apply(ownership.Writes("tree", put=(row,)))
 
-        datastore.transaction(body)
+        transactions.transaction(body)
 
     def _fold(self) -> None:
         with testing.meter(self._engine) as met:
-            folded = folding.fold(SETTINGS.scheme, NAME)
+            folded = compactor.fold(SETTINGS.scheme, NAME)
             if folded is None:
                 raise SystemExit("nobody else folds here")
-            folding.clear(folded)
+            compactor.clear(folded)
         self.spent.writes += met.writes
         self.spent.deletes += met.deletes
         self.spent.reads += met.reads
@@ -146,18 +146,24 @@ def replay(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> 
     """Replay a thread on a fresh engine: what it cost, and how many buckets there are."""
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(inprocess.open_engine(None, indexes=ROOT / "index.yaml"))
-        store = datastore.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
+        store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
         stack.enter_context(store.context())
         thread = Replay(shape, engine, edits=edits, votes=votes)
         thread.run(at_once)
-        return thread.spent, len(materialized.load_directory(NAME).lines)
+        return thread.spent, len(directories.load_directory(NAME).lines)
 
 
 def measure(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> str:
     """Replay a thread; a row of the table."""
     spent, lines = replay(shape, edits=edits, votes=votes, at_once=at_once)
     each = [spent.writes / spent.changes, spent.deletes / spent.changes]
-    cells = [folding.BUCKET_ROWS, folding.TAIL_ROWS, at_once, f"{each[0]:.3f}", f"{each[1]:.3f}"]
+    cells = [
+        compactor.BUCKET_ROWS,
+        compactor.TAIL_ROWS,
+        at_once,
+        f"{each[0]:.3f}",
+        f"{each[1]:.3f}",
+    ]
     cells += [f"{spent.reads / spent.changes:.2f}", lines]
     return "| " + " | ".join(map(str, cells)) + " |"
 
@@ -175,14 +181,14 @@ def main() -> None:
     options.add_argument("--votes", type=float, default=0.5)
     options.add_argument("--buckets", type=_numbers, default=[64, 128, 256])
     options.add_argument("--tails", type=_numbers, default=[64, 128, 256, 512])
-    options.add_argument("--changes", type=_numbers, default=[tasks.FOLD_ROWS])
+    options.add_argument("--changes", type=_numbers, default=[backlog.FOLD_ROWS])
     chosen = options.parse_args()
     shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(chosen.size)
     shape = shapes.repeated(shape, chosen.size)
     print("| BUCKET_ROWS | TAIL_ROWS | FOLD_ROWS | writes | deletes | reads | buckets |")
     print("|---|---|---|---|---|---|---|")
-    for folding.BUCKET_ROWS in chosen.buckets:
-        for folding.TAIL_ROWS in chosen.tails:
+    for compactor.BUCKET_ROWS in chosen.buckets:
+        for compactor.TAIL_ROWS in chosen.tails:
             for at_once in chosen.changes:
                 row = measure(shape, edits=chosen.edits, votes=chosen.votes, at_once=at_once)
                 print(row, flush=True)

@@ -29,7 +29,7 @@ import msgspec
 import yaml
 
 from benchmarks import bucketed, ours, rawclient, rivals, shapes, tables, talk
-from comments import datastore
+from comments.store import connection
 from emulator import inprocess, meter, testing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,12 +67,12 @@ class Opened:
         self.engine = engine
         self.calls = 0
         channel = inprocess.Channel(engine, self._count)
-        self._store: datastore.Store | None = None
+        self._store: connection.Store | None = None
         if issubclass(kind, rivals.Layout):
             self._layout = kind(rawclient.Client(channel))
         else:
             self._layout = kind()
-            self._store = datastore.Store(channel, project=ours.PROJECT, deadline=120.0)
+            self._store = connection.Store(channel, project=ours.PROJECT, deadline=120.0)
 
     def _count(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
         self.calls += 1

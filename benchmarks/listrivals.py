@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from benchmarks.rawclient import Client
-from comments import queries
+from comments.store.wire import queries
 from emulator import messages
 
 LIST = "a list"

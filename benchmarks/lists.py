@@ -31,7 +31,9 @@ from typing import Any
 import msgspec
 
 from benchmarks import listrivals, listtables, rawclient, tables
-from comments import compaction, datastore, followers, records
+from comments.domain import records
+from comments.notifications import follower_compaction, follower_lists
+from comments.store import connection
 from emulator import errors, inprocess, testing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,24 +57,24 @@ class Ours:
 
     def fill(self, ids: Sequence[str]) -> None:
         """Store a list."""
-        compaction.load(LIST, ids)
+        follower_compaction.load(LIST, ids)
 
     def change(self, follower: str, *, follows: bool) -> None:
         """Let an id join or leave."""
-        if followers.mark(LIST, follower, follows=follows):
+        if follower_lists.mark(LIST, follower, follows=follows):
             self.asks.set()
 
     def contains(self, follower: str) -> bool:
         """Whether an id belongs to the list."""
-        return followers.contains(LIST, follower)
+        return follower_lists.contains(LIST, follower)
 
     def every(self) -> list[str]:
         """All ids."""
-        return list(followers.every(LIST, limit=PAGE))
+        return list(follower_lists.every(LIST, limit=PAGE))
 
     def count(self) -> int:
         """How many they are."""
-        return followers.count(LIST)
+        return follower_lists.count(LIST)
 
 
 WAYS: tuple[type[Any], ...] = (
@@ -95,10 +97,10 @@ class Opened:
         self.round_trip = 0.0
         self.aborted: list[str] = []
         channel = inprocess.Channel(engine, self._count)
-        self._store: datastore.Store | None = None
+        self._store: connection.Store | None = None
         if kind is Ours:
             self.way = Ours()
-            self._store = datastore.Store(channel, project=rawclient.PROJECT, deadline=120.0)
+            self._store = connection.Store(channel, project=rawclient.PROJECT, deadline=120.0)
         else:
             self.way = kind(rawclient.Client(channel))
 
@@ -181,15 +183,15 @@ class Bench:
         """Change as many as it takes on average until a mark asks; what their folding costs."""
         ours = self.opened[Ours.name]
         with ours.entered():
-            compaction.compact(LIST)
-            marks = followers._between(followers.pointer(LIST))  # noqa: SLF001 - it is asked here
+            follower_compaction.compact(LIST)
+            marks = follower_lists._between(follower_lists.pointer(LIST))  # noqa: SLF001 - it is asked here
             for number in range(marks):
                 follower = f"new {number}" if number % 2 else self._random.choice(self._ids)
-                followers.mark(LIST, follower, follows=bool(number % 2))
-            segments = len(followers.pointer(LIST).directory.lines)
+                follower_lists.mark(LIST, follower, follows=bool(number % 2))
+            segments = len(follower_lists.pointer(LIST).directory.lines)
             with testing.meter(ours.engine) as cost:
                 begin = time.process_time()
-                compaction.compact(LIST)
+                follower_compaction.compact(LIST)
                 cpu = time.process_time() - begin
                 return listtables.Folding(
                     size=self._size,
@@ -302,7 +304,7 @@ class Crowd:
             while isinstance(way, Ours) and time.perf_counter() < self._end:
                 if way.asks.wait(0.05):
                     way.asks.clear()
-                    compaction.compact(LIST)
+                    follower_compaction.compact(LIST)
 
 
 def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -> None:

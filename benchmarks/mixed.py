@@ -29,7 +29,9 @@ from pathlib import Path
 
 from benchmarks import mixedclients, mixedpages, ours, processes
 from benchmarks.mixedclients import World
-from comments import datastore, models, records
+from comments.domain import records
+from comments.store import connection, reads
+from comments.store.models import comment_rows
 from emulator import inprocess
 
 _SAMPLE_EVERY = 10.0  # seconds between two counts of the rows that are not folded
@@ -78,15 +80,15 @@ def _unfolded(data: Path, threads: int) -> list[int]:
         concurrency="pessimistic",
         history=0,
     ) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
         with store.context():
             names = [records.ThreadName("demo", mixedclients.name_of(n)) for n in range(threads)]
-            return [datastore.count(_flagged(name)) for name in names]
+            return [reads.count(_flagged(name)) for name in names]
 
 
-def _flagged(name: records.ThreadName) -> datastore.Query:
-    where = (("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True))
-    return datastore.Query("Comment", where=where, order=("revision",))
+def _flagged(name: records.ThreadName) -> reads.Query:
+    where = (("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True))
+    return reads.Query("Comment", where=where, order=("revision",))
 
 
 def run(asked: argparse.Namespace, data: Path) -> World:

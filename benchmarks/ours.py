@@ -14,28 +14,22 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from benchmarks.talk import START, Said
-from comments import (
-    caching,
-    config,
-    datastore,
-    floor,
-    folding,
-    materialized,
-    models,
-    public,
-    reading,
-    records,
-    sites,
-    sorthash,
-    tree,
-)
+from comments import config
+from comments.domain import presentation, records, sorthash
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import thread_view, view_cache
+from comments.sites import site_settings
+from comments.store import caches, connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import bulk_append, changes, ordered_query, placement, values
 from emulator import inprocess, messages
 
 PROJECT = "bench"
 NAME = records.ThreadName("bench", "page")
 SCHEME = config.sorthash.Scheme(levels=100)  # no shape is deeper, so no reply moves beside another
 _SECRET = "the benchmark's own secret"  # noqa: S105 - signs cursors that nobody keeps
-_MOST = floor.MAX_LIMIT
+_MOST = ordered_query.MAX_LIMIT
 _RENDERER = "benchmark"
 
 
@@ -63,7 +57,7 @@ def store_imported(thread: Sequence[Said], name: records.ThreadName = NAME) -> N
     """Store comments the product's way."""
 
     def body() -> None:
-        batch = tree.append_imported(
+        batch = bulk_append.append_imported(
             SCHEME,
             name,
             [imported(said) for said in thread],
@@ -72,16 +66,16 @@ def store_imported(thread: Sequence[Said], name: records.ThreadName = NAME) -> N
             state=records.ThreadState.OPEN,
             now=START,
         )
-        datastore.apply(*batch.writes)
+        transactions.apply(*batch.writes)
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def fill(engine: inprocess.Engine, thread: Sequence[Said], *, is_folded: bool) -> None:
     """Store a site with a thread."""
-    store = datastore.Store(inprocess.Channel(engine), project=PROJECT)
+    store = connection.Store(inprocess.Channel(engine), project=PROJECT)
     with store.context():
-        sites.add(NAME.site, ["http://localhost"], scheme=SCHEME, now=START)
+        site_settings.add(NAME.site, ["http://localhost"], scheme=SCHEME, now=START)
         add_thread(engine, NAME, thread, is_folded=is_folded)
 
 
@@ -98,8 +92,8 @@ def add_thread(
     `votes` says how many upvotes the comment at a place has.
     """
     store_imported(thread[:1], name)
-    query = datastore.Query("Comment", where=(("thread", "=", models.thread_key_name(name)),))
-    (template,) = datastore.fetch(query)
+    query = reads.Query("Comment", where=(("thread", "=", comment_rows.thread_key_name(name)),))
+    (template,) = reads.fetch(query)
     if is_folded:
         # As a folding leaves them, so that the one below has nothing to clear.
         for flag in ("unfolded", "rewrites"):
@@ -109,13 +103,13 @@ def add_thread(
     engine.load(rows(template, thread, votes), PROJECT)
 
     def count_roots() -> None:
-        row = datastore.get(models.thread_key(name))
+        row = reads.get(comment_rows.thread_key(name))
         row.child_count = sum(said.parent is None for said in thread)
-        datastore.apply(datastore.Writes("benchmark", put=(row,)))
+        transactions.apply(ownership.Writes("benchmark", put=(row,)))
 
-    datastore.transaction(count_roots)
+    transactions.transaction(count_roots)
     if is_folded:
-        folding.fold(SCHEME, name)
+        compactor.fold(SCHEME, name)
 
 
 def rows(
@@ -170,19 +164,19 @@ def _row(template: messages.Entity, said: Said, place: tuple[str, int, int]) -> 
 
 def fold() -> None:
     """Fold what changed, and clear at once: in this process nothing holds an older directory."""
-    folded = folding.fold(SCHEME, NAME)
+    folded = compactor.fold(SCHEME, NAME)
     if folded is not None:
-        folding.clear(folded)
+        compactor.clear(folded)
     cold()
 
 
 def cold() -> None:
     """Forget what this process holds of threads."""
-    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
-    held.cache = caching.Cache(materialized.CACHE_BYTES)
+    held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+    held.cache = caches.Cache(view_cache.CACHE_BYTES)
 
 
-def _all(page: Callable[[str | None], public.Page]) -> list[bytes]:
+def _all(page: Callable[[str | None], presentation.Page]) -> list[bytes]:
     """The comments of a listing, page after page."""
     found = page(None)
     comments = list(found.comments)
@@ -197,27 +191,29 @@ class _Ours:
 
     def post(self, said: Said) -> None:
         """Store a reply."""
-        draft = tree.Draft(
+        draft = values.Draft(
             id=said.id,
             name=NAME,
             reply_to=said.parent,
             author=author(said),
-            text=tree.Text(said.body, said.html, _RENDERER),
+            text=values.Text(said.body, said.html, _RENDERER),
             fingerprint=b"",
             created=said.created,
         )
-        datastore.transaction(lambda: datastore.apply(*tree.append(SCHEME, draft).writes))
+        transactions.transaction(
+            lambda: transactions.apply(*placement.append(SCHEME, draft).writes)
+        )
 
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
-        text = tree.Text(html, html, _RENDERER)
+        text = values.Text(html, html, _RENDERER)
         now = datetime(2026, 6, 1, tzinfo=UTC)
 
         def body() -> None:
-            change = tree.edit(comment_id, text, now=now, check=lambda _: None)
-            datastore.apply(*change.writes)
+            change = changes.edit(comment_id, text, now=now, check=lambda _: None)
+            transactions.apply(*change.writes)
 
-        datastore.transaction(body)
+        transactions.transaction(body)
 
 
 class Floor(_Ours):
@@ -227,26 +223,26 @@ class Floor(_Ours):
 
     def page(self, limit: int) -> list[bytes]:
         """The first comments."""
-        found = floor.page(
+        found = ordered_query.page(
             NAME,
-            order=floor.Order.THREAD,
+            order=ordered_query.Order.THREAD,
             parent=None,
             limit=limit,
             cursor=None,
             secret=_SECRET,
         )
-        return list(public.page(found).comments)
+        return list(presentation.page(found).comments)
 
     def whole(self) -> list[bytes]:
         """All comments."""
-        return [public.fragment(row) for row in floor.thread(NAME)]
+        return [presentation.fragment(row) for row in ordered_query.thread(NAME)]
 
     def subtree(self, comment_id: str) -> list[bytes]:
         """What stands below a comment."""
 
-        def page(cursor: str | None) -> public.Page:
-            found = floor.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
-            return public.page(found)
+        def page(cursor: str | None) -> presentation.Page:
+            found = ordered_query.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
+            return presentation.page(found)
 
         return _all(page)
 
@@ -262,18 +258,18 @@ class Materialized(_Ours):
 
     def page(self, limit: int) -> list[bytes]:
         """The first comments."""
-        asked = reading.Asked(limit, None, _SECRET)
-        return list(reading.page(SCHEME, NAME, asked).comments)
+        asked = thread_pages.Asked(limit, None, _SECRET)
+        return list(thread_pages.page(SCHEME, NAME, asked).comments)
 
     def whole(self) -> list[bytes]:
         """All comments."""
-        return materialized.using(NAME, lambda view: [row.json for row in view.rows()])
+        return thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
 
     def subtree(self, comment_id: str) -> list[bytes]:
         """What stands below a comment."""
 
-        def page(cursor: str | None) -> public.Page:
-            return reading.replies(comment_id, reading.Asked(_MOST, cursor, _SECRET))
+        def page(cursor: str | None) -> presentation.Page:
+            return thread_pages.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
 
         return _all(page)
 

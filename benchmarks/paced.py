@@ -26,7 +26,10 @@ from typing import NamedTuple
 
 from benchmarks import shapes
 from benchmarks.folding import NAME, ROOT, SETTINGS, START, Replay
-from comments import datastore, sites, tasks, upkeep, workers
+from comments.events import backlog
+from comments.jobs import scheduler, worker_thread
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess, testing
 
 EVERY = 27.0  # seconds between two comments, where no times are given
@@ -55,13 +58,13 @@ class _Process:
     """One that takes comments and folds, with the thread of its worker at hand."""
 
     def __init__(self, engine: inprocess.Engine, clock: _Clock, first: float) -> None:
-        self.store = datastore.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
+        self.store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
         self._engine = engine
         self._clock = clock
         self._next_look = first
-        self._backlog = self.store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock))
+        self._backlog = self.store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock))
         self._backlog.open()
-        self._upkeep = upkeep.Upkeep(SETTINGS.scheme, clock=clock, now=clock.time)
+        self._upkeep = scheduler.Upkeep(SETTINGS.scheme, clock=clock, now=clock.time)
         self.writes = self.foldings = 0
 
     @property
@@ -74,8 +77,8 @@ class _Process:
         self._backlog.take_events()  # who is told of comments is no matter of folding
         with self.store.context(), testing.meter(self._engine) as met:
             if self._next_look <= self._clock():
-                self._next_look = self._clock() + workers.LOOK_EVERY
-                for name in upkeep.look(self._clock.time()):
+                self._next_look = self._clock() + worker_thread.LOOK_EVERY
+                for name in scheduler.look(self._clock.time()):
                     self._backlog.add(name, changes=0, within=0.0)
             done = self._upkeep.round(self._upkeep.due(self._backlog))
         self.writes += met.writes
@@ -130,10 +133,12 @@ def replay(
     clock, chance = _Clock(), random.Random(1)
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(inprocess.open_engine(None, indexes=ROOT / "index.yaml"))
-        spread = workers.LOOK_EVERY / processes
+        spread = worker_thread.LOOK_EVERY / processes
         found = [_Process(engine, clock, spread * (n + 1)) for n in range(processes)]
         with found[0].store.context():
-            site = sites.add("bench", ["https://bench.example"], scheme=SETTINGS.scheme, now=START)
+            site = site_settings.add(
+                "bench", ["https://bench.example"], scheme=SETTINGS.scheme, now=START
+            )
         thread = Replay(shape, engine, edits=edits, votes=votes)
         events = _events(at, chance, edits, votes)
         for event in events:
@@ -145,8 +150,8 @@ def replay(
                     thread.edit(event.place)
                 else:
                     thread.vote(clock.time())
-                    tasks.changed(NAME)
-        _until(clock.now + 2 * tasks.FOLD_AFTER, clock, found)
+                    backlog.changed(NAME)
+        _until(clock.now + 2 * backlog.FOLD_AFTER, clock, found)
         return Spent(
             len(events),
             sum(process.writes for process in found),

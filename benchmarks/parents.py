@@ -29,7 +29,12 @@ from typing import NamedTuple
 import grpc
 
 from benchmarks import processes
-from comments import config, datastore, errors, posting, records, sites, tallies
+from comments import config, errors
+from comments.domain import records
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree.counters import sharding
 
 SITE = "bench"
 BAR = 0.7
@@ -67,11 +72,11 @@ def served(folder: Path) -> Iterator[str]:
 def post(thread: str, parent: str | None, author: str) -> str:
     """Post a comment; its id."""
     who = records.Author(author, id=f"g:{author}")
-    draft = posting.Draft(sites.get(SITE), thread, parent, who, "a comment of this page")
-    return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment.id
+    draft = submission.Draft(site_settings.get(SITE), thread, parent, who, "a comment of this page")
+    return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment.id
 
 
-def write(store: datastore.Store, places: Sequence[Place], seconds: float) -> Done:
+def write(store: connection.Store, places: Sequence[Place], seconds: float) -> Done:
     """Post from one writer for each place."""
     start = threading.Barrier(len(places) + 1)
 
@@ -104,9 +109,9 @@ def measure(writers: int, seconds: float, rounds: int) -> list[dict[str, Done]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="parents-")))
         channel = grpc.insecure_channel(stack.enter_context(served(folder)))
         grpc.channel_ready_future(channel).result(timeout=60)
-        store = datastore.Store(channel, project="bench", deadline=60.0)
+        store = connection.Store(channel, project="bench", deadline=60.0)
         with store.context():
-            sites.add(SITE, [], scheme=SETTINGS.scheme, now=datetime.now(UTC))
+            site_settings.add(SITE, [], scheme=SETTINGS.scheme, now=datetime.now(UTC))
             cases = {
                 "one thread": [Place("page", post("page", None, "first")) for _ in range(writers)],
                 "apart": [
@@ -114,7 +119,7 @@ def measure(writers: int, seconds: float, rounds: int) -> list[dict[str, Done]]:
                     for number in range(writers)
                 ],
             }
-            tallies.spread(records.ThreadName(SITE, "page"), writers)
+            sharding.spread(records.ThreadName(SITE, "page"), writers)
         found: list[dict[str, Done]] = []
         for number in range(rounds):
             turns = list(cases.items())

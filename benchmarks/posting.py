@@ -26,7 +26,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from comments import config, datastore, errors, posting, records, sites
+from comments import config, errors
+from comments.domain import records
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,16 +39,16 @@ CASES = ("one", "roots", "apart")
 SETTINGS = config.Settings(secret="a secret of the benchmark")  # noqa: S106 - signs nothing
 
 
-def opened(path: str, mode: str) -> datastore.Store:
+def opened(path: str, mode: str) -> connection.Store:
     """Open the file in a mode."""
     engine = inprocess.open_engine(path, indexes=ROOT / "index.yaml", concurrency=mode)
-    return datastore.Store(inprocess.Channel(engine), project="bench")
+    return connection.Store(inprocess.Channel(engine), project="bench")
 
 
 def post(site: records.Site, parent: str | None, author: str) -> str:
     """Post one comment; returns its id."""
-    draft = posting.Draft(site, "page", parent, records.Author(author), "a comment of this page")
-    return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment.id
+    draft = submission.Draft(site, "page", parent, records.Author(author), "a comment of this page")
+    return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment.id
 
 
 def work(path: str, mode: str, parents: list[str], seconds: float) -> list[list[float]]:
@@ -58,7 +62,7 @@ def work(path: str, mode: str, parents: list[str], seconds: float) -> list[list[
     def run(number: int) -> list[float]:
         times = []
         with store.context():
-            site = sites.get("bench")
+            site = site_settings.get("bench")
             start.wait()
             end = time.perf_counter() + seconds
             while (now := time.perf_counter()) < end:
@@ -82,7 +86,9 @@ def measure(
         path = str(Path(folder) / "store")
         with opened(path, mode).context():
             now = datetime.now(UTC)
-            site = sites.add("bench", ["https://a.example"], scheme=SETTINGS.scheme, now=now)
+            site = site_settings.add(
+                "bench", ["https://a.example"], scheme=SETTINGS.scheme, now=now
+            )
             count = processes * threads
             one = post(site, None, "first")
             wanted = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import grpc
 
-from comments import queries
+from comments.store.wire import queries
 from emulator import inprocess, messages
 
 PROJECT = "bench"

@@ -26,7 +26,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks import shapes
-from comments import config, datastore, floor, models, records, tree
+from comments import config
+from comments.domain import records
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import bulk_append, ordered_query
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +42,7 @@ WORDS = "a comment is read far more often than it is changed and the reader want
 def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
     """Store a thread of this shape, with texts of a sentence or two."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    ids = [models.comment_id(f"{place:016d}".encode()) for place in range(len(shape))]
+    ids = [comment_rows.comment_id(f"{place:016d}".encode()) for place in range(len(shape))]
     nodes = [
         records.ImportedComment(
             id=ids[place],
@@ -57,7 +61,7 @@ def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
         batch = nodes[first : first + BATCH]
 
         def body(batch: list[records.ImportedComment] = batch) -> None:
-            imported = tree.append_imported(
+            imported = bulk_append.append_imported(
                 scheme,
                 NAME,
                 batch,
@@ -66,16 +70,16 @@ def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
                 state=records.ThreadState.OPEN,
                 now=start,
             )
-            datastore.apply(*imported.writes)
+            transactions.apply(*imported.writes)
 
-        datastore.transaction(body)
+        transactions.transaction(body)
 
 
-def query() -> datastore.Query:
+def query() -> reads.Query:
     """The one ordered query."""
-    thread = models.thread_key_name(NAME)
+    thread = comment_rows.thread_key_name(NAME)
     where = (("thread", "=", thread), ("listed", "=", True))
-    return datastore.Query("Comment", where=where, order=("sort_hash",))
+    return reads.Query("Comment", where=where, order=("sort_hash",))
 
 
 def bare_table(path: Path) -> sqlite3.Connection:
@@ -86,7 +90,7 @@ def bare_table(path: Path) -> sqlite3.Connection:
         "INSERT INTO rows VALUES (?, ?)",
         (
             (entity.properties["sort_hash"].string_value.encode(), entity.SerializeToString())
-            for entity in datastore.fetch(query())
+            for entity in reads.fetch(query())
         ),
     )
     table.commit()
@@ -95,16 +99,16 @@ def bare_table(path: Path) -> sqlite3.Connection:
 
 def read_bare(table: sqlite3.Connection) -> int:
     """SELECT and parse, nothing else."""
-    parse = datastore.Entity.FromString
+    parse = reads.Entity.FromString
     return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])
 
 
 def read_ndb() -> int:
     """NDB's own way."""
-    found = models.Comment.query(
-        models.Comment.thread == models.thread_key_name(NAME),
-        models.Comment.listed == True,  # noqa: E712 - how NDB writes a filter
-    ).order(models.Comment.sort_hash)
+    found = comment_rows.Comment.query(
+        comment_rows.Comment.thread == comment_rows.thread_key_name(NAME),
+        comment_rows.Comment.listed == True,  # noqa: E712 - how NDB writes a filter
+    ).order(comment_rows.Comment.sort_hash)
     return len(found.fetch())
 
 
@@ -135,14 +139,14 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         engine = inprocess.open_engine(folder / "store.db", indexes=ROOT / "index.yaml")
         stack.enter_context(engine)
-        store = datastore.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
+        store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
         stack.enter_context(store.context())
         fill(shape, config.sorthash.Scheme())
         table = stack.enter_context(contextlib.closing(bare_table(folder / "bare.db")))
         ways: dict[str, Callable[[], int]] = {
             "bare": lambda: read_bare(table),
-            "query": lambda: sum(1 for _ in datastore.fetch(query())),
-            "records": lambda: len(floor.thread(NAME)),
+            "query": lambda: sum(1 for _ in reads.fetch(query())),
+            "records": lambda: len(ordered_query.thread(NAME)),
             "ndb": read_ndb,
         }
         medians = measure(ways, chosen.rounds, chosen.size)

@@ -17,8 +17,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from comments import config, datastore, rehearsal, rendering, rulebook, rules, sites
-from comments.transfer import disqus, importing
+from comments import config
+from comments.domain.text import sanitizing
+from comments.jobs.importers import disqus, import_writer
+from comments.moderation import dry_run, rulebook, rules
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,29 +49,29 @@ def main() -> None:
         for number in range(rulebook.MOST_PATTERNS // AT_ONCE)
     ]
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="bench")
+        store = connection.Store(inprocess.Channel(engine), project="bench")
         with store.context():
             _fill(options.export)
             for name, tried in (("a few words", few), ("the most patterns", most)):
-                report = rehearsal.rehearse("bench", tried, last=rehearsal.MOST)
+                report = dry_run.rehearse("bench", tried, last=dry_run.MOST)
                 what = f"dry run, {name}, {report.looked_at} comments"
                 _show(
                     what,
                     options.rounds,
-                    lambda tried=tried: rehearsal.rehearse("bench", tried, last=rehearsal.MOST),
+                    lambda tried=tried: dry_run.rehearse("bench", tried, last=dry_run.MOST),
                 )
     for name, letter in LETTERS.items():
-        said = rules.Said((letter * rendering.MAX_BODY)[: rendering.MAX_BODY], "")
+        said = rules.Said((letter * sanitizing.MAX_BODY)[: sanitizing.MAX_BODY], "")
         what = f"the longest text of {name}, the most patterns"
         _show(what, options.rounds, lambda said=said: rules.judge(most, said))
 
 
 def _fill(export: Path) -> None:
     now = datetime.now(UTC)
-    site = sites.add("bench", ["http://localhost"], scheme=SETTINGS.scheme, now=now)
+    site = site_settings.add("bench", ["http://localhost"], scheme=SETTINGS.scheme, now=now)
     secret, scheme = SETTINGS.secret, SETTINGS.scheme
-    with importing.plan(disqus.read, export, site=site, scheme=scheme, secret=secret) as plan:
-        importing.write(plan, scheme=SETTINGS.scheme, now=now, progress=lambda _: None)
+    with import_writer.plan(disqus.read, export, site=site, scheme=scheme, secret=secret) as plan:
+        import_writer.write(plan, scheme=SETTINGS.scheme, now=now, progress=lambda _: None)
 
 
 def _show(what: str, rounds: int, step: Callable[[], object]) -> None:

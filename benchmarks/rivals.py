@@ -23,7 +23,7 @@ import msgspec
 from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pack, place_of, unpack
 from benchmarks.rawclient import Client
 from benchmarks.talk import Said
-from comments import queries
+from comments.store.wire import queries
 from emulator import messages
 
 THREAD = "page"

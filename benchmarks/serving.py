@@ -28,7 +28,11 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import billed, layouts, lean, ours, processes, served, shapes, talk, writer
-from comments import datastore, records, recount, sites, whole
+from comments.domain import records
+from comments.jobs import recount
+from comments.reading import full_thread
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 
 DOCUMENT = processes.ROOT / "benchmarks" / "README.md"
@@ -88,7 +92,7 @@ class Stocked(msgspec.Struct):
         below = f"/api/v1/comments/{self.target}/replies?limit=all"
         yield served.Call("subtree", self.size, below)
         yield served.Call(f"counts of {COUNTED} threads", self.size, _COUNTS, body=self.counted)
-        if self.size <= whole.MOST:
+        if self.size <= full_thread.MOST:
             every = f"{self.path}&limit=all"
             yield served.Call("whole thread", self.size, every)
             yield served.Call("whole thread, gzip", self.size, every, coding="gzip")
@@ -116,9 +120,9 @@ def stock(
         concurrency="pessimistic",
         history=0,
     ) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT, deadline=120.0)
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT, deadline=120.0)
         with store.context():
-            sites.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
+            site_settings.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
             for number in range(_OTHERS):
                 thread = talk.thread(shapes.repeated(shape, 20), first=sum(sizes) + number * 20)
                 _add(engine, _other(number), thread)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from benchmarks import shapes
-from comments import models
+from comments.store.models import comment_rows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = 12_000
@@ -106,7 +106,7 @@ def sizes(thread: Sequence[Said]) -> dict[str, int]:
 
 
 def _id(place: int) -> str:
-    return models.comment_id(hashlib.sha256(f"talk {place}".encode()).digest())
+    return comment_rows.comment_id(hashlib.sha256(f"talk {place}".encode()).digest())
 
 
 def _vocabulary(chance: random.Random) -> tuple[list[str], list[float]]:

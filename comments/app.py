@@ -16,44 +16,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import flask
 
-from comments import (
-    accountcli,
-    address,
-    cli,
-    cloudtasks,
-    config,
-    console,
-    datastore,
-    firstowner,
-    handlers,
-    materialized,
-    records,
-    sites,
-    usage,
-    workers,
-)
-from comments import tasks as backlog
-from comments.web import (
-    admin,
-    api,
-    codes,
-    context,
-    cors,
-    desk,
+from comments import config
+from comments.accounts import first_owner
+from comments.cli import account_commands, commands, console
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import cloud_tasks, wiring, worker_thread
+from comments.reading.materialized import directories
+from comments.sites import site_settings, usage
+from comments.store import connection, server_address
+from comments.web import cron
+from comments.web.admin import account_pages, blueprints, provider_login
+from comments.web.api import comment_calls, own_data
+from comments.web.http import context, cors, gate, problems, response_cache, security_headers
+from comments.web.http.decode import paths
+from comments.web.public import (
     embed,
-    errors,
-    feeds,
-    gate,
-    headers,
-    own,
-    pages,
-    paths,
-    providers,
-    replays,
-    subscriptions,
-    tasks,
-    warrants,
-    windows,
+    feed_views,
+    login_code_page,
+    login_window_page,
+    moderation_link_page,
+    service_pages,
+    subscription_page,
 )
 
 if TYPE_CHECKING:
@@ -70,45 +54,45 @@ _SITE = re.compile(
 _log = logging.getLogger("flatthread")
 
 
-def create_app(settings: config.Settings, store: datastore.Store) -> flask.Flask:
+def create_app(settings: config.Settings, store: connection.Store) -> flask.Flask:
     """Make the application that serves this store."""
     if settings.on_app_engine and settings.tasks_queue:
-        queue = cloudtasks.Queue(settings.tasks_queue, settings.service)
+        queue = cloud_tasks.Queue(settings.tasks_queue, settings.service)
         store.kept(backlog.HOLDINGS, lambda: queue)
-    app = flask.Flask("comments", static_folder=None)
+    app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     # "//" and a missing slash are other paths, not redirects: ids must not be repaired.
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
-    app.register_blueprint(api.blueprint)
-    app.register_blueprint(own.blueprint)
-    app.register_blueprint(pages.blueprint)
+    app.register_blueprint(comment_calls.blueprint)
+    app.register_blueprint(own_data.blueprint)
+    app.register_blueprint(service_pages.blueprint)
     app.register_blueprint(embed.blueprint)
-    app.register_blueprint(feeds.blueprint)
-    app.register_blueprint(subscriptions.blueprint)
-    app.register_blueprint(warrants.blueprint)
-    app.register_blueprint(admin.blueprint)
-    app.register_blueprint(providers.blueprint)
-    app.register_blueprint(codes.blueprint)
-    app.register_blueprint(windows.blueprint)
-    for blueprint in desk.BLUEPRINTS:
+    app.register_blueprint(feed_views.blueprint)
+    app.register_blueprint(subscription_page.blueprint)
+    app.register_blueprint(moderation_link_page.blueprint)
+    app.register_blueprint(account_pages.blueprint)
+    app.register_blueprint(provider_login.blueprint)
+    app.register_blueprint(login_code_page.blueprint)
+    app.register_blueprint(login_window_page.blueprint)
+    for blueprint in blueprints.BLUEPRINTS:
         app.register_blueprint(blueprint)
-    app.register_blueprint(tasks.blueprint)
-    app.register_error_handler(Exception, errors.answer)
+    app.register_blueprint(cron.blueprint)
+    app.register_error_handler(Exception, problems.answer)
     app.after_request(cors.add)
-    app.after_request(headers.add)
-    served = _inside(store, replays.Replays(app.wsgi_app))
+    app.after_request(security_headers.add)
+    served = _inside(store, response_cache.Replays(app.wsgi_app))
     app.wsgi_app = gate.Gate(served, settings)  # type: ignore[method-assign]
-    cli.register(app)
+    commands.register(app)
     return app
 
 
 def create_commands(open_store: console.Opener) -> flask.Flask:
     """Make an application that has the commands alone. The command that runs opens the store."""
-    app = flask.Flask("comments", static_folder=None)
+    app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     console.open_later(app, open_store)
-    cli.register(app)
+    commands.register(app)
     return app
 
 
@@ -126,21 +110,21 @@ def note_address(app: flask.Flask, url: str) -> None:
     if settings.datastore != "embedded":
         return
     try:
-        address.note(settings.data_dir, url, settings.public_url)
+        server_address.note(settings.data_dir, url, settings.public_url)
     except OSError as error:
         _log.warning("The address could not be noted in the data folder: %s", error.strerror)
 
 
-def start_worker(app: flask.Flask) -> workers.Worker:
+def start_worker(app: flask.Flask) -> worker_thread.Worker:
     """Start what this process does beside answering. Call it after the last fork."""
     kept = context.of(app)
     settings = kept.settings
-    worker = workers.Worker(
+    worker = worker_thread.Worker(
         kept.store,
         settings.scheme,
-        handlers.of(settings),
+        wiring.of(settings),
         first=_QUIET,
-        reach=handlers.reach(settings),
+        reach=wiring.reach(settings),
     )
     worker.start()
     return worker
@@ -165,12 +149,14 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """
     kept = context.of(app)
     with kept.store.context():
-        link = accountcli.first_owner_link(kept.settings.public_url or url, kept.settings.secret)
+        link = account_commands.first_owner_link(
+            kept.settings.public_url or url, kept.settings.secret
+        )
         if not link:
-            firstowner.settle(kept.settings)
+            first_owner.settle(kept.settings)
             return None
-        firstowner.keep(link, kept.settings)
-        return Offer(link, firstowner.path(kept.settings))
+        first_owner.keep(link, kept.settings)
+        return Offer(link, first_owner.path(kept.settings))
 
 
 def host_of(app: flask.Flask) -> str:
@@ -190,8 +176,8 @@ def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:
     """
     end = time.monotonic() + _WARMING
     try:
-        with context.of(app).store.context(), datastore.within(_WARMING):
-            asked = [_first_page(name) for name in materialized.some(_WARMED)]
+        with context.of(app).store.context(), connection.within(_WARMING):
+            asked = [_first_page(name) for name in directories.some(_WARMED)]
         # Short threads have no second page: a page of one comment names it.
         asked += [f"{target}&limit=1" for target in asked[:_CUT]]
         # The first page in each coding takes the way through Flask, the others the shorter one.
@@ -210,12 +196,12 @@ def _first_page(name: records.ThreadName) -> str:
     return f"/api/v1/sites/{name.site}/comments?{query}"
 
 
-def _inside(store: datastore.Store, wsgi: "WSGIApplication") -> "WSGIApplication":
+def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplication":
     """Run a WSGI application in the store's context. Our answers are made whole before it ends."""
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            datastore.spent()  # what this thread did before is nobody's
+            connection.spent()  # what this thread did before is nobody's
             try:
                 return wsgi(environ, start_response)
             finally:
@@ -226,11 +212,11 @@ def _inside(store: datastore.Store, wsgi: "WSGIApplication") -> "WSGIApplication
 
 def _count(environ: "WSGIEnvironment") -> None:
     """Count what a request used for its website, where it names one that is known here."""
-    reads, writes = datastore.spent()
+    reads, writes = connection.spent()
     if not (reads or writes):
         return
     found = _SITE.match(environ.get("PATH_INFO", ""))
-    site = environ.get(api.SITE) or (found[1] if found else "")
-    whose = site if site and sites.is_known(site) else usage.SERVICE
+    site = environ.get(comment_calls.SITE) or (found[1] if found else "")
+    whose = site if site and site_settings.is_known(site) else usage.SERVICE
     now = datetime.now(UTC)  # noqa: TID251 - the rim, for requests that never come to a view
     usage.note(whose, usage.Numbers(reads=reads, writes=writes), now=now)

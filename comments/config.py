@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from comments import errors, rotation, sorthash
+from comments import errors
+from comments.domain import sorthash
+from comments.domain.crypto import secret_rotation
 
 # GAE_ENV and GAE_SERVICE are read as well, but are App Engine's to set.
 NAMES = frozenset(
@@ -284,7 +286,7 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     given, old = values.get("SECRET", ""), values.get("SECRET_OLD", "")
     if not given and kind != "embedded":
         raise errors.Misconfigured("SECRET is not set: give a random text, the same everywhere")
-    return rotation.Secret(given or _kept_secret(data_dir / "secret"), old)
+    return secret_rotation.Secret(given or _kept_secret(data_dir / "secret"), old)
 
 
 def _smtp(values: Mapping[str, str]) -> Smtp | None:

@@ -88,7 +88,7 @@ class BadImport(FlatthreadError):
 
 
 class UnsafeAddress(BadInput):
-    """An address is not one of the Internet that requests may be sent to (`outbound`)."""
+    """An address is not one of the Internet that requests may be sent to (`safe_http`)."""
 
     code = "unsafe-address"
 

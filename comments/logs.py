@@ -1,8 +1,8 @@
 """How the program speaks to its log: a line of JSON for each message, and nothing personal in it.
 
-    {"time":"2026-01-02T03:04:05.678Z","severity":"ERROR","logger":"comments.web.errors",
+    {"time":"2026-01-02T03:04:05.678Z","severity":"ERROR","logger":"comments.web.http.problems",
      "message":"GET /embed/<site_id> failed: 500","error":"ValueError",
-     "at":["comments/web/embed.py:44 page","comments/reading.py:88 listing"]}
+     "at":["comments/web/public/embed.py:44 page","comments/reading/thread_pages.py:88 listing"]}
 
 The names are those that Cloud Logging knows. Who reads a log must learn nothing of who wrote or
 read comments: no text, address, network or token. What must stay true:

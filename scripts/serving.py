@@ -27,10 +27,10 @@ import msgspec
 import comments.app
 import comments.config
 import comments.errors
-import comments.web.errors
-import comments.web.headers
-import comments.web.responses
-import comments.workers
+import comments.jobs.worker_thread
+import comments.web.http.problems
+import comments.web.http.response_shapes
+import comments.web.http.security_headers
 import server.limits
 import server.refusals
 import server.worker
@@ -77,7 +77,7 @@ _PER_PEER = 64
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
-_workers: "list[comments.workers.Worker]" = []
+_workers: "list[comments.jobs.worker_thread.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
 
@@ -94,8 +94,13 @@ def _limits(settings: comments.config.Settings | None) -> server.limits.Limits:
 def _refusal(status: int) -> tuple[dict[str, str], bytes]:
     """Answer what is no request as the application answers what is wrong."""
     reason = server.refusals.REASONS[status]
-    problem = comments.web.responses.Problem(reason, status, f"http-{status}", reason.lower())
-    headers = {"Content-Type": comments.web.errors.CONTENT_TYPE, **comments.web.headers.unasked()}
+    problem = comments.web.http.response_shapes.Problem(
+        reason, status, f"http-{status}", reason.lower()
+    )
+    headers = {
+        "Content-Type": comments.web.http.problems.CONTENT_TYPE,
+        **comments.web.http.security_headers.unasked(),
+    }
     return headers, msgspec.json.encode(problem)
 
 

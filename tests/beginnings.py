@@ -15,7 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from comments import datastore, records, sites
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 from tests import trees
 
@@ -46,7 +48,9 @@ def opened_copy(begun: Path) -> Iterator[inprocess.Engine]:
 
 def demo() -> records.Site:
     """The site "demo", stored."""
-    return sites.add("demo", ["http://localhost:8080"], scheme=trees.SETTINGS.scheme, now=NOW)
+    return site_settings.add(
+        "demo", ["http://localhost:8080"], scheme=trees.SETTINGS.scheme, now=NOW
+    )
 
 
 class Beginning(NamedTuple):
@@ -60,6 +64,6 @@ def grown(folders: pytest.TempPathFactory, grow: Callable[[records.Site], object
     """Make a data file with the site "demo" and what `grow` stores; it runs inside the store."""
     path = folders.mktemp("begun") / "data"
     with opened(path) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             return Beginning(path, grow(demo()))

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from comments import config, datastore, records, sites
+from comments import config
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 from tests import applications, beginnings, measuring
 
@@ -71,13 +74,13 @@ def interceptor() -> inprocess.Interceptor | None:
 @pytest.fixture
 def open_store(
     engine: inprocess.Engine, interceptor: inprocess.Interceptor | None
-) -> datastore.Store:
+) -> connection.Store:
     """A store whose context nobody entered yet: for threads, servers and clients."""
-    return datastore.Store(inprocess.Channel(engine, interceptor), project="test")
+    return connection.Store(inprocess.Channel(engine, interceptor), project="test")
 
 
 @pytest.fixture
-def store(open_store: datastore.Store) -> Iterator[datastore.Store]:
+def store(open_store: connection.Store) -> Iterator[connection.Store]:
     """A store with its context entered for this thread."""
     with open_store.context():
         yield open_store
@@ -89,14 +92,14 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def site(open_store: datastore.Store, begun: beginnings.Beginning | None) -> records.Site:
+def site(open_store: connection.Store, begun: beginnings.Beginning | None) -> records.Site:
     """The site "demo", stored."""
     with open_store.context():
-        return beginnings.demo() if begun is None else sites.get("demo")
+        return beginnings.demo() if begun is None else site_settings.get("demo")
 
 
 @pytest.fixture
-def app(open_store: datastore.Store, settings: config.Settings) -> flask.Flask:
+def app(open_store: connection.Store, settings: config.Settings) -> flask.Flask:
     from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
 
     return apps.create_app(settings, open_store)
@@ -118,7 +121,7 @@ def box() -> Iterator["postboxes.Box"]:
 
 
 @pytest.fixture
-def short_deadline(open_store: datastore.Store) -> datastore.Store:
+def short_deadline(open_store: connection.Store) -> connection.Store:
     """The store, giving up after a quarter of a second."""
     open_store.deadline = 0.25
     return open_store

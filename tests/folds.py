@@ -4,26 +4,29 @@ from datetime import datetime
 
 import pytest
 
-from comments import caching, datastore, folding, materialized, records
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.store import caches, connection
 from tests import trees
 
 
 def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> None:
     """Have buckets, and a tail, of so few rows that a short thread takes several."""
-    patch.setattr(folding, "BUCKET_ROWS", rows)
-    patch.setattr(folding, "TAIL_ROWS", tail)
+    patch.setattr(compactor, "BUCKET_ROWS", rows)
+    patch.setattr(compactor, "TAIL_ROWS", tail)
 
 
 def whole(name: records.ThreadName, **at: datetime) -> None:
     """Fold a thread and clear its flags without the grace; fail if there was nothing to fold."""
-    folded = folding.fold(trees.SETTINGS.scheme, name, **at)
+    folded = compactor.fold(trees.SETTINGS.scheme, name, **at)
     assert folded is not None
-    folding.clear(folded)
+    compactor.clear(folded)
 
 
 def forget() -> None:
     """Be a process that has just started: it holds nothing of any thread."""
-    _held().cache = caching.Cache(materialized.CACHE_BYTES)
+    _held().cache = caches.Cache(view_cache.CACHE_BYTES)
 
 
 def forget_directory(name: records.ThreadName) -> None:
@@ -31,5 +34,5 @@ def forget_directory(name: records.ThreadName) -> None:
     _held().cache.drop(("directory", name))
 
 
-def _held() -> materialized.Holdings:
-    return datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+def _held() -> view_cache.Holdings:
+    return connection.kept(view_cache.HOLDINGS, view_cache.Holdings)

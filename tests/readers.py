@@ -10,7 +10,11 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from comments import datastore, floor, materialized, public, reading, records
+from comments.domain import presentation, records
+from comments.reading import thread_pages
+from comments.reading.materialized import view_cache
+from comments.store import connection
+from comments.tree import ordered_query
 from emulator import inprocess
 from tests import trees
 
@@ -37,8 +41,8 @@ class Reader:
     ) -> None:
         self.now = ahead
         self._seen = seen
-        self.store = datastore.Store(inprocess.Channel(engine, self._call), project="test")
-        self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
+        self.store = connection.Store(inprocess.Channel(engine, self._call), project="test")
+        self.store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: self.now))
 
     def _call(self, method: str, request: object, proceed: Callable[[], bytes]) -> bytes:
         self._seen(method, request)
@@ -65,8 +69,8 @@ class Reader:
 
     def shown(self, name: records.ThreadName) -> Whole:
         """What it shows of a thread."""
-        asked = reading.Asked(200, None, trees.SETTINGS.secret)
-        page = self.do(lambda: reading.page(trees.SETTINGS.scheme, name, asked))
+        asked = thread_pages.Asked(200, None, trees.SETTINGS.secret)
+        page = self.do(lambda: thread_pages.page(trees.SETTINGS.scheme, name, asked))
         return list(page.comments), list(page.replies), page.total
 
     def expected(self, name: records.ThreadName) -> Whole:
@@ -80,9 +84,9 @@ class Reader:
 
 def of_floor(name: records.ThreadName) -> Whole:
     """A thread from the one ordered query."""
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]
-    return [public.fragment(row) for row in rows], below, len(rows)
+    return [presentation.fragment(row) for row in rows], below, len(rows)
 
 
 def decompressed(message: Any) -> bytes:

@@ -2,22 +2,25 @@
 
 from collections.abc import Iterator
 
-from comments import counters, counts, datastore, models, records
-from comments.counters import Scope
+from comments.domain import counting, records
+from comments.domain.counting import Scope
+from comments.store import reads
+from comments.store.models import conversion, counter_rows
+from comments.tree.counters import totals
 
-_OF_SITES = [each for each in counters.FROM_EVENTS if each not in counters.STATISTICS]
+_OF_SITES = [each for each in counting.FROM_EVENTS if each not in counting.STATISTICS]
 
 
-def states() -> Iterator[counters.State]:
+def states() -> Iterator[counting.State]:
     """Every stored comment as counters should see it: in the categories of its thread."""
     filed = {
-        message.key.path[-1].name: models.texts(message.properties["categories"])
-        for message in datastore.fetch(datastore.Query("Thread"))
+        message.key.path[-1].name: conversion.texts(message.properties["categories"])
+        for message in reads.fetch(reads.Query("Thread"))
     }
-    for message in datastore.fetch(datastore.Query("Comment")):
-        row = models.comment_from_message(message)
+    for message in reads.fetch(reads.Query("Comment")):
+        row = conversion.comment_from_message(message)
         thread = message.properties["thread"].string_value
-        yield counters.State(
+        yield counting.State(
             site=row.site,
             thread=thread,
             author=row.author.id,
@@ -32,12 +35,12 @@ def states() -> Iterator[counters.State]:
 
 def expected() -> dict[Scope, dict[str, int]]:
     """The counters of threads and of authors in them, from the comments."""
-    sums = counters.by_scope(
-        counters.total(counters.increments(counters.IN_THREAD, None, state) for state in states())
+    sums = counting.by_scope(
+        counting.total(counting.increments(counting.IN_THREAD, None, state) for state in states())
     )
     for scope in list(sums):
         if scope.kind == "participation" and sums[scope].get("approved"):
-            thread = sums[counters.thread_scope(scope.place)]
+            thread = sums[counting.thread_scope(scope.place)]
             thread["participants"] = thread.get("participants", 0) + 1
     return sums
 
@@ -45,16 +48,16 @@ def expected() -> dict[Scope, dict[str, int]]:
 def stored() -> dict[Scope, dict[str, int]]:
     """The counters of threads and of authors in them, as they stand."""
     found: dict[Scope, dict[str, int]] = {}
-    for message in datastore.fetch(datastore.Query("Counter")):
+    for message in reads.fetch(reads.Query("Counter")):
         kind, _, place = message.properties["scope"].string_value.partition("/")
         if kind == "thread":
             scope = Scope(kind, place)
             numbers = _numbers(message)
-            numbers.pop(counters.FOLLOWERS, None)  # from events; see `check_followers`
-            found[scope] = counters.added(found.get(scope, {}), numbers)
-    for message in datastore.fetch(datastore.Query("Participation")):
+            numbers.pop(counting.FOLLOWERS, None)  # from events; see `check_followers`
+            found[scope] = counting.added(found.get(scope, {}), numbers)
+    for message in reads.fetch(reads.Query("Participation")):
         thread, author = message.key.path[0].name, message.key.path[1].name
-        found[counters.participation_scope(thread, author)] = _numbers(message)
+        found[counting.participation_scope(thread, author)] = _numbers(message)
     return {scope: numbers for scope, numbers in found.items() if numbers}
 
 
@@ -66,26 +69,26 @@ def check() -> None:
 def check_followers() -> None:
     """The followers of every thread are those whose rows say so; no event of them waits."""
     following: dict[str, int] = {}
-    for message in datastore.fetch(datastore.Query("Subscription")):
+    for message in reads.fetch(reads.Query("Subscription")):
         kind, _, thread = message.properties["list"].string_value.partition(":")
         if kind:
             following[thread] = following.get(thread, 0) + 1
     found: dict[str, int] = {}
-    for message in datastore.fetch(datastore.Query("Counter")):
+    for message in reads.fetch(reads.Query("Counter")):
         kind, _, thread = message.properties["scope"].string_value.partition("/")
         if kind == "thread":
-            found[thread] = found.get(thread, 0) + _numbers(message).get(counters.FOLLOWERS, 0)
+            found[thread] = found.get(thread, 0) + _numbers(message).get(counting.FOLLOWERS, 0)
     assert {thread: number for thread, number in found.items() if number} == following
 
 
 def expected_later() -> dict[Scope, dict[str, int]]:
     """The counters of sites and of authors on them, from the comments."""
-    sums = counters.by_scope(
-        counters.total(counters.increments(_OF_SITES, None, state) for state in states())
+    sums = counting.by_scope(
+        counting.total(counting.increments(_OF_SITES, None, state) for state in states())
     )
     for scope in list(sums):
         if scope.kind == "author" and sums[scope].get("approved"):
-            site = sums[counters.site_scope(scope.place)]
+            site = sums[counting.site_scope(scope.place)]
             site["participants"] = site.get("participants", 0) + 1
     return sums
 
@@ -93,13 +96,13 @@ def expected_later() -> dict[Scope, dict[str, int]]:
 def stored_later() -> dict[Scope, dict[str, int]]:
     """The counters of sites and of authors on them, as they stand."""
     found: dict[Scope, dict[str, int]] = {}
-    for message in datastore.fetch(datastore.Query("Counter")):
+    for message in reads.fetch(reads.Query("Counter")):
         kind, _, place = message.properties["scope"].string_value.partition("/")
         if kind == "site":
             found[Scope(kind, place)] = _numbers(message)
-    for message in datastore.fetch(datastore.Query("Standing")):
+    for message in reads.fetch(reads.Query("Standing")):
         site, _, author = message.key.path[0].name.partition("/")
-        numbers = found[counters.author_scope(site, author)] = _numbers(message)
+        numbers = found[counting.author_scope(site, author)] = _numbers(message)
         assert message.properties["score"].integer_value == numbers.get("score", 0)
         takes_part = message.properties["takes_part"].boolean_value
         assert takes_part == (numbers.get("approved", 0) > 0)
@@ -111,8 +114,8 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
     numbers: dict[Scope, dict[str, int]] = {}
     people: dict[Scope, set[str]] = {}
     for state in states():
-        days = [counters.day_scope(state.site, state.day, each) for each in ("", *state.categories)]
-        ever = [counters.category_scope(state.site, each) for each in state.categories]
+        days = [counting.day_scope(state.site, state.day, each) for each in ("", *state.categories)]
+        ever = [counting.category_scope(state.site, each) for each in state.categories]
         for scope in (*days, *ever):
             here = numbers.setdefault(scope, {})
             here[state.status] = here.get(state.status, 0) + 1
@@ -129,8 +132,8 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
     """The counters of categories and days, and of authors there, as they stand."""
     found: dict[Scope, dict[str, int]] = {}
     for kind in ("Category", "Day", "Appearance"):
-        for message in datastore.fetch(datastore.Query(kind)):
-            scope = models.statistics_scope(kind, message.key.path[0].name)
+        for message in reads.fetch(reads.Query(kind)):
+            scope = counter_rows.statistics_scope(kind, message.key.path[0].name)
             found[scope] = _numbers(message)
             properties = message.properties
             if kind == "Day":
@@ -153,15 +156,15 @@ def check_all() -> None:
 
 def events() -> list[str]:
     """The ids of the events that are not delivered, in no order."""
-    query = datastore.Query("Event", keys_only=True)
-    return [message.key.path[-1].name for message in datastore.fetch(query)]
+    query = reads.Query("Event", keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def of(name: records.ThreadName) -> dict[str, int]:
     """The numbers of one thread, as readers get them."""
-    return counts.of_threads([name])[0]
+    return totals.of_threads([name])[0]
 
 
 def _numbers(message: object) -> dict[str, int]:
     text = message.properties["numbers"].string_value  # type: ignore[attr-defined]
-    return counts.decoded(text)
+    return totals.decoded(text)

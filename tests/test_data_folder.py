@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from comments import config, datafolder, errors
+from comments import config, errors
+from comments.store import data_folder
 from tests import needs, programs, users
 
 # Starts the service as gunicorn does, has somebody post, and says what lies there while it runs.
@@ -109,7 +110,7 @@ def test_a_link_in_it_leads_nowhere(tmp_path: Path) -> None:
     outside.write_text("somebody else's")
     outside.chmod(0o644)
     (folder / "flatthread.db-wal").symlink_to(outside)
-    assert datafolder.protect(folder) == []
+    assert data_folder.protect(folder) == []
     assert outside.stat().st_mode & 0o777 == 0o644
 
 
@@ -123,7 +124,7 @@ def test_a_folder_that_is_used_for_other_things_too_keeps_its_own(
     tmp_path.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     with caplog.at_level(logging.WARNING):
-        assert datafolder.protect(tmp_path) == []
+        assert data_folder.protect(tmp_path) == []
     assert (oct(other.stat().st_mode), oct(ours.stat().st_mode)) == ("0o100644", "0o100600")
     assert tmp_path.stat().st_mode & 0o777 == 0o755
     assert "Set DATA_DIR to a folder of its own" in caplog.text
@@ -141,5 +142,5 @@ def test_what_is_refused_is_a_warning(
 
     monkeypatch.setattr(Path, "chmod", refuse)
     with caplog.at_level(logging.WARNING):
-        assert datafolder.protect(folder) == [folder]
+        assert data_folder.protect(folder) == [folder]
     assert f"The permissions of {folder} cannot be restricted" in caplog.text

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -11,7 +12,6 @@ from tests import programs
 
 README = (programs.ROOT / "README.md").read_text()
 API = (programs.ROOT / "docs" / "api.md").read_text()
-ARCHITECTURE = (programs.ROOT / "docs" / "architecture.md").read_text()
 SETTINGS = (programs.ROOT / "docs" / "settings.md").read_text()
 # Of scripts/serve, which config.py does not read.
 OTHERS = {"HOST": "127.0.0.1", "PORT": "8080"}
@@ -136,11 +136,6 @@ def test_the_settings_are_those_of_the_program_with_their_defaults():
     }
 
 
-@pytest.mark.parametrize("package", ["comments", "emulator", "server"])
-def test_the_module_map_is_the_tree(package):
-    drawn = re.findall(rf"^({package}/\S+)  ", plain_blocks(ARCHITECTURE), flags=re.MULTILINE)
-    folder = programs.ROOT / package
-    files = {f"{package}/{path.name}" for path in folder.glob("*.py")}
-    folders = {f"{package}/{path.parent.name}/" for path in folder.glob("*/__init__.py")}
-    assert len(drawn) == len(set(drawn))
-    assert set(drawn) == (files | folders) - {f"{package}/__init__.py"}
+def test_the_picture_of_the_rooms_is_what_the_code_says():
+    drawn = programs.run([sys.executable, "scripts/rooms.py", "--check"], cwd=programs.ROOT)
+    assert drawn.returncode == 0, drawn.stdout

@@ -10,7 +10,11 @@ import msgspec
 import pytest
 
 from benchmarks import bucketed, layouts, ours, plots, rawclient, rivals, shapes, tables, talk
-from comments import datastore, floor, folding, models, repair
+from comments.jobs import repair
+from comments.reading.compaction import compactor
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests import programs
 
@@ -107,25 +111,25 @@ def test_a_thread_that_is_loaded_is_as_an_import_and_a_folding_leave_it(
     engine: inprocess.Engine, kind: type[Any]
 ) -> None:
     thread, is_folded = talk.thread(shapes.grown(90)), kind is ours.Materialized
-    with datastore.Store(inprocess.Channel(engine), project=ours.PROJECT).context():
+    with connection.Store(inprocess.Channel(engine), project=ours.PROJECT).context():
         ours.store_imported(thread)
         if is_folded:
-            folded = folding.fold(ours.SCHEME, ours.NAME)
+            folded = compactor.fold(ours.SCHEME, ours.NAME)
             assert folded is not None
-            folding.clear(folded)
+            compactor.clear(folded)
         imported = stored()
     with inprocess.open_engine(None, indexes=layouts.ROOT / "index.yaml") as other:
         ours.fill(other, thread, is_folded=is_folded)
-        with datastore.Store(inprocess.Channel(other), project=ours.PROJECT).context():
+        with connection.Store(inprocess.Channel(other), project=ours.PROJECT).context():
             assert stored() == imported
             assert repair.find_problems(ours.SCHEME, ours.NAME) == []
-            assert len(floor.thread(ours.NAME)) == len(thread)
+            assert len(ordered_query.thread(ours.NAME)) == len(thread)
 
 
 def stored() -> dict[str, Any]:
     """The properties of every comment, by id."""
-    where = (("thread", "=", models.thread_key_name(ours.NAME)),)
-    found = datastore.fetch(datastore.Query("Comment", where=where))
+    where = (("thread", "=", comment_rows.thread_key_name(ours.NAME)),)
+    found = reads.fetch(reads.Query("Comment", where=where))
     return {each.key.path[-1].name: dict(each.properties) for each in found}
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from benchmarks import listrivals, lists, listtables, rawclient, tables
-from comments import compaction
+from comments.notifications import follower_compaction
 from tests import programs
 
 
@@ -37,7 +37,7 @@ def test_every_way_holds_what_the_same_changes_make_of_a_set(way: Any) -> None:
             assert way.count() == len(expected)
             assert {each for each in ids[::9] if way.contains(each)} == expected & {*ids[::9]}
     if isinstance(way, lists.Ours):
-        assert compaction.compact(lists.LIST)
+        assert follower_compaction.compact(lists.LIST)
     assert sorted(way.every()) == sorted(expected)
 
 

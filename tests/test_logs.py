@@ -22,17 +22,17 @@ loglevel = "info"
 kept = post_worker_init
 
 def post_worker_init(worker):
-    import comments.posting
-    import comments.previews
-    import comments.reading
+    import comments.posting.submission
+    import comments.posting.previews
+    import comments.reading.thread_pages
 
     def fail(*arguments, **named):
         logging.getLogger("some.library").error("cannot use %r", arguments)
         logging.getLogger("some.library").error(f"cannot use {arguments!r}")
         raise ValueError(f"cannot use {arguments!r} and {named!r}")
 
-    comments.previews.render = fail
-    comments.posting.prepare = fail
+    comments.posting.previews.render = fail
+    comments.posting.submission.prepare = fail
     kept(worker)
 """
 SENT = {"name": "Canary Ann", "body": "canary text", "email": "canary@mailbox.example"}
@@ -132,15 +132,15 @@ def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service):
     lines = [line for line in program.lines if "answers at" not in line and "to own it" not in line]
     said = [json.loads(line) for line in lines]
     assert {each["logger"] for each in said} == {
-        "flatthread", "comments.web.errors", "gunicorn.error", "some.library",
+        "flatthread", "comments.web.http.problems", "gunicorn.error", "some.library",
     }  # fmt: skip
-    failed = [each for each in said if each["logger"] == "comments.web.errors"]
+    failed = [each for each in said if each["logger"] == "comments.web.http.problems"]
     assert [each["message"] for each in failed] == [
         "POST /api/v1/sites/<site:site_id>/preview failed: 500",
         "POST /api/v1/sites/<site:site_id>/comments failed: 500",
     ]
     assert {each["error"] for each in failed} == {"ValueError"}
-    assert failed[0]["at"][-2].startswith("comments/web/api.py:")
+    assert failed[0]["at"][-2].startswith("comments/web/api/comment_calls.py:")
     assert "Invalid request" in {each["message"] for each in said}
     written = "\n".join(lines).lower()
     addresses = ("127.0.0.1", "203.0.113.77", "mailbox.example")

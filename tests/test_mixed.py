@@ -8,7 +8,8 @@ from flask.testing import FlaskClient
 
 from benchmarks import mixedclients, mixedpages
 from benchmarks.mixedpages import Row, Walk
-from comments import datastore, records
+from comments.domain import records
+from comments.store import connection
 from tests import trees
 
 
@@ -83,7 +84,7 @@ def test_a_part_of_a_thread_may_begin_below_comments_it_does_not_show() -> None:
 
 
 def test_the_pages_of_the_product_are_read_as_they_are(
-    client: FlaskClient, store: datastore.Store, site: records.Site
+    client: FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     root = trees.post(site, mixedpages.text(1, 0, 0, 0), thread=mixedclients.name_of(1))
     gone = trees.post(site, mixedpages.text(1, 0, 1, 0), root.id, thread=mixedclients.name_of(1))

@@ -6,7 +6,12 @@ from typing import Any
 
 import msgspec
 
-from comments import config, datastore, floor, models, posting, records, tree
+from comments import config
+from comments.domain import records
+from comments.posting import submission
+from comments.store import transactions
+from comments.store.models import comment_rows
+from comments.tree import bulk_append, ordered_query
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")
@@ -41,8 +46,8 @@ def post(
 ) -> records.Comment:
     """Post a comment whose text, and whose author's name, is `body`."""
     author = more.pop("author", records.Author(name=f"author of {body}", id=f"g:{body}"))
-    draft = posting.Draft(site, thread, parent, author, body, **more)
-    return posting.post(draft, settings=settings, now=now).comment
+    draft = submission.Draft(site, thread, parent, author, body, **more)
+    return submission.post(draft, settings=settings, now=now).comment
 
 
 def author(name: str) -> records.Author:
@@ -52,7 +57,7 @@ def author(name: str) -> records.Author:
 
 def retract(comment: records.Comment) -> None:
     """Have its author take a comment back."""
-    posting.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
+    submission.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
 
 
 def node(
@@ -66,7 +71,7 @@ def node(
     """A comment of an export, known by its text; `above` is the text of the one it answers."""
 
     def id_of(each: str) -> str:
-        return models.comment_id(each.encode().ljust(16, b"."))
+        return comment_rows.comment_id(each.encode().ljust(16, b"."))
 
     given = {"created": START, "renderer": "", "source": text, "html": text} | more
     return records.ImportedComment(
@@ -109,7 +114,7 @@ def texts(rows: Any) -> list[str]:
 
 def listed(site: records.Site, thread: str = "page") -> list[str]:
     """What a reader of the whole thread sees."""
-    return texts(floor.thread(name_of(site, thread)))
+    return texts(ordered_query.thread(name_of(site, thread)))
 
 
 def walk(rows: Any) -> list[str]:
@@ -130,7 +135,7 @@ def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) ->
     """Place imported comments in one transaction; how many were not there yet."""
 
     def body() -> int:
-        imported = tree.append_imported(
+        imported = bulk_append.append_imported(
             SETTINGS.scheme,
             name,
             nodes,
@@ -139,7 +144,7 @@ def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) ->
             state=records.ThreadState.OPEN,
             now=START,
         )
-        datastore.apply(*imported.writes)
+        transactions.apply(*imported.writes)
         return imported.added
 
-    return datastore.transaction(body)
+    return transactions.transaction(body)

@@ -1,15 +1,15 @@
-"""People who sign in: accounts, what leads to them, sessions and one-time tickets.
+"""People who sign in: accounts, what leads to them, sessions and one-time links.
 
-The only module that writes Account, Identity, Session, Ticket, SiteKeys and Providers:
+The only room that writes Account, Identity, Session, Ticket, SiteKeys and Providers:
 
-    Account   name, sign-in name, sealed address, hash of a password, sealed authenticator's secret,
+    Account   name, sign-in name, sealed address, password hash, sealed authenticator secret,
               roles ("{role} {site}"), epoch
     Identity  "{provider}:{subject}" -> account
     Session   below its account: epoch, created, seen
     Ticket    purpose, what it holds, until when, used by which attempt
     SiteKeys  the keys with which a site signs who its readers are
-    Providers who may say that somebody is somebody, and to whom
+    Providers the OpenID Connect providers that may say who somebody is, and to whom
 
-The store holds no password, no token and no address as it is: hashes (`passwords`), keyed digests
-(`sessions`, `tickets`, `identities`) and seals. Callers name the module of the noun they mean.
+Invariant: the store holds no password, token or address in clear, only password hashes, keyed
+hashes and sealed values.
 """

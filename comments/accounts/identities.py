@@ -12,7 +12,9 @@ subjects never lead to one key, and no subject is empty: what a provider leaves 
 import re
 from typing import NamedTuple
 
-from comments import digests, errors, mailboxes
+from comments import errors
+from comments.domain.crypto import keyed_hashes
+from comments.domain.text import mail_addresses
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
 # Not personal, and still to be found when the secret has changed.
@@ -35,8 +37,8 @@ class Identity(NamedTuple):
         """The names that its key may have: under the current secret, and under the old one."""
         if self.provider in _PLAIN:
             return (f"{self.provider}:{self.subject}",)
-        made = digests.every(secret, "identity", self.provider, self.subject)
-        return tuple(f"{self.provider}:{digests.text(each)}" for each in made)
+        made = keyed_hashes.every(secret, "identity", self.provider, self.subject)
+        return tuple(f"{self.provider}:{keyed_hashes.text(each)}" for each in made)
 
 
 FIRST_OWNER = Identity(FIRST, "owner")
@@ -57,12 +59,12 @@ def of_login(raw: str) -> Identity:
 def of_address(raw: str) -> Identity:
     """The identity of a mail address. Upper and lower case are one, as every mail server has it.
 
-    Callers that store a new address check it first (`mailboxes.check`).
+    Callers that store a new address check it first (`mail_addresses.check`).
 
     Raises:
         errors.BadInput: it is not one plain address.
     """
-    return Identity(MAIL, mailboxes.known(raw).lower())
+    return Identity(MAIL, mail_addresses.known(raw).lower())
 
 
 def of_typed(raw: str) -> Identity:

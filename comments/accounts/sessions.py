@@ -21,8 +21,11 @@ from typing import NamedTuple
 
 from google.cloud import ndb
 
-from comments import datastore, digests, errors, models
-from comments.accounts import people
+from comments import errors
+from comments.accounts import accounts
+from comments.domain.crypto import keyed_hashes
+from comments.store import ownership, reads, transactions
+from comments.store.models import account_rows
 
 _OWNER = "accounts"
 IDLE = timedelta(hours=12)
@@ -36,7 +39,7 @@ _TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 class Session(NamedTuple):
     """A session that is good, and whose it is. `token` is the browser's."""
 
-    account: people.Account
+    account: accounts.Account
     token: str
 
 
@@ -50,32 +53,38 @@ def keys_of(token: str, secret: str) -> list[ndb.Key]:
     if not _TOKEN.fullmatch(token):
         return []
     account = token.partition(".")[0]
-    made = digests.every(secret, "session", token)
-    return [models.session_key(account, digests.text(each)) for each in made]
+    made = keyed_hashes.every(secret, "session", token)
+    return [account_rows.session_key(account, keyed_hashes.text(each)) for each in made]
 
 
 def key_of_new(token: str, secret: str) -> ndb.Key:
     """The key of the session of a token that was made here."""
     account = token.partition(".")[0]
-    return models.session_key(account, digests.text(digests.keyed(secret, "session", token)))
+    return account_rows.session_key(
+        account, keyed_hashes.text(keyed_hashes.keyed(secret, "session", token))
+    )
 
 
-def others_of(account: str) -> list[models.Session]:
+def others_of(account: str) -> list[account_rows.Session]:
     """The sessions there are of an account, good or not, the least recently used first."""
-    query = datastore.Query("Session", ancestor=models.account_key(account), keys_only=True)
-    names = [entity.key.path[-1].name for entity in datastore.fetch(query)]
-    rows = datastore.get_multi([models.session_key(account, name) for name in names])
+    query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
+    names = [entity.key.path[-1].name for entity in reads.fetch(query)]
+    rows = reads.get_multi([account_rows.session_key(account, name) for name in names])
     return sorted((row for row in rows if row is not None), key=lambda row: row.seen)
 
 
-def beginning(token: str, row: models.Account, secret: str, *, now: datetime) -> datastore.Writes:
+def beginning(
+    token: str, row: account_rows.Account, secret: str, *, now: datetime
+) -> ownership.Writes:
     """What makes a session of a token and ends those that are over, in a transaction."""
-    made = models.Session(key=key_of_new(token, secret), epoch=row.epoch, created=now, seen=now)
+    made = account_rows.Session(
+        key=key_of_new(token, secret), epoch=row.epoch, created=now, seen=now
+    )
     found = [each for each in others_of(row.key.id()) if each.key != made.key]
     over = [each for each in found if not _is_good(each, row.epoch, now)]
     spare = [each for each in found if each not in over]
     over += spare[: max(0, len(spare) - MOST + 1)]
-    return datastore.Writes(_OWNER, put=(made,), delete=tuple(each.key for each in over))
+    return ownership.Writes(_OWNER, put=(made,), delete=tuple(each.key for each in over))
 
 
 def begin(account: str, secret: str, *, now: datetime) -> Session:
@@ -87,13 +96,13 @@ def begin(account: str, secret: str, *, now: datetime) -> Session:
     token = new_token(account)
 
     def body() -> Session:
-        row = datastore.get(models.account_key(account))
+        row = reads.get(account_rows.account_key(account))
         if row is None:
             raise errors.NotFound("account", account)
-        datastore.apply(beginning(token, row, secret, now=now))
-        return Session(people.record(row), token)
+        transactions.apply(beginning(token, row, secret, now=now))
+        return Session(accounts.record(row), token)
 
-    return datastore.transaction(body)
+    return transactions.transaction(body)
 
 
 def find(token: str, secret: str, *, now: datetime) -> Session | None:
@@ -105,14 +114,14 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
     keys = keys_of(token, secret)
     if not keys:
         return None
-    owner = models.account_key(token.partition(".")[0])
-    account, *rows = datastore.get_multi([owner, *keys])
+    owner = account_rows.account_key(token.partition(".")[0])
+    account, *rows = reads.get_multi([owner, *keys])
     row = next((each for each in rows if each is not None), None)
     if row is None or account is None or not _is_good(row, account.epoch, now):
         return None
     if now - row.seen > _FRESH:
         _touch(row.key, now)
-    return Session(people.record(account), token)
+    return Session(accounts.record(account), token)
 
 
 def end(token: str, secret: str) -> None:
@@ -122,20 +131,20 @@ def end(token: str, secret: str) -> None:
         return
 
     def body() -> None:
-        datastore.apply(datastore.Writes(_OWNER, delete=keys))
+        transactions.apply(ownership.Writes(_OWNER, delete=keys))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
-def _is_good(row: models.Session, epoch: str, now: datetime) -> bool:
+def _is_good(row: account_rows.Session, epoch: str, now: datetime) -> bool:
     return bool(row.epoch == epoch and now - row.seen < IDLE and now - row.created < LONGEST)
 
 
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
-        row = datastore.get(key)
+        row = reads.get(key)
         if row is not None and row.seen < now:  # signed out meanwhile: it must not come back
             row.seen = now
-            datastore.apply(datastore.Writes(_OWNER, put=(row,)))
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)

@@ -1,57 +1,19 @@
-"""The comment tree: the only module that changes its shape, and the only one that writes comments.
+"""Comments as stored: the only room that writes them or changes a tree's shape.
 
-Every verb is called inside `datastore.transaction`, reads what it needs, decides, and returns a
-`Change` whose `writes` the caller applies in the same transaction. Every verb is safe to run
-again after its own commit was applied.
+Doors: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes` (what
+moderators do), `bulk_append` (imports), `maintenance` (flags, mended places, categories),
+`ordered_query` (the thread as one query), `votes`. `counters` keeps the numbers, `threads` what a
+thread shows of itself. Each verb runs inside a transaction, decides, and returns a `values.Change`
+whose writes the caller applies in that transaction. Each is safe to run again after its own commit.
 
-What must stay true, whatever is interrupted or runs at once (`repair` checks it):
+Invariants (`repair` checks them):
 
-- a comment's hash is its parent's hash plus the segment of its number; a root's is the segment;
-- numbers come from the parent's child counter (a root's from the thread's), are never reused,
-  and counter, number and comment are stored by one commit: no gap, no orphan;
-- a comment is listed when it is approved or when something listed stands below it;
-- nothing that was retracted comes back; what was refused comes back by a moderator only, while its
-  text is kept.
+1. A comment's hash is its parent's hash plus the segment of its number; a root's is the segment.
+2. Numbers come from the parent's child counter (a root's from the thread's) and are never reused;
+   counter, number and comment are stored by one commit: no gap, no orphan.
+3. A comment is listed when it is approved or when something listed stands below it.
+4. Nothing that was retracted comes back; what was refused comes back by a moderator only, while its
+   text is kept.
 
-A reply writes its parent and not its thread, so replies to different parents do not meet. A root
-writes its thread.
+A reply writes its parent and not its thread, so replies to different parents do not meet.
 """
-
-from comments.tree.batches import append_imported
-from comments.tree.changes import count_votes, edit, retract
-from comments.tree.jobs import folded, mend, mend_thread, refile, unfold, without_addresses
-from comments.tree.naming import Brought
-from comments.tree.naming import decode as brought
-from comments.tree.posts import append
-from comments.tree.titles import adopt, entitle, filed
-from comments.tree.values import Change, Draft, Imported, Place, Refiled, Text
-from comments.tree.verdicts import Decision, judge, pin, restore
-
-__all__ = [
-    "Brought",
-    "Change",
-    "Decision",
-    "Draft",
-    "Imported",
-    "Place",
-    "Refiled",
-    "Text",
-    "adopt",
-    "append",
-    "append_imported",
-    "brought",
-    "count_votes",
-    "edit",
-    "entitle",
-    "filed",
-    "folded",
-    "judge",
-    "mend",
-    "mend_thread",
-    "pin",
-    "refile",
-    "restore",
-    "retract",
-    "unfold",
-    "without_addresses",
-]

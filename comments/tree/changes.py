@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from comments import errors, models, opinions, outbox, records
-from comments.records import Status
+from comments import errors
+from comments.domain import classifier_verdicts, records
+from comments.domain.records import Status
+from comments.events import outbox
+from comments.store.models import comment_rows, conversion
+from comments.tree.comment_writes import changed_rows, existing, in_time, touch
 from comments.tree.listing import has_listed_below, settled_tombstones, with_status
-from comments.tree.rows import changed_rows, existing, in_time, touch
 from comments.tree.values import Change, Text
 
 
@@ -28,18 +31,18 @@ def edit(
         errors.Conflict: a moderator took it away.
     """
     row = existing(comment_id)
-    ruling = check(models.comment_record(row))
+    ruling = check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
         raise errors.NotFound("comment", comment_id)
     if row.body == text.body and row.renderer == text.renderer:
-        return Change(models.comment_record(row))
+        return Change(conversion.comment_record(row))
     if row.status in {Status.REJECTED, Status.HIDDEN}:
         raise errors.Conflict("a moderator took this comment away", code="comment-refused")
-    before = models.comment_state(row)
+    before = conversion.comment_state(row)
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now
     if ruling is None or ruling.status == row.status:
-        if ruling is not None and opinions.awaited(row.rule or ""):
+        if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
             # Whoever said that the old text may be shown would else release what this one is for.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
@@ -58,10 +61,10 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
         errors.NotFound: there is no such comment.
     """
     row = existing(comment_id)
-    check(models.comment_record(row))
+    check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
-        return Change(models.comment_record(row))
-    before = models.comment_state(row)
+        return Change(conversion.comment_record(row))
+    before = conversion.comment_state(row)
     _erase(row)
     row.edited, was_listed = now, row.listed
     row.listed = row.child_count > 0 and has_listed_below(row, without="")
@@ -83,8 +86,8 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     votes = _with_imported(row, cast)
     known = (row.up, row.down, row.score, row.cast_up or 0, row.cast_down or 0)
     if row.status == Status.RETRACTED or known == votes:
-        return Change(models.comment_record(row))
-    before = models.comment_state(row)
+        return Change(conversion.comment_record(row))
+    before = conversion.comment_state(row)
     row.up, row.down, row.score, row.cast_up, row.cast_down = votes
     text_revision = row.text_revision or row.revision
     row.revision += 1
@@ -94,13 +97,15 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     return changed_rows(outbox.Kind.VOTED, [(before, row)], now=now)
 
 
-def _with_imported(row: models.Comment, cast: tuple[int, int]) -> tuple[int, int, int, int, int]:
+def _with_imported(
+    row: comment_rows.Comment, cast: tuple[int, int]
+) -> tuple[int, int, int, int, int]:
     up = row.up - (row.cast_up or 0) + cast[0]
     down = row.down - (row.cast_down or 0) + cast[1]
     return up, down, up - down, *cast
 
 
-def _erase(row: models.Comment) -> None:
+def _erase(row: comment_rows.Comment) -> None:
     row.status = Status.RETRACTED.value
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""

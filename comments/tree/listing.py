@@ -8,14 +8,18 @@ last one that leaves it, the tombstones above it go.
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from comments import counters, datastore, models, records, sorthash
-from comments.records import Status
-from comments.tree.rows import changed_at, parent_row, touch
+from comments.domain import counting, records, sorthash
+from comments.domain.records import Status
+from comments.store import reads
+from comments.store.models import comment_rows, conversion
+from comments.tree.comment_writes import changed_at, parent_row, touch
 
-Changed = tuple[counters.State, models.Comment]
+Changed = tuple[counting.State, comment_rows.Comment]
 
 
-def with_status(row: models.Comment, ruling: records.Ruling, *, now: datetime) -> Sequence[Changed]:
+def with_status(
+    row: comment_rows.Comment, ruling: records.Ruling, *, now: datetime
+) -> Sequence[Changed]:
     """Give a row another status; the rows above it that change with it, each as it was before."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
@@ -32,11 +36,11 @@ def with_status(row: models.Comment, ruling: records.Ruling, *, now: datetime) -
     return ()
 
 
-def _listed_above(row: models.Comment) -> Iterator[Changed]:
+def _listed_above(row: comment_rows.Comment) -> Iterator[Changed]:
     """List what stands above a row that came into sight."""
     parent = parent_row(row)
     while parent is not None and not parent.listed:
-        before = models.comment_state(parent)
+        before = conversion.comment_state(parent)
         parent.listed = True
         touch(parent, was_listed=False)
         parent.changed = changed_at(parent)
@@ -45,7 +49,7 @@ def _listed_above(row: models.Comment) -> Iterator[Changed]:
 
 
 def settled_tombstones(
-    row: models.Comment,
+    row: comment_rows.Comment,
 ) -> Iterator[Changed]:
     """Unlist the tombstones above `row` that have nothing listed left below them.
 
@@ -56,7 +60,7 @@ def settled_tombstones(
     while parent is not None and parent.listed and parent.status != Status.APPROVED:
         if has_listed_below(parent, without=below):
             return
-        before = models.comment_state(parent)
+        before = conversion.comment_state(parent)
         parent.listed = False
         touch(parent, was_listed=True)
         yield before, parent
@@ -64,7 +68,7 @@ def settled_tombstones(
         parent = parent_row(parent)
 
 
-def has_listed_below(row: models.Comment, *, without: str) -> bool:
+def has_listed_below(row: comment_rows.Comment, *, without: str) -> bool:
     """Whether a listed comment stands below `row`, the subtree at hash `without` left out.
 
     Asked inside the transaction, so two that retract the last two replies at once cannot both
@@ -78,10 +82,10 @@ def has_listed_below(row: models.Comment, *, without: str) -> bool:
     return any(_any_listed(row, *bounds) for bounds in ranges)
 
 
-def _any_listed(row: models.Comment, low: str, high: str) -> bool:
+def _any_listed(row: comment_rows.Comment, low: str, high: str) -> bool:
     # The row itself is still stored as listed: start just above its own hash.
     operator = ">" if low == row.sort_hash else ">="
-    query = datastore.Query(
+    query = reads.Query(
         "Comment",
         where=(
             ("thread", "=", row.thread),
@@ -93,4 +97,4 @@ def _any_listed(row: models.Comment, low: str, high: str) -> bool:
         limit=1,
         keys_only=True,
     )
-    return any(True for _ in datastore.fetch(query))
+    return any(True for _ in reads.fetch(query))

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable
 from datetime import datetime
 
-from comments import datastore, records
-from comments.records import Ruling, Status
+from comments.domain import records
+from comments.domain.records import Ruling, Status
+from comments.store import ownership
 
 # What becomes of a draft, by its thread and whether its author has an approved comment there.
 Decide = Callable[[records.Thread, bool], Ruling]
@@ -31,10 +32,9 @@ class Draft:
     `fingerprint` tells a repeat of the same request from another one under the same id; so does
     `former_fingerprint`, where an older release stored the comment. `decide`
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
-    `pace` is how many posts its thread takes within `tallies.PACE`; 0 for any number. `detail` is
-    what its event says beside the change. `came_from` is the mark of its network, sealed
-    (`traces`). `origin` tells a repeat from the same network; empty
-    where nobody asks.
+    `pace` is how many posts its thread takes within `in_transaction.PACE`; 0 for any number.
+    `detail` is what its event says beside the change. `came_from` is the mark of its network,
+    sealed (`caller_marks`). `origin` tells a repeat from the same network; empty where nobody asks.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Change:
     """
 
     comment: records.Comment
-    writes: tuple[datastore.Writes, ...] = ()
+    writes: tuple[ownership.Writes, ...] = ()
     event: str = ""
     is_new: bool = False
     is_from_origin: bool = False  # a repeat, and its `origin` is the stored one
@@ -74,7 +74,7 @@ class Change:
 class Imported:
     """What a batch of imported comments puts, how many were not there yet, and what tells of it."""
 
-    writes: tuple[datastore.Writes, ...]
+    writes: tuple[ownership.Writes, ...]
     added: int
     events: tuple[str, ...] = ()
 
@@ -83,7 +83,7 @@ class Imported:
 class Refiled:
     """What counts comments under other categories, how many of them, and what tells of it."""
 
-    writes: tuple[datastore.Writes, ...]
+    writes: tuple[ownership.Writes, ...]
     changed: int
     events: tuple[str, ...] = ()
 

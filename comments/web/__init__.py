@@ -1,5 +1,5 @@
-"""HTTP: the API, its guests, its headers, and the pages of the service itself.
+"""HTTP: the API, the pages of the service, and the widget's files.
 
-Everything that knows Flask lives here, in `cli` and in `app`. This is the rim: it reads the
-clock and the request, and passes both inward as plain values.
+Everything that knows Flask is here, in `cli` and in `app`. This room reads the clock and the
+request, and passes both inward as plain values: views decode, call one function of a room, encode.
 """

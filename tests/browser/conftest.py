@@ -16,7 +16,12 @@ import playwright.sync_api as playwright
 import pytest
 from werkzeug import serving
 
-from comments import config, datastore, handlers, posting, records, sites, upkeep
+from comments import config
+from comments.domain import records
+from comments.jobs import scheduler, wiring
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from tests import needs, recounts
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -165,10 +170,12 @@ def website() -> Iterator[Website]:
 
 
 @pytest.fixture
-def site(open_store: datastore.Store, settings: config.Settings, website: Website) -> records.Site:
+def site(open_store: connection.Store, settings: config.Settings, website: Website) -> records.Site:
     """The site "demo", whose pages are the website's."""
     with open_store.context():
-        return sites.add("demo", [website.origin], scheme=settings.scheme, now=datetime.now(UTC))
+        return site_settings.add(
+            "demo", [website.origin], scheme=settings.scheme, now=datetime.now(UTC)
+        )
 
 
 @pytest.fixture
@@ -180,13 +187,13 @@ def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
 
 @pytest.fixture
 def deliver(
-    app: flask.Flask, open_store: datastore.Store, settings: config.Settings
+    app: flask.Flask, open_store: connection.Store, settings: config.Settings
 ) -> Callable[[], None]:
     """Tell everybody of everything that happened until now, as upkeep does."""
 
     def run() -> None:
         with open_store.context():
-            made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
+            made = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
             while events := recounts.events():
                 made.deliver(events)
 
@@ -197,12 +204,12 @@ Say = Callable[..., str]
 
 
 @pytest.fixture
-def say(open_store: datastore.Store, settings: config.Settings, site: records.Site) -> Say:
+def say(open_store: connection.Store, settings: config.Settings, site: records.Site) -> Say:
     """Store a comment without a browser; gives its id."""
 
     def said(body: str, *, name: str = "Ada", parent: str | None = None) -> str:
-        draft = posting.Draft(site, "demo", parent, records.Author(name), body)
+        draft = submission.Draft(site, "demo", parent, records.Author(name), body)
         with open_store.context():
-            return posting.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
+            return submission.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
 
     return said

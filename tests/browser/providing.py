@@ -9,8 +9,8 @@ import json
 import shutil
 from collections.abc import Iterator
 
-from comments import outbound
-from comments.accounts import providers
+from comments.accounts.oidc import providers
+from comments.events import safe_http
 from tests import needs, programs
 from tests.comments import receivers
 from tests.comments.callers import SECRET, here
@@ -34,9 +34,9 @@ def answering(redirect: str) -> Iterator[str]:
         yield program.wait_for(r"answers at (http://\S+)")[1]
 
 
-def reaching(issuer: str) -> outbound.Client:
+def reaching(issuer: str) -> safe_http.Client:
     """A way out to the provider."""
-    return receivers.client(int(issuer.rpartition(":")[2]), limits=outbound.Limits(total=60.0))
+    return receivers.client(int(issuer.rpartition(":")[2]), limits=safe_http.Limits(total=60.0))
 
 
 def register(issuer: str, *, at_desk: bool) -> None:

@@ -7,7 +7,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import policies, records, rules
+from comments.domain import records
+from comments.moderation import policy_changes, rules
 
 pytestmark = pytest.mark.browser
 
@@ -222,7 +223,7 @@ def test_what_only_its_author_sees_stays_when_he_is_shown_what_others_wrote(
     with open_store.context():
         for action in (rules.Action.HOLD, rules.Action.SHADOW):
             rule = rules.Rule(id=action, action=action, words=(action,))
-            policies.put_rule("demo", rule, ADA, now=datetime.now(UTC))
+            policy_changes.put_rule("demo", rule, ADA, now=datetime.now(UTC))
     page = open_tab(server).page
     write(page, "shadow")
     write(page, "hold")

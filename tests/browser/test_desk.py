@@ -6,9 +6,14 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, datastore, delivery, imports, moderation, policies, records, rules
-from comments import handlers as wiring
-from comments.records import Policy, Verb
+from comments import config
+from comments.domain import records
+from comments.domain.records import Policy, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.jobs.importers import import_progress
+from comments.moderation import decisions, policy_changes, rules
+from comments.store import connection
 from tests import axe
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import comment, write
@@ -27,12 +32,12 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def held(open_store: datastore.Store, say: Say) -> list[str]:
+def held(open_store: connection.Store, say: Say) -> list[str]:
     """Four comments that wait, the newest first."""
     ids = [say(f"text **{number}**", name=f"Guest {number}") for number in range(4)]
     with open_store.context():
         for each in ids:
-            moderation.decide("demo", each, Verb.HOLD, ADA, now=callers.here())
+            decisions.decide("demo", each, Verb.HOLD, ADA, now=callers.here())
     return ids[::-1]
 
 
@@ -45,7 +50,7 @@ def sign_in(page: playwright.Page, server: str, login: str = "bob") -> None:
 
 
 @pytest.fixture
-def desk(server: str, open_tab: OpenTab, open_store: datastore.Store) -> Tab:
+def desk(server: str, open_tab: OpenTab, open_store: connection.Store) -> Tab:
     """A moderator who looks at the queue."""
     with open_store.context():
         callers.account("bob", moderator())
@@ -54,9 +59,9 @@ def desk(server: str, open_tab: OpenTab, open_store: datastore.Store) -> Tab:
     return tab
 
 
-def statuses(open_store: datastore.Store, ids: list[str]) -> list[str]:
+def statuses(open_store: connection.Store, ids: list[str]) -> list[str]:
     with open_store.context():
-        return [moderation.case("demo", each).comment.status for each in ids]
+        return [decisions.case("demo", each).comment.status for each in ids]
 
 
 def has_keys(page: playwright.Page) -> None:
@@ -74,12 +79,12 @@ def row(page: playwright.Page, comment_id: str) -> playwright.Locator:
 
 
 def test_the_bar_is_one_row_and_the_imports_are_shown_whole_on_a_small_screen(
-    server: str, open_tab: OpenTab, open_store: datastore.Store
+    server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
         callers.account("bob", OWNER)
         name = "wordpress-of-the-garden.xml"
-        with imports.Journal("demo", "wordpress", name, 12_345, callers.here) as journal:
+        with import_progress.Journal("demo", "wordpress", name, 12_345, callers.here) as journal:
             journal.end(12_345)
     page = open_tab(f"{server}/admin/sign-in", viewport={"width": 1100, "height": 800}).page
     sign_in(page, server)
@@ -94,7 +99,7 @@ def test_the_bar_is_one_row_and_the_imports_are_shown_whole_on_a_small_screen(
 
 
 def test_keys_alone_decide_select_undo_and_say_so(
-    desk: Tab, server: str, held: list[str], open_store: datastore.Store
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
     page.get_by_role("link", name="demo").click()
@@ -119,7 +124,7 @@ def test_keys_alone_decide_select_undo_and_say_so(
 
 
 def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
-    desk: Tab, server: str, held: list[str], open_store: datastore.Store
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
     page.goto(f"{server}/admin/sites/demo/queue")
@@ -156,7 +161,7 @@ def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
 
 
 def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off(
-    desk: Tab, server: str, held: list[str], open_store: datastore.Store
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page = desk.page
     page.goto(f"{server}/admin/sites/demo/queue")
@@ -192,13 +197,13 @@ def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off
 
 
 def test_a_queue_of_thirty_is_decided_without_a_pointer(
-    desk: Tab, server: str, open_store: datastore.Store, say: Say
+    desk: Tab, server: str, open_store: connection.Store, say: Say
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
     ids = [say(f"text {number}", name=f"Guest {number}") for number in range(30)][::-1]
     with open_store.context():
         for each in ids:
-            moderation.decide("demo", each, Verb.HOLD, ADA, now=callers.here())
+            decisions.decide("demo", each, Verb.HOLD, ADA, now=callers.here())
     page.goto(f"{server}/admin/sites/demo/queue")
     has_keys(page)
     page.keyboard.press("j")
@@ -218,12 +223,12 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
 
 
 def test_what_somebody_else_decided_or_a_lost_session_is_said_and_changes_nothing(
-    desk: Tab, server: str, held: list[str], open_store: datastore.Store
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
     page.goto(f"{server}/admin/sites/demo/queue")
     with open_store.context():
-        moderation.decide("demo", held[0], Verb.SPAM, ADA, now=callers.here())
+        decisions.decide("demo", held[0], Verb.SPAM, ADA, now=callers.here())
     row(page, held[0]).get_by_role("button", name="Approve").click()
     expect(live).to_have_text(re.compile("left as it is, spam: somebody changed it"))
     expect(row(page, held[0])).to_contain_text("left as it is, spam")
@@ -236,7 +241,7 @@ def test_what_somebody_else_decided_or_a_lost_session_is_said_and_changes_nothin
 
 
 def test_without_javascript_and_on_a_phone_forms_do_the_same(
-    server: str, open_tab: OpenTab, held: list[str], open_store: datastore.Store
+    server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store
 ) -> None:
     with open_store.context():
         callers.account("bob", moderator())
@@ -258,19 +263,19 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
 
 
 def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_phone(
-    server: str, open_tab: OpenTab, held: list[str], open_store: datastore.Store, say: Say
+    server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
 ) -> None:
     """Every page as it looks with something on it; the policy is never broken (see `Tab`)."""
     reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
     with open_store.context():
         callers.account("bob", OWNER)
         now = callers.here()
-        moderation.decide("demo", reply, Verb.SPAM, ADA, now=now, reason="why not")
+        decisions.decide("demo", reply, Verb.SPAM, ADA, now=now, reason="why not")
         rule = rules.Rule("bets", rules.Action.HOLD, words=("casino*",))
-        policies.put_rule("demo", rule, ADA, now=now)
-        policies.ban("demo", "g:eve", ADA, now=now)
-        delivery.deliver(told(), now=now, handlers=wiring.HANDLERS)
-        author = moderation.case("demo", held[0]).comment.author.id
+        policy_changes.put_rule("demo", rule, ADA, now=now)
+        policy_changes.ban("demo", "g:eve", ADA, now=now)
+        dispatcher.deliver(told(), now=now, handlers=wiring.HANDLERS)
+        author = decisions.case("demo", held[0]).comment.author.id
     page = open_tab(f"{server}/admin/sign-in", viewport=PHONE).page
     assert axe.complaints(page) == []
     sign_in(page, server)
@@ -294,7 +299,7 @@ def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_
 
 
 def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_brought_back(
-    server: str, open_tab: OpenTab, desk: Tab, open_store: datastore.Store
+    server: str, open_tab: OpenTab, desk: Tab, open_store: connection.Store
 ) -> None:
     moderate(open_store)
     guest = open_tab(server, locale="en-GB").page
@@ -327,16 +332,16 @@ def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_broug
     expect(desk.page.get_by_text("Ban this author")).to_be_visible()
     see(reader, "Look here")
     with open_store.context():
-        delivery.deliver(told(), now=callers.here(), handlers=wiring.HANDLERS)
+        dispatcher.deliver(told(), now=callers.here(), handlers=wiring.HANDLERS)
         stocktaking.check_sums()
 
 
-def moderate(open_store: datastore.Store) -> None:
+def moderate(open_store: connection.Store) -> None:
     """Have first comments and links held."""
     rule = rules.Rule("links", rules.Action.HOLD, links=0)
     with open_store.context():
-        policies.set_policy("demo", ADA, now=callers.here(), policy=Policy.FIRST)
-        policies.put_rule("demo", rule, ADA, now=callers.here())
+        policy_changes.set_policy("demo", ADA, now=callers.here(), policy=Policy.FIRST)
+        policy_changes.put_rule("demo", rule, ADA, now=callers.here())
 
 
 def see(page: playwright.Page, body: str | None) -> None:

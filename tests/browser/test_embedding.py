@@ -5,7 +5,9 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
-from comments import datastore, models, sites
+from comments.sites import site_settings
+from comments.store import reads
+from comments.store.models import conversion
 
 pytestmark = pytest.mark.browser
 
@@ -46,12 +48,12 @@ def test_a_strict_policy_with_trusted_types_is_kept(server, website, open_tab):
 
 def test_a_page_says_what_it_is_filed_under(server, website, open_tab, open_store):
     with open_store.context():
-        sites.change("demo", filed=["News", "How to"])
+        site_settings.change("demo", filed=["News", "How to"])
     html = f'{script(server)}<div id="flatthread" data-categories="how to, ,News,Other"></div>'
     post(open_tab(website.put("filed", html)).page, "words")
     with open_store.context():
-        (row,) = datastore.fetch(datastore.Query("Thread"))
-        assert models.texts(row.properties["categories"]) == ("how to", "news")
+        (row,) = reads.fetch(reads.Query("Thread"))
+        assert conversion.texts(row.properties["categories"]) == ("how to", "news")
 
 
 def test_the_policy_may_name_the_one_trusted_type(server, website, open_tab):
@@ -138,7 +140,7 @@ def test_what_an_address_asks_beside_stays_with_its_reader(server, website, open
         shown = sent.value.post_data_json["url"]
         assert shown == url if named else shown.startswith(url)
         with open_store.context():
-            threads = list(datastore.fetch(datastore.Query("Thread")))
+            threads = list(reads.fetch(reads.Query("Thread")))
         assert url in {row.properties["url"].string_value for row in threads}
 
 

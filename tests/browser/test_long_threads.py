@@ -7,7 +7,10 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import datastore, floor, records, repair
+from comments.domain import records
+from comments.jobs import repair
+from comments.store import connection
+from comments.tree import ordered_query
 from tests import needs
 
 pytestmark = pytest.mark.browser
@@ -22,9 +25,9 @@ def shown(page: playwright.Page) -> list[str]:
     )
 
 
-def stored(store: datastore.Store) -> list[str]:
+def stored(store: connection.Store) -> list[str]:
     with store.context():
-        return [row.id for row in floor.thread(records.ThreadName("demo", "demo"))]
+        return [row.id for row in ordered_query.thread(records.ThreadName("demo", "demo"))]
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def test_the_longest_thread_of_a_real_import_is_shown_whole(
     )
     assert imported.exit_code == 0, imported.output
     with open_store.context():
-        threads = {name.id: floor.thread(name) for name in repair.threads("demo")}
+        threads = {name.id: ordered_query.thread(name) for name in repair.threads("demo")}
     longest = max(threads, key=lambda thread: len(threads[thread]))
     wanted = [row.id for row in threads[longest]]
     assert len(wanted) > 300

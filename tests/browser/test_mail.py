@@ -4,7 +4,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, consent, subscriptions
+from comments import config
+from comments.notifications import double_opt_in, subscriptions
 from tests.browser.conftest import OpenTab, Say
 from tests.comments.postboxes import Box
 
@@ -61,7 +62,7 @@ def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of 
     page.get_by_role("button", name="All mail to this address").click()
     expect(page.get_by_text("your address is erased")).to_be_visible()
     with open_store.context():
-        who = consent.subscriber_of("ann@example.org", settings.secret)
+        who = double_opt_in.subscriber_of("ann@example.org", settings.secret)
         assert subscriptions.of_subscriber(who) == []
 
 
@@ -86,8 +87,8 @@ def test_an_address_is_asked_for_before_anything_is_posted(
 def test_the_pages_work_without_javascript_and_on_a_phone(
     server: str, open_tab: OpenTab, settings: config.Settings
 ) -> None:
-    ending = consent.Ending("a" * 26, ("replies:b",))
-    link = f"/subscriptions/unsubscribe?token={consent.ending_link(ending, settings.secret)}"
+    ending = double_opt_in.Ending("a" * 26, ("replies:b",))
+    link = f"/subscriptions/unsubscribe?token={double_opt_in.ending_link(ending, settings.secret)}"
     size = {"width": 360, "height": 640}
     page = open_tab(f"{server}{link}", java_script_enabled=False, viewport=size).page
     page.get_by_role("button", name="Mail like this one").click()

@@ -6,8 +6,9 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import datastore, records
-from comments.accounts import identities, people
+from comments.accounts import accounts, identities
+from comments.domain import records
+from comments.store import connection
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import comment
 from tests.comments import assertions
@@ -33,7 +34,7 @@ def publish(server: str, website: Website) -> Publish:
 
 
 @pytest.fixture
-def secret(open_store: datastore.Store, site: records.Site) -> str:
+def secret(open_store: connection.Store, site: records.Site) -> str:
     with open_store.context():
         return assertions.share()
 
@@ -96,14 +97,14 @@ def test_a_token_that_is_not_believed_leaves_a_guest_who_is_told(
 
 
 def test_an_account_whose_token_has_ended_does_not_become_a_guest(
-    publish: Publish, open_tab: OpenTab, secret: str, open_store: datastore.Store
+    publish: Publish, open_tab: OpenTab, secret: str, open_store: connection.Store
 ) -> None:
     tab = open_tab(publish(assertions.token(secret)))
     expect(tab.page.get_by_text("You write as Ann.")).to_be_visible()
     with open_store.context():
-        ann = people.find(identities.of_provider("site/demo", "42"), SECRET)
+        ann = accounts.find(identities.of_provider("site/demo", "42"), SECRET)
         assert ann is not None
-        people.end_sessions(ann.id)
+        accounts.end_sessions(ann.id)
     tab.expect_status(401)
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("By whom?")

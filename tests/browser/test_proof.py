@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, sites, usage
+from comments import config
+from comments.sites import site_settings, usage
 from tests.browser.test_embedding import STRICT, post, script
 from tests.browser.test_forms import on_posts
 from tests.browser.test_votes import cast, score, settled, up
@@ -110,7 +111,7 @@ def test_the_number_that_is_found_is_the_one(server, open_tab):
 
 def test_who_is_refused_is_told_why_and_keeps_his_text(server, open_tab, open_store):
     with open_store.context():
-        sites.change("demo", guard={"posts_per_network": 1})
+        site_settings.change("demo", guard={"posts_per_network": 1})
     tab = open_tab(server)
     post(tab.page, "the one")
     tab.expect_status(429)
@@ -142,7 +143,7 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, 
     say("was here before")
     with open_store.context():
         for name, value in (("posts", 1), ("then", "read-only")):
-            sites.change("demo", budget={name: value})
+            site_settings.change("demo", budget={name: value})
         usage.note("demo", usage.Numbers(posts=1), now=datetime.now(UTC))
     tab = open_tab(f"{server}/?thread=demo")
     expect(tab.page.locator(".ft-body")).to_have_text("was here before")

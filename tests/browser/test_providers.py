@@ -14,8 +14,11 @@ from playwright.sync_api import expect
 from werkzeug import serving
 
 from comments import app as apps
-from comments import config, datastore, sending, sites
-from comments.accounts import people
+from comments import config
+from comments.accounts import accounts
+from comments.events import message_sender
+from comments.sites import site_settings
+from comments.store import connection
 from tests import axe
 from tests.browser import conftest, providing
 from tests.browser.conftest import ARGUMENTS, BROWSERS, PATIENCE, Tab, Website
@@ -94,7 +97,7 @@ def _origin(server: serving.BaseWSGIServer) -> str:
 
 @pytest.fixture
 def stage(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     server: serving.BaseWSGIServer,
     issuer: str,
     browser: playwright.Browser,
@@ -103,10 +106,10 @@ def stage(
     settings = config.Settings(secret=SECRET, public_url=_origin(server))
     server.app = apps.create_app(settings, open_store)
     client = providing.reaching(issuer)
-    open_store.kept(sending.OUTBOUND, lambda: client)
+    open_store.kept(message_sender.OUTBOUND, lambda: client)
     with open_store.context():
         now = datetime.now(UTC)
-        sites.add("demo", [website.origin], scheme=settings.scheme, now=now)
+        site_settings.add("demo", [website.origin], scheme=settings.scheme, now=now)
         providing.register(issuer, at_desk=True)
     made = Stage(_origin(server), issuer, website, browser)
     yield made
@@ -328,7 +331,7 @@ def test_messages_to_our_window_do_nothing_and_it_speaks_to_one_origin(stage: St
 
 
 def test_a_moderator_links_it_signs_in_by_it_and_leaves(
-    stage: Stage, open_store: datastore.Store
+    stage: Stage, open_store: connection.Store
 ) -> None:
     with open_store.context():
         callers.account("ann", OWNER)
@@ -359,7 +362,7 @@ def test_a_moderator_links_it_signs_in_by_it_and_leaves(
 
 
 def test_somebody_whom_nobody_linked_is_told_so_and_gets_nothing(
-    stage: Stage, open_store: datastore.Store
+    stage: Stage, open_store: connection.Store
 ) -> None:
     tab = stage.open(f"{stage.server}/admin/sign-in")
     tab.expect_status(403)
@@ -369,11 +372,11 @@ def test_somebody_whom_nobody_linked_is_told_so_and_gets_nothing(
     names = {each["name"] for each in tab.page.context.cookies(stage.server)}
     assert names == {"__Host-flatthread-journey"}
     with open_store.context():
-        assert people.staff() == []
+        assert accounts.staff() == []
 
 
 def test_an_invitation_is_accepted_by_a_provider_without_a_password(
-    stage: Stage, open_store: datastore.Store
+    stage: Stage, open_store: connection.Store
 ) -> None:
     with open_store.context():
         token = callers.invite(callers.moderator(), now=callers.here())
@@ -384,6 +387,6 @@ def test_an_invitation_is_accepted_by_a_provider_without_a_password(
     expect(page.get_by_role("cell", name="moderator")).to_be_visible()
     expect(page.get_by_role("link", name="Dora")).to_be_visible()
     with open_store.context():
-        (made,) = people.staff()
+        (made,) = accounts.staff()
         assert (made.name, made.has_password) == ("Dora", False)
-        assert people.address_of(made, SECRET, now=callers.here()) == ""
+        assert accounts.address_of(made, SECRET, now=callers.here()) == ""

@@ -7,8 +7,10 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import accountcli, datastore
-from comments.accounts import people, totp
+from comments.accounts import accounts
+from comments.accounts.passwords import totp
+from comments.cli import account_commands
+from comments.store import connection
 from tests.browser.conftest import OpenTab, Website
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -30,10 +32,10 @@ def _sign_in(page: playwright.Page, server: str, login: str = "ann") -> None:
 
 
 def test_the_key_of_a_link_is_shown_where_its_owner_has_to_copy_it_and_nowhere_else(
-    server: str, open_tab: OpenTab, open_store: datastore.Store
+    server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        link = accountcli.first_owner_link(server, SECRET)
+        link = account_commands.first_owner_link(server, SECRET)
     shown = open_tab(link).page.get_by_label("Key").filter(visible=True)
     expect(shown).to_have_count(0)
     shown = open_tab(link, java_script_enabled=False).page.get_by_label("Key")
@@ -42,11 +44,11 @@ def test_the_key_of_a_link_is_shown_where_its_owner_has_to_copy_it_and_nowhere_e
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
-    server: str, open_tab: OpenTab, open_store: datastore.Store, host: str
+    server: str, open_tab: OpenTab, open_store: connection.Store, host: str
 ) -> None:
     here = server.replace("127.0.0.1", host)
     with open_store.context():
-        link = accountcli.first_owner_link(here, SECRET)
+        link = account_commands.first_owner_link(here, SECRET)
     page = open_tab(link).page
     token = link.partition("#")[2]
     # The key is in the form and nowhere in the address, where a history would keep it.
@@ -80,7 +82,7 @@ def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
 
 
 def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
-    server: str, open_tab: OpenTab, open_store: datastore.Store, website: Website
+    server: str, open_tab: OpenTab, open_store: connection.Store, website: Website
 ) -> None:
     with open_store.context():
         callers.account("ann", OWNER)
@@ -107,7 +109,7 @@ def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
 
 
 def test_an_authenticator_is_set_up_and_asked_for(
-    server: str, open_tab: OpenTab, open_store: datastore.Store
+    server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
         callers.account("ann", moderator())
@@ -122,7 +124,7 @@ def test_an_authenticator_is_set_up_and_asked_for(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
     with open_store.context():
-        assert people.named("ann", SECRET).has_totp
+        assert accounts.named("ann", SECRET).has_totp
 
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Name or mail address").fill("ann")
@@ -133,7 +135,7 @@ def test_an_authenticator_is_set_up_and_asked_for(
 
 
 def test_the_pages_work_without_javascript_and_on_a_phone(
-    server: str, open_tab: OpenTab, open_store: datastore.Store
+    server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
         token = callers.invite(moderator(), now=callers.here())

@@ -6,7 +6,9 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config, proving, rushes
+from comments import config
+from comments.accounts import login_mail_rush
+from comments.sites import proof_policy
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import comment
 from tests.comments import postboxes
@@ -84,8 +86,8 @@ def test_in_a_rush_the_widget_proves_work_for_the_mail(
     deliver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rushes, "PER_DOMAIN", rushes.PER_DOMAIN._replace(most=0))
-    monkeypatch.setattr(proving, "LEAST", 500)
+    monkeypatch.setattr(login_mail_rush, "PER_DOMAIN", login_mail_rush.PER_DOMAIN._replace(most=0))
+    monkeypatch.setattr(proof_policy, "LEAST", 500)
     address = website.put(
         "page",
         f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"

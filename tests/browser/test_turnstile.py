@@ -10,7 +10,8 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import expect
 
-from comments import sites, turnstile, turnstiles
+from comments.posting import turnstile, turnstile_settings
+from comments.sites import site_settings
 from tests import trees
 from tests.browser.test_embedding import STRICT, post, script
 from tests.comments import receivers
@@ -54,8 +55,8 @@ def cloudflare(open_store, site, settings, website):
         open_store.kept(turnstile.OUTBOUND, lambda: client)
         with open_store.context():
             url = f"http://{receivers.NAME}:{receiver.port}/siteverify"
-            given = turnstiles.Given("site-key", "secret-key", url=url)
-            turnstiles.set_up("demo", given, settings=settings, now=trees.START)
+            given = turnstile_settings.Given("site-key", "secret-key", url=url)
+            turnstile_settings.set_up("demo", given, settings=settings, now=trees.START)
         yield used
 
 
@@ -130,8 +131,8 @@ def test_nothing_of_it_is_loaded_where_the_site_does_not_ask(
     cloudflare, server, open_store, open_tab
 ):
     with open_store.context():
-        turnstiles.remove("demo")
-        assert sites.get("demo").turnstile is None
+        turnstile_settings.remove("demo")
+        assert site_settings.get("demo").turnstile is None
     tab = open_tab("about:blank")
     asked = []
     tab.page.on("request", lambda request: asked.append(request.url))

@@ -7,7 +7,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import datastore
+from comments.store import connection
 from tests import ballots
 from tests.browser.test_conversation import comment, write
 
@@ -32,7 +32,7 @@ def settled(page: playwright.Page, body: str) -> None:
     expect(comment(page, body).locator(".ft-votes[aria-disabled]")).to_have_count(0)
 
 
-def cast(store: datastore.Store) -> list[int]:
+def cast(store: connection.Store) -> list[int]:
     with store.context():
         return sorted(value for votes in ballots.cast().values() for value in votes.values())
 

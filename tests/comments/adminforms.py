@@ -6,8 +6,8 @@ import flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments.accounts import inviting, people
-from comments.web import callers as web_callers
+from comments.accounts import accounts, invitations
+from comments.web.admin import signed_in
 from tests.comments.callers import PASSWORD, SECRET
 from tests.comments.callers import here as now
 
@@ -36,10 +36,10 @@ def token_of(client: FlaskClient) -> str:
 
 
 def cookie(client: FlaskClient) -> str:
-    found = client.get_cookie(web_callers.COOKIE)
+    found = client.get_cookie(signed_in.COOKIE)
     return "" if found is None else found.value
 
 
-def reset_of(account: people.Account) -> str:
+def reset_of(account: accounts.Account) -> str:
     """The token of a link to choose a new password."""
-    return inviting.reset(account, secret=SECRET, now=now())
+    return invitations.reset(account, secret=SECRET, now=now())

@@ -6,15 +6,11 @@ from typing import Any
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import (
-    config,
-    consent,
-    datastore,
-    handlers,
-    records,
-    subscriptions,
-    upkeep,
-)
+from comments import config
+from comments.domain import records
+from comments.jobs import scheduler, wiring
+from comments.notifications import double_opt_in, subscriptions
+from comments.store import connection, reads
 from tests import recounts
 from tests.comments import pressing
 from tests.comments.postboxes import Box
@@ -31,7 +27,7 @@ class Asker:
     """A service with a mail server, and somebody who has written in the thread "page"."""
 
     client: FlaskClient
-    store: datastore.Store
+    store: connection.Store
     settings: config.Settings
     box: Box
     token: str = ""
@@ -44,7 +40,7 @@ class Asker:
 
     def deliver(self) -> None:
         with self.store.context():
-            made = upkeep.Upkeep(self.settings.scheme, handlers=handlers.of(self.settings))
+            made = scheduler.Upkeep(self.settings.scheme, handlers=wiring.of(self.settings))
             while events := recounts.events():
                 made.deliver(events)
 
@@ -60,10 +56,10 @@ class Asker:
 
     def stored(self) -> dict[str, int]:
         with self.store.context():
-            counted = {kind: datastore.count(datastore.Query(kind)) for kind in KINDS}
+            counted = {kind: reads.count(reads.Query(kind)) for kind in KINDS}
         return {kind: count for kind, count in counted.items() if count}
 
     def is_following(self, email: str = ANN) -> bool:
         with self.store.context():
-            who = consent.subscriber_of(email, self.settings.secret)
+            who = double_opt_in.subscriber_of(email, self.settings.secret)
             return subscriptions.is_following(THREAD, who)

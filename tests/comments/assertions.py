@@ -7,7 +7,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from comments.accounts import sitekeys
+from comments.accounts import site_keys
 from tests.comments.callers import SECRET, here
 
 Private = ed25519.Ed25519PrivateKey
@@ -15,8 +15,8 @@ Private = ed25519.Ed25519PrivateKey
 
 def share(site: str = "demo") -> str:
     """A secret that a site shares with us."""
-    key, secret = sitekeys.shared(SECRET, now=here())
-    sitekeys.add(site, key)
+    key, secret = site_keys.shared(SECRET, now=here())
+    site_keys.add(site, key)
     return secret
 
 
@@ -31,7 +31,7 @@ def pem_of(private: Private) -> str:
 def pair(site: str = "demo") -> Private:
     """A key of which a site keeps the private half."""
     private = Private.generate()
-    sitekeys.add(site, sitekeys.public(pem_of(private), now=here()))
+    site_keys.add(site, site_keys.public(pem_of(private), now=here()))
     return private
 
 

@@ -3,8 +3,9 @@
 import functools
 from datetime import UTC, datetime
 
-from comments import roles
-from comments.accounts import identities, inviting, passwords, people, sessions, signing
+from comments.accounts import accounts, identities, invitations, sessions
+from comments.accounts.passwords import hashing, password_login
+from comments.domain import roles
 from tests.beginnings import NOW
 
 SECRET = "a secret of the tests"
@@ -19,46 +20,48 @@ def moderator(site: str = "demo") -> roles.Grant:
 
 def account(
     login: str, *grants: roles.Grant, password: str = PASSWORD, mail: str = "", now: datetime = NOW
-) -> people.Account:
+) -> accounts.Account:
     """An account with a password, or without one if that is empty."""
     known = [identities.of_login(login)]
     if mail:
         known.append(identities.of_address(mail))
-    newcomer = people.Newcomer(
-        id=people.new_id(),
+    newcomer = accounts.Newcomer(
+        id=accounts.new_id(),
         name=login.capitalize(),
         identities=tuple(known),
         login=login,
         address=mail,
-        password=_hash(password, passwords._hasher()) if password else "",
+        password=_hash(password, hashing._hasher()) if password else "",
         grants=grants,
     )
-    return people.add(newcomer, secret=SECRET, now=now)
+    return accounts.add(newcomer, secret=SECRET, now=now)
 
 
 @functools.cache
 def _hash(password: str, _hasher: object) -> str:
-    return people.checked_password(password)
+    return accounts.checked_password(password)
 
 
 def sign_in(
     login: str, password: str = PASSWORD, code: str = "", *, now: datetime = NOW, token: str = ""
 ) -> sessions.Session:
-    attempt = signing.Attempt(login, password, code, NETWORK, token)
-    return signing.sign_in(attempt, secret=SECRET, now=now)
+    attempt = password_login.Attempt(login, password, code, NETWORK, token)
+    return password_login.sign_in(attempt, secret=SECRET, now=now)
 
 
 def invite(
     *grants: roles.Grant, address: str = "", first: bool = False, now: datetime = NOW
 ) -> str:
-    return inviting.invite(inviting.Invitation(grants, address, first), secret=SECRET, now=now)
+    return invitations.invite(
+        invitations.Invitation(grants, address, first), secret=SECRET, now=now
+    )
 
 
 def accept(
     token: str, login: str = "ann", password: str = PASSWORD, *, now: datetime = NOW
 ) -> sessions.Session:
-    form = inviting.Form(login.capitalize() or "Ann", login, password)
-    return inviting.accept(token, form, browser="", secret=SECRET, now=now)
+    form = invitations.Form(login.capitalize() or "Ann", login, password)
+    return invitations.accept(token, form, browser="", secret=SECRET, now=now)
 
 
 def here() -> datetime:

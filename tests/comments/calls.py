@@ -5,7 +5,7 @@ import json
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import datastore
+from comments.store import connection, reads
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 ONE = "/api/v1/comments/"
@@ -42,6 +42,6 @@ def listed(client: FlaskClient, query: str = "") -> list[str]:
     return [row["html"] for row in answer(client.get(THREAD + query))["comments"]]
 
 
-def stored(store: datastore.Store, kind: str) -> int:
+def stored(store: connection.Store, kind: str) -> int:
     with store.context():
-        return len(list(datastore.fetch(datastore.Query(kind, keys_only=True))))
+        return len(list(reads.fetch(reads.Query(kind, keys_only=True))))

@@ -13,28 +13,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
-from comments import (
-    compaction,
-    config,
-    datastore,
-    delivery,
-    errors,
-    filing,
-    folding,
-    messages,
-    models,
-    outbox,
-    postroom,
-    records,
-    recount,
-    repair,
-    shards,
-    sorthash,
-    subscriptions,
-    tallies,
-    voting,
-)
-from comments import handlers as wiring
+from comments import config, errors
+from comments.domain import records, sorthash
+from comments.events import dead_letters, dispatcher, message_queue, outbox
+from comments.jobs import recategorize, recount, repair, wiring
+from comments.notifications import follower_compaction, subscriptions
+from comments.posting import cast_vote
+from comments.reading.compaction import compactor
+from comments.store import ownership
+from comments.store.models import event_rows
+from comments.tree.counters import shard_choice, sharding
 from tests import trees
 from tests.comments import ledger, stocktaking
 
@@ -78,16 +66,16 @@ class Chores:
         self.now = trees.START
         self.seconds = 1_000.0
         self.told: set[str] = set()
-        self._folded: list[folding.Folded] = []
+        self._folded: list[compactor.Folded] = []
 
     def wait(self, seconds: float) -> None:
         """Let time pass, on every clock."""
         self.seconds += seconds
         self.now += timedelta(seconds=seconds)
 
-    def shards(self) -> shards.Shards:
+    def shards(self) -> shard_choice.Shards:
         """What a process knows of busy threads, on this world's clock."""
-        return shards.Shards(clock=lambda: self.seconds)
+        return shard_choice.Shards(clock=lambda: self.seconds)
 
     def _deliver(self, one: int, two: int, three: int) -> Step:
         """Some events in some order, some of them twice, delivered before, or of nobody."""
@@ -101,7 +89,7 @@ class Chores:
             rng = random.Random(f"{one} {two} {three}")
             known = [*sorted(stocktaking.events()), "nobody.1"]
             chosen = rng.choices(known, k=1 + three % 9)
-            delivery.deliver(
+            dispatcher.deliver(
                 [*chosen, *rng.sample(sorted(self.told), len(self.told) % 3)],
                 now=self.now,
                 handlers=handlers,
@@ -111,20 +99,20 @@ class Chores:
 
     def _sweep(self, one: int, _two: int, _three: int) -> Step:
         handlers = self.handlers(sends=one % 3 > 0)
-        return Step(lambda: delivery.sweep(now=self.now, handlers=handlers))
+        return Step(lambda: dispatcher.sweep(now=self.now, handlers=handlers))
 
     def _revive(self, *_: int) -> Step:
         def act() -> None:
-            for event in list(postroom.dead_ids()):
+            for event in list(dead_letters.dead_ids()):
                 # Its own commit may have been applied although its answer was lost.
                 with contextlib.suppress(errors.NotFound, errors.Conflict):
-                    postroom.revive(event, now=self.now)
+                    dead_letters.revive(event, now=self.now)
 
         return Step(act)
 
     def handlers(
         self, *, sends: bool = True, counts: bool = True, writes: bool = True
-    ) -> list[delivery.Handler]:
+    ) -> list[dispatcher.Handler]:
         """The product's, and one of each sort: any may fail."""
 
         def send(event: outbox.Event) -> None:
@@ -132,33 +120,33 @@ class Chores:
                 raise PlannedError
             self.told.add(event.id)
 
-        def begin(event: outbox.Event) -> list[models.Event]:
+        def begin(event: outbox.Event) -> list[event_rows.Event]:
             return [outbox.follow(outbox.Kind.MAIL, f"{event.id}{FOLLOWS}", "", due=self.now)]
 
-        def fail(_: object) -> datastore.Writes:
+        def fail(_: object) -> ownership.Writes:
             raise PlannedError
 
-        def write(events: Sequence[outbox.Event]) -> datastore.Writes:
-            queues = [messages.queue("test", "all")]
-            rows = (messages.made(e.id, queues, "", at=e.at) for e in events)
-            return messages.writes(itertools.chain.from_iterable(rows))
+        def write(events: Sequence[outbox.Event]) -> ownership.Writes:
+            queues = [message_queue.queue("test", "all")]
+            rows = (message_queue.made(e.id, queues, "", at=e.at) for e in events)
+            return message_queue.writes(itertools.chain.from_iterable(rows))
 
         every = outbox.COUNTED
         counting = [
-            each if counts or isinstance(each, delivery.Sending) else replace(each, writes=fail)
+            each if counts or isinstance(each, dispatcher.Sending) else replace(each, writes=fail)
             for each in wiring.HANDLERS
         ]
         return [
             *counting,
-            delivery.Exact("writer", write if writes else fail, every),
-            delivery.Sending("recorder", send, every),
-            delivery.Sending("sender", begin, every, timedelta(minutes=1)),
-            delivery.Sending("postman", send, frozenset({outbox.Kind.MAIL})),
+            dispatcher.Exact("writer", write if writes else fail, every),
+            dispatcher.Sending("recorder", send, every),
+            dispatcher.Sending("sender", begin, every, timedelta(minutes=1)),
+            dispatcher.Sending("postman", send, frozenset({outbox.Kind.MAIL})),
         ]
 
     def _fold(self, one: int, _two: int, _three: int) -> Step:
         def act() -> None:
-            folded = folding.fold(SETTINGS.scheme, NAMES[one % 3], now=self.now)
+            folded = compactor.fold(SETTINGS.scheme, NAMES[one % 3], now=self.now)
             self._folded.extend([] if folded is None else [folded])
 
         return Step(act)
@@ -167,22 +155,22 @@ class Chores:
         if not self._folded:
             return Step(lambda: None)
         folded = self._folded.pop(one % len(self._folded))
-        self.wait(folding.GRACE)
-        return Step(lambda: folding.clear(folded))
+        self.wait(compactor.GRACE)
+        return Step(lambda: compactor.clear(folded))
 
     def _compact(self, one: int, _two: int, _three: int) -> Step:
-        return Step(lambda: compaction.compact(subscriptions.list_of(NAMES[one % 3])))
+        return Step(lambda: follower_compaction.compact(subscriptions.list_of(NAMES[one % 3])))
 
     def _spread(self, one: int, two: int, _three: int) -> Step:
-        return Step(lambda: tallies.spread(NAMES[one % 3], 1 + two % 6))
+        return Step(lambda: sharding.spread(NAMES[one % 3], 1 + two % 6))
 
     def _gather(self, one: int, _two: int, _three: int) -> Step:
-        return Step(lambda: tallies.gather(NAMES[one % 3]))
+        return Step(lambda: sharding.gather(NAMES[one % 3]))
 
     def _settle(self, *_: int) -> Step:
         def act() -> None:
-            tallies.notice_spread()
-            tallies.gather_quiet()
+            sharding.notice_spread()
+            sharding.gather_quiet()
 
         return Step(act)
 
@@ -200,7 +188,7 @@ class Chores:
         comment_id = self._pick(one)
         if comment_id is None:
             return Step(lambda: None)
-        verb = voting.count if three % 4 else voting.mend
+        verb = cast_vote.count if three % 4 else cast_vote.mend
         return Step(
             lambda: verb(comment_id, now=self.now),
             lambda book: book.count(comment_id),
@@ -208,13 +196,13 @@ class Chores:
         )
 
     def _expire(self, *_: int) -> Step:
-        return Step(lambda: voting.expire(self.now))
+        return Step(lambda: cast_vote.expire(self.now))
 
     def _file(self, one: int, two: int, _three: int) -> Step:
         name, names = NAMES[one % 3], [(), ("news",), ("news", "sport")][two % 3]
         key = key_of(name)
         return Step(
-            lambda: filing.begin(name, names),
+            lambda: recategorize.begin(name, names),
             lambda book: book.file(key, names),
             lambda: stocktaking.categories().get(key, ()) != self.ledger.categories.get(key, ()),
         )
@@ -230,7 +218,7 @@ class Chores:
             )
 
         return Step(
-            lambda: filing.step(name, now=self.now),
+            lambda: recategorize.step(name, now=self.now),
             lambda book: book.walk(key, {*stocktaking.events(), *self.told}),
             has_walked,
             may_do_nothing=True,

@@ -14,10 +14,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import app as apps
-from comments import config, datastore, records, sites
-from comments.accounts import passwords
-from comments.web import api as web_api
-from comments.web import replays
+from comments import config
+from comments.accounts.passwords import hashing
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.api import comment_calls
+from comments.web.http import response_cache
 from emulator import inprocess, transactions
 from tests import folds, trees
 from tests.comments import asking, callers, exports, hooking, receivers, travellers, twins
@@ -45,8 +48,8 @@ def export(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def garden(store: datastore.Store) -> records.Site:
-    return sites.add("garden", exports.SITE.origins, scheme=exports.SCHEME, now=exports.NOW)
+def garden(store: connection.Store) -> records.Site:
+    return site_settings.add("garden", exports.SITE.origins, scheme=exports.SCHEME, now=exports.NOW)
 
 
 @pytest.fixture
@@ -82,7 +85,7 @@ def faults() -> Faults:
 
 
 @pytest.fixture
-def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+def grown(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """The thread "page" of eight comments, folded."""
     with open_store.context():
         rows = trees.grow(site, trees.TREE)
@@ -91,7 +94,7 @@ def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.
 
 
 @pytest.fixture
-def several(open_store: datastore.Store, site: records.Site) -> twins.Rows:
+def several(open_store: connection.Store, site: records.Site) -> twins.Rows:
     """The rows of the thread "page", folded into several buckets as others of its site are."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
         folds.small_buckets(patch)
@@ -113,7 +116,7 @@ def quick(engine: inprocess.Engine, settings: config.Settings, site: records.Sit
 def plain(engine: inprocess.Engine, settings: config.Settings) -> twins.Process:
     """A process that asks Flask every time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replays, "Replays", lambda wsgi: wsgi)
+        patch.setattr(response_cache, "Replays", lambda wsgi: wsgi)
         return twins.Process(engine, settings)
 
 
@@ -121,7 +124,7 @@ def plain(engine: inprocess.Engine, settings: config.Settings) -> twins.Process:
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords are hashed as weakly as can be: for tests that are about something else."""
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", lambda: weak)
+    monkeypatch.setattr(hashing, "_hasher", lambda: weak)
 
 
 @pytest.fixture
@@ -131,7 +134,7 @@ def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def provider(store: datastore.Store, site: records.Site) -> Iterator[Impostor]:
+def provider(store: connection.Store, site: records.Site) -> Iterator[Impostor]:
     """A provider that lies as its test wants, offered to everybody."""
     with travellers.impostor(store) as found:
         travellers.register(found)
@@ -145,14 +148,14 @@ def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
 
 
 @pytest.fixture
-def desk(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
+def desk(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
     """The desk of a moderator."""
     callers.account("bob", moderator())
     return Desk(app, "bob")
 
 
 @pytest.fixture
-def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
+def owner(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
     """The desk of an owner of the service."""
     callers.account("ann", OWNER)
     return Desk(app, "ann")
@@ -162,13 +165,13 @@ def owner(app: flask.Flask, store: datastore.Store, site: records.Site) -> Desk:
 def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
     """The time of the API's views, as a test sets it."""
     moment = Moment()
-    monkeypatch.setattr(web_api, "datetime", moment)
+    monkeypatch.setattr(comment_calls, "datetime", moment)
     return moment
 
 
 @pytest.fixture
 def door(
-    open_store: datastore.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> Callable[..., FlaskClient]:
     """Makes a client of a service with these rules."""
     del site
@@ -193,7 +196,7 @@ def told() -> Iterator[list[receivers.Receiver]]:
 
 
 @pytest.fixture
-def asker(open_store: datastore.Store, site: records.Site, box: Box) -> asking.Asker:
+def asker(open_store: connection.Store, site: records.Site, box: Box) -> asking.Asker:
     settings = box.settings()
     client = apps.create_app(settings, open_store).test_client()
     made = asking.Asker(client, open_store, settings, box)

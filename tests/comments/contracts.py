@@ -21,8 +21,14 @@ from schemathesis.core.parameters import ParameterLocation
 from werkzeug import serving
 
 from comments import app as apps
-from comments import config, datastore, entering, posting, records, sealed, sites
-from comments.web import openapi, session
+from comments import config
+from comments.accounts import email_login
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.api import api_tokens, openapi
 from tests import trees
 from tests.comments import assertions
 
@@ -91,14 +97,14 @@ class Stocked:
     def token(self, case: Case) -> str:
         """Of whoever may do that. He who leaves has nothing else to lose."""
         speaker = SPEAKERS.get(case.operation.definition.raw["operationId"], OWN)
-        return session.sign(session.Guest("demo", speaker), secret=SECRET)
+        return api_tokens.sign(api_tokens.Guest("demo", speaker), secret=SECRET)
 
 
-def stocked(store: datastore.Store, settings: config.Settings) -> Stocked:
+def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
     """A service with threads of a site: one's own comments, others', and one that is gone."""
     now = datetime.now(UTC)
     with store.context():
-        site = sites.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)
+        site = site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)
         grown = trees.grow(site, trees.TREE, thread="t", settings=settings)
         trees.grow(site, {"a": {"b": {}}}, thread="other", settings=settings)
         kept = [row.id for row in grown.values()]
@@ -138,16 +144,16 @@ class _Quiet(serving.WSGIRequestHandler):
 
 
 def _post(site: records.Site, number: int, parent: str, settings: config.Settings) -> str:
-    draft = posting.Draft(site, "t", parent, records.Author("Ann", id=OWN), f"own {number}")
-    return posting.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
+    draft = submission.Draft(site, "t", parent, records.Author("Ann", id=OWN), f"own {number}")
+    return submission.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
 
 
 def _code(site: records.Site, number: int, settings: config.Settings) -> tuple[str, str]:
     now, address = datetime.now(UTC), f"reader{number}@example.org"
-    key = entering.ask(address, site, network=f"net{number}", settings=settings, now=now)
-    text = msgspec.json.encode(entering.Link(key, site.id, address)).decode()
-    link = sealed.seal(text, "sign-in link", settings.secret, now=now)
-    return key, entering.code(link, secret=settings.secret, now=now)
+    key = email_login.ask(address, site, network=f"net{number}", settings=settings, now=now)
+    text = msgspec.json.encode(email_login.Link(key, site.id, address)).decode()
+    link = encryption.seal(text, "sign-in link", settings.secret, now=now)
+    return key, email_login.code(link, secret=settings.secret, now=now)
 
 
 def _is_valid(case: Case, where: ParameterLocation) -> bool:

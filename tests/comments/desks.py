@@ -6,9 +6,9 @@ import flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import records
-from comments.accounts import people
-from comments.web import callers as web_callers
+from comments.accounts import accounts
+from comments.domain import records
+from comments.web.admin import signed_in
 from tests.comments import callers
 from tests.comments.callers import SECRET
 
@@ -21,8 +21,8 @@ class Desk:
 
     def __init__(self, app: flask.Flask, login: str) -> None:
         self.client: FlaskClient = app.test_client()
-        token = callers.session(people.named(login, SECRET).id).token
-        self.client.set_cookie(web_callers.COOKIE, token)
+        token = callers.session(accounts.named(login, SECRET).id).token
+        self.client.set_cookie(signed_in.COOKIE, token)
         page = self.client.get("/admin/account").text
         found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
         assert found

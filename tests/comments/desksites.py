@@ -21,10 +21,17 @@ from pathlib import Path
 from google.cloud import ndb
 
 from benchmarks import ours, shapes, talk
-from comments import counts, datastore, entities, imports, models, outbox, policies, records, sites
-from comments import rules as site_rules
-from comments.records import Status
-from comments.tallies import standing
+from comments.domain import records
+from comments.domain.records import Status
+from comments.events import outbox
+from comments.jobs.importers import import_progress
+from comments.moderation import policy_changes, rules
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows
+from comments.store.wire import codec
+from comments.tree.counters import totals
+from comments.tree.counters.new_rows import standing
 from emulator import inprocess, messages
 from tests.conftest import ROOT
 
@@ -46,12 +53,12 @@ def make(path: Path, count: int) -> None:
     subprocess.run(command, cwd=ROOT, env=environ, check=True)
 
 
-def fill(engine: inprocess.Engine, store: datastore.Store, count: int, now: datetime) -> None:
+def fill(engine: inprocess.Engine, store: connection.Store, count: int, now: datetime) -> None:
     """Fill a store with the site. Call it in the store's context."""
-    sites.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=now)
+    site_settings.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=now)
     ours.store_imported(talk.thread([None]), PAGE)
-    key = models.thread_key_name(PAGE)
-    (template,) = datastore.fetch(datastore.Query("Comment", where=(("thread", "=", key),)))
+    key = comment_rows.thread_key_name(PAGE)
+    (template,) = reads.fetch(reads.Query("Comment", where=(("thread", "=", key),)))
     project = store.project
     engine.load(_comments(template, count, now), project)
     engine.load((_message(store, row) for row in _rows(count, now)), project)
@@ -78,7 +85,7 @@ def _placed(
     for step, row in enumerate(rows):
         place = 2 * (last - step - 1) + odd  # how many comments came later
         values = row.properties
-        values["thread"].string_value = models.thread_key_name(name)
+        values["thread"].string_value = comment_rows.thread_key_name(name)
         values["thread_id"].string_value = name.id
         values["author_id"].string_value = author(place)
         values["author_name"].string_value = f"Author {author(place)[2:]}"
@@ -107,21 +114,21 @@ def status_of(place: int) -> Status:
 def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
     places = range(count)
     statuses = Counter(status_of(place).value for place in places)
-    site = models.site_counter_key(SITE)
-    yield models.Counter(key=site, scope=f"site/{SITE}", numbers=counts.encoded(statuses))
+    site = counter_rows.site_counter_key(SITE)
+    yield counter_rows.Counter(key=site, scope=f"site/{SITE}", numbers=totals.encoded(statuses))
     yield from _authors(count)
     yield from _threads(count, now)
     for place in places:
         if place % 10 == 5:
-            yield models.Report(
-                key=models.report_key(comment(place, count)), site=SITE, people=["x"],
+            yield moderation_rows.Report(
+                key=moderation_rows.report_key(comment(place, count)), site=SITE, people=["x"],
                 reasons='{"spam": 2}', open=place % 7 + 1, last=now,
             )  # fmt: skip
         if place % 2 == 1:
             yield _entry(place, count, now)
         if place % 5 == 0:
-            yield models.Message(
-                key=models.message_key(f"{comment(place, count)}.1/mail/{place}"), queue="mail",
+            yield event_rows.Message(
+                key=event_rows.message_key(f"{comment(place, count)}.1/mail/{place}"), queue="mail",
                 content="{}", at=now, due=outbox.NEVER, since=outbox.NEVER, waits=False,
                 attempts=24, reason="the server does not answer",
             )  # fmt: skip
@@ -155,51 +162,51 @@ def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
         for left in range(half // len(SMALL))
     }
     for number, (name, size) in enumerate(sizes.items()):
-        yield models.Thread(
-            key=models.thread_key(name), site=SITE, thread=name.id, child_count=size,
+        yield comment_rows.Thread(
+            key=comment_rows.thread_key(name), site=SITE, thread=name.id, child_count=size,
             title=f"About {name.id}", url=f"http://localhost/{number}",
             categories=[CATEGORIES[number % len(CATEGORIES)]],
             created=now - timedelta(minutes=50 * number),
         )  # fmt: skip
-        key = models.thread_counter_key(name, 0)
-        text = counts.encoded({"listed": size, "approved": size})
-        scope = f"thread/{models.thread_key_name(name)}"
-        yield models.Counter(key=key, scope=scope, site=SITE, numbers=text)
+        key = counter_rows.thread_counter_key(name, 0)
+        text = totals.encoded({"listed": size, "approved": size})
+        scope = f"thread/{comment_rows.thread_key_name(name)}"
+        yield counter_rows.Counter(key=key, scope=scope, site=SITE, numbers=text)
 
 
 def _entry(place: int, count: int, now: datetime) -> ndb.Model:
-    name = models.comment_id(hashlib.sha256(f"audit {place}".encode()).digest())
-    return models.AuditEntry(
-        key=models.audit_key(name), site=SITE, subject=comment(place, count), verb="spam",
+    name = comment_rows.comment_id(hashlib.sha256(f"audit {place}".encode()).digest())
+    return moderation_rows.AuditEntry(
+        key=moderation_rows.audit_key(name), site=SITE, subject=comment(place, count), verb="spam",
         actor="cli", actor_name="Ada", at=now - timedelta(minutes=place), before="approved",
         after="spam", reason="seen",
     )  # fmt: skip
 
 
 def _days(now: datetime) -> Iterator[ndb.Model]:
-    text = counts.encoded({"approved": 7, "participants": 3, "pending": 1})
+    text = totals.encoded({"approved": 7, "participants": 3, "pending": 1})
     for category in ("", *CATEGORIES):
         if category:
-            yield models.Category(key=ndb.Key("Category", f"{SITE}/{category}"), numbers=text)
+            yield counter_rows.Category(key=ndb.Key("Category", f"{SITE}/{category}"), numbers=text)
         for back in range(DAYS):
             day = (now.date() - timedelta(days=back)).isoformat()
             key = ndb.Key("Day", f"{SITE}/{category}/{day}")
-            yield models.Day(key=key, entry=f"{SITE}/{day}/{category}", numbers=text)
+            yield counter_rows.Day(key=key, entry=f"{SITE}/{day}/{category}", numbers=text)
 
 
-def _message(store: datastore.Store, row: ndb.Model) -> messages.Entity:
-    return entities.message(row, store.key(*row.key.pairs()))
+def _message(store: connection.Store, row: ndb.Model) -> messages.Entity:
+    return codec.message(row, store.key(*row.key.pairs()))
 
 
 def _rulebook(now: datetime) -> None:
     for number in range(3):
         words = tuple(f"casino{each}" for each in range(20))
-        rule = site_rules.Rule(f"words{number}", site_rules.Action.HOLD, words=words)
-        policies.put_rule(SITE, rule, ADA, now=now - timedelta(days=1))
+        rule = rules.Rule(f"words{number}", rules.Action.HOLD, words=words)
+        policy_changes.put_rule(SITE, rule, ADA, now=now - timedelta(days=1))
     for number in range(BANS):
-        policies.ban(SITE, f"g:author{number}", ADA, now=now - timedelta(days=1))
+        policy_changes.ban(SITE, f"g:author{number}", ADA, now=now - timedelta(days=1))
     for system in ("disqus", "wordpress"):
-        with imports.Journal(SITE, system, f"{system}.xml", 1_145, lambda: now) as journal:
+        with import_progress.Journal(SITE, system, f"{system}.xml", 1_145, lambda: now) as journal:
             journal.advance(1_145)
             journal.end(1_145)
 
@@ -207,7 +214,7 @@ def _rulebook(now: datetime) -> None:
 def main(path: str, count: str) -> None:
     """Fill the file."""
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
         with store.context():
             fill(engine, store, int(count), datetime.now(UTC))
 

@@ -3,18 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from comments import (
-    counters,
-    counts,
-    datastore,
-    delivery,
-    models,
-    posting,
-    records,
-    recount,
-)
-from comments import handlers as wiring
-from comments.recount import Difference
+from comments.domain import counting, records
+from comments.events import dispatcher
+from comments.jobs import recount, wiring
+from comments.jobs.recount import Difference
+from comments.posting import submission
+from comments.store import ownership, reads, transactions
+from comments.store.models import counter_rows, vote_rows
+from comments.tree.counters import totals
 from tests import recounts, trees
 
 NAME = records.ThreadName("demo", "page")
@@ -26,7 +22,7 @@ def grown(site: records.Site) -> dict[str, records.Comment]:
     site = trees.filing(site, "news", "sport")
     grown = trees.grow(site, trees.TREE, categories=("sport", "news"))
     trees.grow(site, trees.TREE, thread="other", categories=("news",))
-    posting.retract(
+    submission.retract(
         grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=trees.START
     )
     deliver()
@@ -35,7 +31,7 @@ def grown(site: records.Site) -> dict[str, records.Comment]:
 
 
 def deliver() -> None:
-    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def recount_all(*, fixes: bool = True) -> list[Difference]:
@@ -46,18 +42,18 @@ def recount_all(*, fixes: bool = True) -> list[Difference]:
 
 def plant(row: Any, **numbers: int) -> None:
     """Add to a row of counters around everybody."""
-    row.numbers = counts.encoded(counters.added(counts.numbers_of(row), numbers))
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", put=(row,))))
+    row.numbers = totals.encoded(counting.added(totals.numbers_of(row), numbers))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", put=(row,))))
 
 
 def delete(key: Any) -> None:
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", delete=(key,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", delete=(key,))))
 
 
 def thread_row() -> Any:
-    return datastore.get(models.thread_counter_key(NAME, 0))
+    return reads.get(counter_rows.thread_counter_key(NAME, 0))
 
 
 def lose_vote(comment_id: str, voter: str) -> None:
-    gone = datastore.Writes("votes", delete=(models.vote_key(comment_id, f"g:{voter}"),))
-    datastore.transaction(lambda: datastore.apply(gone))
+    gone = ownership.Writes("votes", delete=(vote_rows.vote_key(comment_id, f"g:{voter}"),))
+    transactions.transaction(lambda: transactions.apply(gone))

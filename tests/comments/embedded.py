@@ -5,8 +5,11 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from comments import datastore, floor, records, sites
-from comments.transfer import disqus, importing
+from comments.domain import records
+from comments.jobs.importers import disqus, import_writer
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
 from tests import htmlpages, trees
 from tests.beginnings import NOW
 
@@ -49,14 +52,14 @@ def walk(client: FlaskClient, path: str = "/embed/demo", **query: Any) -> list[s
     return [each for _, page in read(client, path, **query) for each in page.ids]
 
 
-def imported(store: datastore.Store, path: Path) -> dict[str, list[records.Comment]]:
+def imported(store: connection.Store, path: Path) -> dict[str, list[records.Comment]]:
     """Import an export into the site "demo"; the listed comments of each thread by the floor."""
     scheme = trees.SETTINGS.scheme
     with store.context():
-        site = sites.get("demo")
-        with importing.plan(
+        site = site_settings.get("demo")
+        with import_writer.plan(
             disqus.read, path, site=site, scheme=scheme, secret=trees.SETTINGS.secret
         ) as plan:
-            importing.write(plan, scheme=scheme, now=NOW, progress=lambda _: None)
+            import_writer.write(plan, scheme=scheme, now=NOW, progress=lambda _: None)
             names = [thread.name for thread in plan.threads]
-        return {name.id: floor.thread(name) for name in names}
+        return {name.id: ordered_query.thread(name) for name in names}

@@ -7,8 +7,10 @@ about.
 from datetime import UTC, datetime
 from pathlib import Path
 
-from comments import datastore, models, records, sorthash
-from comments.transfer import disqus, importing, source
+from comments.domain import records, sorthash
+from comments.jobs.importers import disqus, import_source, import_writer
+from comments.store import reads
+from comments.store.models import conversion
 from tests.conftest import ROOT
 
 IMPORTS = ROOT / "tests" / "fixtures" / "imports"
@@ -22,10 +24,13 @@ ROSES = records.ThreadName("garden", "garden.example/roses")
 
 
 def planned(
-    name: str, reader: source.Reader = disqus.read, levels: int = 8, site: records.Site = SITE
-) -> importing.Plan:
+    name: str,
+    reader: import_source.Reader = disqus.read,
+    levels: int = 8,
+    site: records.Site = SITE,
+) -> import_writer.Plan:
     scheme = sorthash.Scheme(levels=levels)
-    return importing.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
+    return import_writer.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
 
 
 def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
@@ -44,8 +49,8 @@ def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) 
 THREAD = '<thread dsq:id="1"><link>https://garden.example/roses</link></thread>\n'
 
 
-def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> importing.Plan:
-    return importing.plan(
+def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_writer.Plan:
+    return import_writer.plan(
         disqus.read,
         path,
         site=site,
@@ -54,7 +59,7 @@ def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> importing
     )
 
 
-def written(plan: importing.Plan) -> dict[str, records.ImportedComment]:
+def written(plan: import_writer.Plan) -> dict[str, records.ImportedComment]:
     """What a plan would write, by the id in the source."""
     return {
         comment.source.partition(":")[2]: comment
@@ -64,24 +69,24 @@ def written(plan: importing.Plan) -> dict[str, records.ImportedComment]:
     }
 
 
-def notes(plan: importing.Plan, kind: str) -> list[tuple[int, str]]:
+def notes(plan: import_writer.Plan, kind: str) -> list[tuple[int, str]]:
     return [(note.line, note.text) for note in plan.report.notes if note.kind == kind]
 
 
-def write(plan: importing.Plan, levels: int = 8) -> importing.Summary:
-    return importing.write(plan, scheme=sorthash.Scheme(levels=levels), now=NOW)
+def write(plan: import_writer.Plan, levels: int = 8) -> import_writer.Summary:
+    return import_writer.write(plan, scheme=sorthash.Scheme(levels=levels), now=NOW)
 
 
 def rows() -> list[records.Comment]:
     """Every stored comment, by thread in the order of its hashes."""
-    found = map(models.comment_from_message, datastore.fetch(datastore.Query("Comment")))
+    found = map(conversion.comment_from_message, reads.fetch(reads.Query("Comment")))
     return sorted(found, key=lambda row: (row.thread, row.sort_hash))
 
 
 def entities() -> int:
-    return sum(datastore.count(datastore.Query(kind)) for kind in ("Comment", "Thread"))
+    return sum(reads.count(reads.Query(kind)) for kind in ("Comment", "Thread"))
 
 
-def source_ids(found: list[records.Comment], plan: importing.Plan) -> list[str]:
+def source_ids(found: list[records.Comment], plan: import_writer.Plan) -> list[str]:
     names = {plan.id_of(node.id): node.id for thread in plan.threads for node in thread.nodes}
     return [names[row.id] for row in found]

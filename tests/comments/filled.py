@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ours, shapes, talk
-from comments import datastore, sites
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 from tests import trees
 from tests.conftest import ROOT
@@ -52,10 +53,10 @@ def make(path: Path, count: int) -> None:
 def main(path: str, count: str) -> None:
     """Fill the file."""
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
         with store.context():
             origins, now = ["http://localhost"], datetime.now(UTC)
-            sites.add(ours.NAME.site, origins, scheme=trees.SETTINGS.scheme, now=now)
+            site_settings.add(ours.NAME.site, origins, scheme=trees.SETTINGS.scheme, now=now)
             said = thread(int(count))
             ours.add_thread(engine, ours.NAME, said, is_folded=True, votes=lambda place: place % 7)
 

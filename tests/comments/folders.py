@@ -8,19 +8,14 @@ import dataclasses
 import threading
 from collections.abc import Callable
 
-from comments import (
-    buckets,
-    datastore,
-    errors,
-    floor,
-    folding,
-    materialized,
-    models,
-    public,
-    ranking,
-    reading,
-    records,
-)
+from comments import errors
+from comments.domain import presentation, records
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import buckets, ranking, thread_view, view_cache
+from comments.store import connection, reads
+from comments.store.models import bucket_rows
+from comments.tree import ordered_query
 from emulator import inprocess
 from tests import trees
 
@@ -34,8 +29,8 @@ class Process:
 
     def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
         self.now = ahead
-        self.store = datastore.Store(inprocess.Channel(engine), project="test")
-        self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
+        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        self.store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: self.now))
 
 
 class Late:
@@ -50,7 +45,7 @@ class Late:
         self._may_commit = threading.Event()
         self._is_dropped = False
         channel = inprocess.Channel(engine, self._call)
-        self._store = datastore.Store(channel, project="test")
+        self._store = connection.Store(channel, project="test")
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         self._is_there.wait()
@@ -86,67 +81,67 @@ class Folder:
     """A folder of a process that may go on at any time, or never."""
 
     process: Process
-    prepared: folding.Prepared
-    folded: folding.Folded | None = None
+    prepared: compactor.Prepared
+    folded: compactor.Folded | None = None
     may_clear: float = 0.0
 
 
 def compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     """A view, if there is one, shows the floor's rows; `shown` holds what each tag stood for."""
     try:
-        found = materialized.using(
+        found = thread_view.using(
             NAME,
             lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
         )
-    except materialized.NotMaterialized:
+    except thread_view.NotMaterialized:
         return
     below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
-    assert found == ([public.fragment(row) for row in rows], below)
-    view = materialized.view(NAME)
+    assert found == ([presentation.fragment(row) for row in rows], below)
+    view = thread_view.view(NAME)
     assert view.total == len(rows)
-    assert view.changed == floor.changed(NAME)
+    assert view.changed == ordered_query.changed(NAME)
     # A tag names what is shown, in every process and for ever.
     assert shown.setdefault(view.tag, found) == found
 
 
 def compare_page(rows: list[records.Comment], pick: int) -> None:
     """A page of one order, of a few rows, from anywhere: the orders take turns."""
-    order = list(reading.Order)[pick % len(reading.Order)]
-    asked = reading.Asked(1 + pick % 5, None, SECRET)
-    found = reading.page(SCHEME, NAME, asked, order=order)
+    order = list(thread_pages.Order)[pick % len(thread_pages.Order)]
+    asked = thread_pages.Asked(1 + pick % 5, None, SECRET)
+    found = thread_pages.page(SCHEME, NAME, asked, order=order)
     if pick % 3 and found.cursor:
         asked = dataclasses.replace(asked, cursor=found.cursor)
-        found = reading.page(SCHEME, NAME, asked, order=order)
-    if order in {reading.Order.RECENT, reading.Order.BEST}:
+        found = thread_pages.page(SCHEME, NAME, asked, order=order)
+    if order in {thread_pages.Order.RECENT, thread_pages.Order.BEST}:
         run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
         first = asked.limit if asked.cursor else 0
         shown = run[first : first + asked.limit]
-        assert list(found.comments) == [public.fragment(row) for row in shown]
+        assert list(found.comments) == [presentation.fragment(row) for row in shown]
         assert list(found.replies) == [sum(_is_in(r.sort_hash, o) for o in rows) - 1 for r in shown]
         return
-    expected = floor.page(
+    expected = ordered_query.page(
         NAME,
-        order=floor.Order(order),
+        order=ordered_query.Order(order),
         parent=None,
         limit=asked.limit,
         cursor=asked.cursor,
         secret=SECRET,
     )
-    assert found.json() == public.page(expected).json()
+    assert found.json() == presentation.page(expected).json()
 
 
-def _roots(rows: list[records.Comment], order: reading.Order) -> list[str]:
+def _roots(rows: list[records.Comment], order: thread_pages.Order) -> list[str]:
     """The discussions in an order: newest first, or as the process's directory ranks them."""
     roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
-    if order is reading.Order.RECENT:
+    if order is thread_pages.Order.RECENT:
         return roots[::-1]
     try:
-        best = materialized.view(NAME).directory.content.best
-    except materialized.NotMaterialized:
+        best = thread_view.view(NAME).directory.content.best
+    except thread_view.NotMaterialized:
         best = None
     if best is None:
         return roots
-    stored = datastore.get(models.ranking_key(NAME, best.ranking))
+    stored = reads.get(bucket_rows.ranking_key(NAME, best.ranking))
     ranked = [each.sort_hash for each in ranking.decode(stored.content).ranked]
     return [*ranked, *(root for root in roots if root not in ranked)]
 

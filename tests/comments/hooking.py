@@ -5,15 +5,10 @@ What is posted here has its messages written and not sent: a test sends, when it
 
 from datetime import datetime, timedelta
 
-from comments import (
-    datastore,
-    delivery,
-    hooks,
-    outbound,
-    records,
-    webhooks,
-)
-from comments import handlers as wiring
+from comments.domain import records
+from comments.events import dispatcher, safe_http, webhook_endpoints, webhooks
+from comments.jobs import wiring
+from comments.store import reads
 from tests import recounts, trees
 
 START = trees.START
@@ -29,18 +24,18 @@ class Time:
         return self.now
 
 
-def register(name: str, url: str, client: outbound.Client) -> None:
-    made = hooks.Registered(name, url, (SECRET,), tuple(webhooks.Type), START)
-    hooks.add("demo", made, client)
+def register(name: str, url: str, client: safe_http.Client) -> None:
+    made = webhook_endpoints.Registered(name, url, (SECRET,), tuple(webhooks.Type), START)
+    webhook_endpoints.add("demo", made, client)
 
 
 def post(site: records.Site, text: str = "text") -> str:
     """Post, and have the messages written; the id that receivers are told."""
     row = trees.post(site, text)
-    delivery.deliver(recounts.events(), now=START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=START, handlers=wiring.HANDLERS)
     return f"msg_{row.id}_1"
 
 
 def left() -> list[str]:
-    query = datastore.Query("Message", keys_only=True)
-    return [message.key.path[-1].name for message in datastore.fetch(query)]
+    query = reads.Query("Message", keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]

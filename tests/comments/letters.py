@@ -4,7 +4,7 @@ import email
 from datetime import UTC, datetime
 from email import policy
 
-from comments import mail
+from comments.events.mail import compose
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SENDER = "comments@service.example"
@@ -23,11 +23,11 @@ def notice(**more):
         "place": PLACE,
         "unsubscribe": UNSUBSCRIBE,
     }
-    return mail.Notice(**plain | more)
+    return compose.Notice(**plain | more)
 
 
 def made(**more):
-    return mail.message(notice(**more), SENDER, now=NOW)
+    return compose.message(notice(**more), SENDER, now=NOW)
 
 
 def read(**more):

@@ -7,19 +7,14 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from comments import (
-    config,
-    consent,
-    datastore,
-    delivery,
-    models,
-    notices,
-    outbox,
-    records,
-    sealed,
-    subscriptions,
-)
-from comments import handlers as wiring
+from comments import config
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.events import dispatcher, outbox
+from comments.jobs import wiring
+from comments.notifications import double_opt_in, planner, subscriptions
+from comments.store import connection
+from comments.store.models import comment_rows
 from tests import programs, trees
 from tests.comments.postboxes import Box
 
@@ -33,34 +28,34 @@ INDEXES = programs.ROOT / "index.yaml"
 class World:
     """A service that sends mail. Subscribing goes the short way: `consent` has its own tests."""
 
-    store: datastore.Store
+    store: connection.Store
     settings: config.Settings
     box: Box
     now: datetime = START + timedelta(days=1)
 
     @property
-    def handlers(self) -> Sequence[delivery.Handler]:
-        return (*wiring.HANDLERS, *notices.handlers(self.settings, lambda: self.now))
+    def handlers(self) -> Sequence[dispatcher.Handler]:
+        return (*wiring.HANDLERS, *planner.handlers(self.settings, lambda: self.now))
 
     def id_of(self, email: str) -> str:
-        return consent.subscriber_of(email, self.settings.secret)
+        return double_opt_in.subscriber_of(email, self.settings.secret)
 
     def subscribe(self, email: str, *, author: str = "", replies: bool = False) -> str:
-        thread = "" if replies else models.thread_key_name(THREAD)
+        thread = "" if replies else comment_rows.thread_key_name(THREAD)
         wanted = subscriptions.Wanted("demo", thread, author, replies)
         subscriptions.subscribe(self.id_of(email), self.seal(email), wanted, now=self.now)
         return self.id_of(email)
 
     def seal(self, email: str) -> str:
         """An address as it is stored."""
-        return sealed.seal(email, "address", self.settings.secret, now=self.now)
+        return encryption.seal(email, "address", self.settings.secret, now=self.now)
 
     def say(self, text: str, parent: str | None = None, author: str = "g:bob") -> records.Comment:
         written = records.Author("Bob", id=author)
         return trees.post(SITE, text, parent, author=written, now=START)
 
-    def sweep(self) -> delivery.Done:
-        return delivery.sweep(now=self.now, handlers=self.handlers)
+    def sweep(self) -> dispatcher.Done:
+        return dispatcher.sweep(now=self.now, handlers=self.handlers)
 
     def deliver(self) -> None:
         """Sweep until nothing is due any more."""

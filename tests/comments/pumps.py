@@ -24,19 +24,13 @@ from collections.abc import Callable, Iterator
 
 import comments
 from comments import app as apps
-from comments import (
-    categories,
-    config,
-    datastore,
-    errors,
-    mail,
-    mailboxes,
-    rendering,
-    rules,
-    threadids,
-    wording,
-)
-from comments.web import linkeddata
+from comments import config, errors
+from comments.domain import categories, thread_ids
+from comments.domain.text import mail_addresses, sanitizing
+from comments.events.mail import compose, plain_words
+from comments.moderation import rules
+from comments.store import connection
+from comments.web.public import json_ld
 from emulator import inprocess
 from tests.comments import test_who_may
 from tests.comments.callers import SECRET
@@ -93,24 +87,24 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
         for number, field in enumerate(("words", "names"))
     ]
     book += [rules.Rule(id="s", action=rules.Action.SPAM, scripts=("latin", "thai"), links=3)]
-    body = rendering.MAX_BODY
+    body = sanitizing.MAX_BODY
     return {
-        "a body": (lambda text: rendering.render_markdown(rendering.clean_body(text)), body),
-        "a name": (rendering.clean_name, rendering.MAX_NAME),
-        "a long name": (rendering.clean_name, LONG),
-        "a website": (rendering.clean_website, rendering.MAX_WEBSITE),
-        "HTML of an import": (rendering.sanitise_html, rendering.MAX_HTML),
-        "plain text": (rendering.plain_text, rendering.MAX_HTML),
+        "a body": (lambda text: sanitizing.render_markdown(sanitizing.clean_body(text)), body),
+        "a name": (sanitizing.clean_name, sanitizing.MAX_NAME),
+        "a long name": (sanitizing.clean_name, LONG),
+        "a website": (sanitizing.clean_website, sanitizing.MAX_WEBSITE),
+        "HTML of an import": (sanitizing.sanitise_html, sanitizing.MAX_HTML),
+        "plain text": (sanitizing.plain_text, sanitizing.MAX_HTML),
         "linked data": (
-            lambda text: linkeddata.plain(rendering.sanitise_html(text)),
-            rendering.MAX_HTML // 2,
+            lambda text: json_ld.plain(sanitizing.sanitise_html(text)),
+            sanitizing.MAX_HTML // 2,
         ),
-        "an address": (mailboxes.check, mailboxes.LONGEST),
-        "words of a mail": (wording.words, body),
-        "a line of a mail": (wording.line, body),
-        "a link of a mail": (mail.is_link, body),
-        "a page": (threadids.canonical_page, LONG),
-        "a thread": (threadids.canonical_id, LONG),
+        "an address": (mail_addresses.check, mail_addresses.LONGEST),
+        "words of a mail": (plain_words.words, body),
+        "a line of a mail": (plain_words.line, body),
+        "a link of a mail": (compose.is_link, body),
+        "a page": (thread_ids.canonical_page, LONG),
+        "a thread": (thread_ids.canonical_id, LONG),
         "a category": (categories.canonical, LONG),
         "rules": (lambda text: rules.judge(book, rules.Said(text, text, text, text)), body),
         "a text's likeness": (rules.likeness, body),
@@ -133,7 +127,7 @@ def over_http() -> int:
     """Every field, parameter and header of every route; how many requests that took."""
     count = 0
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         settings = config.Settings(secret=SECRET)
         with store.context():
             world = test_who_may.World(store, apps.create_app(settings, store))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import trustme
 
-from comments import outbound
+from comments.events import safe_http
 
 NAME = "hooks.example"
 LOOPBACK = "127.0.0.1"
@@ -122,9 +122,9 @@ def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int
                 thread.join()
 
 
-def client(*ports: int, limits: outbound.Limits | None = None, **more: object) -> outbound.Client:
+def client(*ports: int, limits: safe_http.Limits | None = None, **more: object) -> safe_http.Client:
     """A client that may reach receivers on these ports, under whatever name."""
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     options = {"resolver": lambda _host: [LOOPBACK], "context": context} | more
-    return outbound.Client(limits, loopback_ports=frozenset(ports), **options)  # type: ignore[arg-type]
+    return safe_http.Client(limits, loopback_ports=frozenset(ports), **options)  # type: ignore[arg-type]

@@ -5,16 +5,13 @@ All of it happens in the store's context, at one moment, and is done by one mode
 
 from typing import Any
 
-from comments import (
-    delivery,
-    moderation,
-    policies,
-    posting,
-    records,
-)
-from comments import handlers as wiring
-from comments.records import Policy, Verb
-from comments.rules import Action, Rule
+from comments.domain import records
+from comments.domain.records import Policy, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, policy_changes
+from comments.moderation.rules import Action, Rule
+from comments.posting import submission
 from tests import trees
 from tests.comments import stocktaking
 
@@ -24,11 +21,11 @@ NOW = trees.START
 
 
 def policy(policy: Policy | None = None, **more: Any) -> None:
-    policies.set_policy("demo", ADA, now=NOW, policy=policy, **more)
+    policy_changes.set_policy("demo", ADA, now=NOW, policy=policy, **more)
 
 
 def rule(action: Action = Action.HOLD, **conditions: Any) -> None:
-    policies.put_rule("demo", Rule(id="r", action=action, **conditions), ADA, now=NOW)
+    policy_changes.put_rule("demo", Rule(id="r", action=action, **conditions), ADA, now=NOW)
 
 
 def post(site: records.Site, body: str, author: str = "ann", **more: Any) -> records.Comment:
@@ -37,7 +34,7 @@ def post(site: records.Site, body: str, author: str = "ann", **more: Any) -> rec
 
 
 def edit(row: records.Comment, body: str) -> records.Comment:
-    return posting.edit(
+    return submission.edit(
         row.id, author_id=row.author.id, body=body, revision=None,
         settings=trees.SETTINGS, now=NOW,
     )  # fmt: skip
@@ -45,13 +42,13 @@ def edit(row: records.Comment, body: str) -> records.Comment:
 
 def settle() -> None:
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=NOW, handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
 
 def approve(row: records.Comment) -> None:
-    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    decisions.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
     settle()
 
 
 def case(row: records.Comment) -> records.Case:
-    return moderation.case("demo", row.id)
+    return decisions.case("demo", row.id)

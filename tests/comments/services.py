@@ -10,27 +10,19 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from comments import (
-    advisers,
-    config,
-    consulting,
-    datastore,
-    delivery,
-    handlers,
-    messages,
-    moderation,
-    opinions,
-    outbound,
-    records,
-    sending,
-)
-from comments import handlers as wiring
+from comments import config
+from comments.domain import classifier_verdicts, records
+from comments.events import dispatcher, message_queue, message_sender, safe_http
+from comments.jobs import wiring
+from comments.moderation import decisions
+from comments.moderation.classifiers import classifier_requests, registration
+from comments.store import connection, reads
 from tests import recounts, trees
 from tests.comments import receivers
 
 BOSS = records.Actor("cli", "the command line")
 GUEST = records.Author("Ann", "https://ann.example", "ann@mailbox.example", "g:ann")
-LIMITS = outbound.Limits(connect=60.0, total=60.0, answer=consulting.LIMITS.answer)
+LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=classifier_requests.LIMITS.answer)
 SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
 
 
@@ -40,7 +32,7 @@ class Service:
     def __init__(
         self,
         receiver: receivers.Receiver,
-        client: outbound.Client,
+        client: safe_http.Client,
         settings: config.Settings,
         other: receivers.Receiver | None = None,
     ) -> None:
@@ -51,32 +43,32 @@ class Service:
         self.now = trees.START + timedelta(hours=1)
         self.secret = ""
 
-    def by(self) -> advisers.By:
-        return advisers.By(BOSS, self.now, self.settings)
+    def by(self) -> registration.By:
+        return registration.By(BOSS, self.now, self.settings)
 
     def is_asked(self, *, url: str = "", **terms: bool) -> None:
         """Have the site ask the receiver as its own service."""
-        given = advisers.Terms(**{"everybody": True, **terms})
+        given = registration.Terms(**{"everybody": True, **terms})
         where = url or self.receiver.url
-        made = advisers.set_webhook("demo", where, given, self.by(), self.client)
+        made = registration.set_webhook("demo", where, given, self.by(), self.client)
         self.secret = made or self.secret
 
     def says(self, verdict: object, reason: str = "", **more: object) -> None:
         """Have the receiver answer so from now on."""
         self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
 
-    def ask(self, times: int = 1) -> sending.Done:
+    def ask(self, times: int = 1) -> message_sender.Done:
         """Deliver what happened, and put the questions that are due; again after pauses."""
-        done = sending.Done()
+        done = message_sender.Done()
         for number in range(times):
             self.now += timedelta(hours=2 * bool(number))
             self.deliver()
-            done += sending.serve(lambda: self.now, reach=handlers.reach(self.settings))
+            done += message_sender.serve(lambda: self.now, reach=wiring.reach(self.settings))
         return done
 
     def deliver(self) -> None:
         while events := recounts.events():
-            delivery.deliver(events, now=self.now, handlers=wiring.HANDLERS)
+            dispatcher.deliver(events, now=self.now, handlers=wiring.HANDLERS)
 
     def check(self) -> None:
         """Every counter equals its recount."""
@@ -84,7 +76,7 @@ class Service:
         recounts.check_all()
 
     def case(self, comment: records.Comment) -> records.Case:
-        return moderation.case("demo", comment.id)
+        return decisions.case("demo", comment.id)
 
     def status(self, comment: records.Comment) -> records.Status:
         return self.case(comment).comment.status
@@ -92,17 +84,17 @@ class Service:
     def decide(
         self, comment: records.Comment, verb: records.Verb, reason: str = ""
     ) -> records.Comment:
-        return moderation.decide("demo", comment.id, verb, BOSS, now=self.now, reason=reason)
+        return decisions.decide("demo", comment.id, verb, BOSS, now=self.now, reason=reason)
 
 
 @contextlib.contextmanager
 def serving(
-    store: datastore.Store, settings: config.Settings = trees.SETTINGS
+    store: connection.Store, settings: config.Settings = trees.SETTINGS
 ) -> Iterator[Service]:
     """A service on loopback, and another one, that the store's processes may reach."""
     with receivers.receiver() as receiver, receivers.receiver() as other:
         client = receivers.client(receiver.port, other.port, limits=LIMITS)
-        store.kept(consulting.OUTBOUND, lambda: client)
+        store.kept(classifier_requests.OUTBOUND, lambda: client)
         yield Service(receiver, client, settings, other)
 
 
@@ -115,12 +107,15 @@ def say(
     **more: object,
 ) -> records.Comment:
     """Have a guest post."""
-    given = {"author": GUEST, "sender": opinions.Sender("203.0.113.9", "Canary/1.0")} | more
+    given = {
+        "author": GUEST,
+        "sender": classifier_verdicts.Sender("203.0.113.9", "Canary/1.0"),
+    } | more
     return trees.post(site, text, parent, now=now, **given)
 
 
-def waiting() -> list[messages.Message]:
+def waiting() -> list[message_queue.Message]:
     """The messages that are in the store."""
-    query = datastore.Query("Message", keys_only=True)
-    names = [each.key.path[-1].name for each in datastore.fetch(query)]
-    return [messages.record(row) for row in messages.read(names)]
+    query = reads.Query("Message", keys_only=True)
+    names = [each.key.path[-1].name for each in reads.fetch(query)]
+    return [message_queue.record(row) for row in message_queue.read(names)]

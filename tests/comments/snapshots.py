@@ -1,6 +1,6 @@
 """Everything that is stored, byte by byte: where nothing was changed, two of these are the same."""
 
-from comments import datastore
+from comments.store import reads
 from tests.comments import stocktaking
 
 # A browser of a test's is signed in by a session of its own, so these come and go with the tests.
@@ -14,5 +14,5 @@ def everything(*without: str) -> dict[bytes, bytes]:
         row.key.SerializeToString(deterministic=True): row.SerializeToString(deterministic=True)
         for kind in sorted(kinds - set(without))
         if not kind.startswith("__")
-        for row in datastore.fetch(datastore.Query(kind))
+        for row in reads.fetch(reads.Query(kind))
     }

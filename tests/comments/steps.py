@@ -9,17 +9,14 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from comments import (
-    datastore,
-    models,
-    moderation,
-    posting,
-    records,
-    shards,
-    subscriptions,
-    tree,
-    voting,
-)
+from comments.domain import records
+from comments.moderation import decisions
+from comments.notifications import subscriptions
+from comments.posting import cast_vote, submission
+from comments.store import connection, transactions
+from comments.store.models import comment_rows
+from comments.tree import bulk_append
+from comments.tree.counters import shard_choice
 from tests.comments import ledger, stocktaking
 from tests.comments.chores import NAMES, SETTINGS, Chores, Step, Wish, key_of, name_of
 
@@ -74,17 +71,19 @@ class World(Chores):
 
         def act() -> None:
             name = name_of(draft.thread)
-            known = datastore.kept(shards.HOLDINGS, self.shards)
+            known = connection.kept(shard_choice.HOLDINGS, self.shards)
             # Others are under way, so that this one counts in another shard.
-            turns = [shards.Turn(known, name) for _ in range(writers)]
+            turns = [shard_choice.Turn(known, name) for _ in range(writers)]
             with contextlib.ExitStack() as stack:
                 for turn in turns:
                     turn.take()
                     stack.callback(turn.end)
                 site = records.Site(name.site, (), "", 2)
                 author = records.Author("somebody", id=draft.author)
-                posted = posting.post(
-                    posting.Draft(site, name.id, draft.reply_to, author, draft.body, key=draft.key),
+                posted = submission.post(
+                    submission.Draft(
+                        site, name.id, draft.reply_to, author, draft.body, key=draft.key
+                    ),
                     settings=SETTINGS,
                     now=now,
                 )
@@ -108,7 +107,7 @@ class World(Chores):
         now = self.now + SKEW[three % 3]
 
         def act() -> None:
-            posting.edit(
+            submission.edit(
                 comment_id,
                 author_id=author,
                 body=body,
@@ -129,7 +128,7 @@ class World(Chores):
             return Step(lambda: None)
         author, now = self._who(comment_id, two), self.now + SKEW[three % 3]
         return Step(
-            lambda: posting.retract(comment_id, author_id=author, revision=None, now=now),
+            lambda: submission.retract(comment_id, author_id=author, revision=None, now=now),
             lambda book: book.retract(comment_id, author),
             lambda: self._has_moved(comment_id),
         )
@@ -141,7 +140,7 @@ class World(Chores):
         verb, now = VERBS[two % len(VERBS)], self.now + SKEW[three % 3]
         site = self.ledger.said[comment_id].site
         return Step(
-            lambda: moderation.decide(site, comment_id, verb, MODERATOR, now=now),
+            lambda: decisions.decide(site, comment_id, verb, MODERATOR, now=now),
             lambda book: book.judge(comment_id, verb.value),
             lambda: self._has_moved(comment_id),
         )
@@ -169,10 +168,10 @@ class World(Chores):
         voter, value, now = VOTERS[two % 3], three % 3 - 1, self.now
         site, key = self.ledger.said[comment_id].site, (comment_id, voter)
         return Step(
-            lambda: voting.vote(
+            lambda: cast_vote.vote(
                 comment_id,
                 site,
-                voting.Voter(voter, f"network of {voter}"),
+                cast_vote.Voter(voter, f"network of {voter}"),
                 value,
                 settings=SETTINGS,
                 now=now,
@@ -193,7 +192,7 @@ class World(Chores):
         statuses = list(records.Status)
         batch: list[ledger.Draft] = []
         for number in range(1 + one % 3):
-            comment_id = models.comment_id(f"{next(self._numbers):016}".encode())
+            comment_id = comment_rows.comment_id(f"{next(self._numbers):016}".encode())
             status = statuses[(two + number * three) % len(statuses)].value
             author = [*AUTHORS, ""][(three + number) % 4]
             votes = (two % 4, one % 3)
@@ -210,7 +209,7 @@ class World(Chores):
             return Step(lambda: None)
         batch = self._imports[one % len(self._imports)]
         if three % 2:
-            comment_id = models.comment_id(f"{next(self._numbers):016}".encode())
+            comment_id = comment_rows.comment_id(f"{next(self._numbers):016}".encode())
             batch.append(
                 ledger.Draft(comment_id, batch[0].thread, batch[-1].key, "g:ann", "imported")
             )
@@ -236,7 +235,7 @@ class World(Chores):
         ]
 
         def body() -> None:
-            imported = tree.append_imported(
+            imported = bulk_append.append_imported(
                 SETTINGS.scheme,
                 name_of(batch[0].thread),
                 nodes,
@@ -245,10 +244,10 @@ class World(Chores):
                 state=records.ThreadState.OPEN,
                 now=now,
             )
-            datastore.apply(*imported.writes)
+            transactions.apply(*imported.writes)
 
         return Step(
-            lambda: datastore.transaction(body),
+            lambda: transactions.transaction(body),
             lambda book: book.place(batch, now),
             lambda: {draft.key for draft in batch} <= stocktaking.said().keys(),
         )

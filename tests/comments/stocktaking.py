@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from datetime import UTC
 from typing import Any
 
-from comments import datastore
+from comments.store import reads
 from tests.comments import ledger
 from tests.comments.ledger import Numbers, Said
 
 
 def rows(kind: str) -> Iterable[Any]:
     """Every entity of a kind."""
-    return datastore.fetch(datastore.Query(kind))
+    return reads.fetch(reads.Query(kind))
 
 
 def name_of(message: Any, level: int = -1) -> str:

@@ -13,8 +13,10 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import datastore, personal
-from comments.accounts import identities, openid, people, vouchers
+from comments.accounts import accounts, identities
+from comments.accounts.oidc import oidc_client, popup_exchange
+from comments.jobs import personal_data
+from comments.store import connection, reads
 from emulator import faults, inprocess
 from tests import beginnings, trees
 from tests.comments import assertions, callers, calls, travellers
@@ -73,7 +75,7 @@ def _network(number: int) -> dict[str, str]:
 
 @pytest.mark.usefixtures("site")
 def test_who_signs_in_is_in_or_comes_back(
-    app: flask.Flask, engine: inprocess.Engine, open_store: datastore.Store
+    app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
         with open_store.context():
@@ -89,7 +91,7 @@ def test_who_signs_in_is_in_or_comes_back(
 
 @pytest.mark.usefixtures("site")
 def test_an_invitation_makes_one_account_whatever_fails(
-    app: flask.Flask, engine: inprocess.Engine, open_store: datastore.Store
+    app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
         with open_store.context():
@@ -105,14 +107,14 @@ def test_an_invitation_makes_one_account_whatever_fails(
         assert act().status_code in {303, 400}
     assert seen == {303, 503}
     with open_store.context():
-        found = [each.login for each in people.staff()]
+        found = [each.login for each in accounts.staff()]
         assert len(found) == len(set(found))
         for number in range(1, len(found) + 1):
             assert callers.sign_in(f"n{number}", now=here())
 
 
 def test_a_sites_reader_is_one_account_whatever_fails(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     with open_store.context():
         shared = assertions.share()
@@ -123,18 +125,18 @@ def test_a_sites_reader_is_one_account_whatever_fails(
 
     assert _seen(engine, make) == {200, 503}
     with open_store.context():
-        leading = {row.key.path[-1].name for row in datastore.fetch(datastore.Query("Identity"))}
+        leading = {row.key.path[-1].name for row in reads.fetch(reads.Query("Identity"))}
     assert calls.stored(open_store, "Account") == len(leading)
 
 
 def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
         verifier = f"{number:043}"
-        person = openid.Person(identities.of_provider("oidc/x", f"{number}"), "Ann")
+        person = oidc_client.Person(identities.of_provider("oidc/x", f"{number}"), "Ann")
         with open_store.context():
-            code = vouchers.issue(
+            code = popup_exchange.issue(
                 person,
                 "demo",
                 travellers.challenge_of(verifier),
@@ -151,24 +153,24 @@ def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
         assert act().status_code in {200, 401}
     assert seen == {200, 503}
     with open_store.context():
-        leading = {row.key.path[-1].name for row in datastore.fetch(datastore.Query("Identity"))}
+        leading = {row.key.path[-1].name for row in reads.fetch(reads.Query("Identity"))}
     assert calls.stored(open_store, "Account") == len(leading)
 
 
 def test_an_erasure_that_fails_is_taken_up_again(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     authors = []
 
     def make(number: int) -> Callable[[], TestResponse]:
         posted = calls.post(client, f"Name {number}", f"Text {number}")
         with open_store.context():
-            authors.append(personal.author_of(posted["comment"]["id"]))
+            authors.append(personal_data.author_of(posted["comment"]["id"]))
         header = calls.bearer(posted)
         return lambda: client.delete("/api/v1/sites/demo/author", headers=header)
 
     assert _seen(engine, make) == {200, 503}
     with open_store.context():
         for author in authors[:-1]:
-            told = personal.export(author, secret=trees.SETTINGS.secret, now=trees.START)
+            told = personal_data.export(author, secret=trees.SETTINGS.secret, now=trees.START)
             assert told.comments == []

@@ -8,8 +8,11 @@ import click.testing
 import flask
 import pytest
 
-from comments import accountcli, datastore, errors
-from comments.accounts import inviting, people, totp
+from comments import errors
+from comments.accounts import accounts, invitations
+from comments.accounts.passwords import totp
+from comments.cli import account_commands
+from comments.store import connection
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
 
@@ -47,14 +50,14 @@ def _typed(password: str = PASSWORD) -> str:
     ],
 )
 def test_an_invitation_gives_the_role_it_names(
-    run: Run, open_store: datastore.Store, arguments: tuple[str, ...], granted: object
+    run: Run, open_store: connection.Store, arguments: tuple[str, ...], granted: object
 ) -> None:
     token = _token(run, "invite", *arguments)
     with open_store.context():
         made = callers.accept(token, now=callers.here()).account
         assert made.grants == (granted,)
         # Who owns the service is its first owner, however he came to it.
-        assert people.is_owned() == (granted == OWNER)
+        assert accounts.is_owned() == (granted == OWNER)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +89,14 @@ def test_a_link_leads_where_people_reach_the_service(run: Run) -> None:
 
 
 def test_an_account_is_added_listed_changed_reset_and_removed(
-    run: Run, open_store: datastore.Store
+    run: Run, open_store: connection.Store
 ) -> None:
     added = run("add", "ann", "--name", "Ann B", "--role", "owner", "--service", typed=_typed())
     assert added.exit_code == 0, added.output
     assert "Added ann, owner of the service." in added.output
     assert PASSWORD not in added.output
     with open_store.context():
-        assert people.is_owned()
+        assert accounts.is_owned()
         made = callers.sign_in("ann").account
     taken = run("add", "Ann", "--role", "moderator", "--site", "demo", typed=_typed())
     assert "taken" in taken.output
@@ -108,28 +111,28 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     token = _token(run, "reset", "ann", page="reset")
     with open_store.context():
         now = callers.here()
-        inviting.renew(token, inviting.Choice("another password"), secret=SECRET, now=now)
+        invitations.renew(token, invitations.Choice("another password"), secret=SECRET, now=now)
         assert callers.sign_in("ann", "another password")
-        people.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
+        accounts.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
     _reset_of_both(run, open_store)
     assert run("role", "ann", "none", "--site", "demo").output == "ann is nothing.\n"
     assert "has no role" in run("reset", "ann").output
     assert run("list").output == ""
     assert run("remove", made.id).output == f"{made.id} is removed.\n"
     with open_store.context():
-        assert people.get(made.id) is None
+        assert accounts.get(made.id) is None
 
 
-def _reset_of_both(run: Run, open_store: datastore.Store) -> None:
+def _reset_of_both(run: Run, open_store: connection.Store) -> None:
     """Ann lost her password and her authenticator."""
     with open_store.context():
         now = callers.here()
         token = _token(run, "reset", "ann", page="reset")
         with pytest.raises(errors.BadInput, match="authenticator"):
-            inviting.renew(token, inviting.Choice(PASSWORD), secret=SECRET, now=now)
+            invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=now)
         token = _token(run, "reset", "ann", "--remove-second-factor", page="reset")
-        choice = inviting.Choice(PASSWORD)
-        assert not inviting.renew(token, choice, secret=SECRET, now=now).account.has_totp
+        choice = invitations.Choice(PASSWORD)
+        assert not invitations.renew(token, choice, secret=SECRET, now=now).account.has_totp
 
 
 @pytest.mark.parametrize("password", ["Password123", "QWERTYUIOP", "Ann.Example", "UNIVERSITY"])
@@ -142,10 +145,10 @@ def test_a_password_that_others_guess_is_refused(run: Run, password: str) -> Non
 
 
 def test_the_first_owners_link_is_made_while_there_was_none(
-    open_store: datastore.Store,
+    open_store: connection.Store,
 ) -> None:
     with open_store.context():
-        links = [accountcli.first_owner_link("http://here/", SECRET) for _ in range(2)]
+        links = [account_commands.first_owner_link("http://here/", SECRET) for _ in range(2)]
         tokens = [link.partition("http://here/admin/welcome#")[2] for link in links]
         assert len(set(tokens)) == 2
         with pytest.raises(errors.BadLink):
@@ -153,4 +156,4 @@ def test_the_first_owners_link_is_made_while_there_was_none(
         assert callers.accept(tokens[1], now=callers.here()).account.grants == (OWNER,)
         with pytest.raises(errors.Conflict):
             callers.accept(tokens[0], "eve", now=callers.here())
-        assert accountcli.first_owner_link("http://here/", SECRET) == ""
+        assert account_commands.first_owner_link("http://here/", SECRET) == ""

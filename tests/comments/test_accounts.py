@@ -6,8 +6,11 @@ from datetime import timedelta
 import argon2
 import pytest
 
-from comments import datastore, errors, records, roles
-from comments.accounts import identities, passwords, people, sessions
+from comments import errors
+from comments.accounts import accounts, identities, sessions
+from comments.accounts.passwords import hashing
+from comments.domain import records, roles
+from comments.store import connection, reads
 from tests.beginnings import NOW
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -17,28 +20,28 @@ MAIL = "ann@example.org"
 
 def _rows(*kinds: str) -> str:
     """Everything the store holds of some kinds, as text."""
-    return "".join(str(row) for kind in kinds for row in datastore.fetch(datastore.Query(kind)))
+    return "".join(str(row) for kind in kinds for row in reads.fetch(reads.Query(kind)))
 
 
-def test_an_account_is_found_by_its_name_and_its_address(store: datastore.Store) -> None:
+def test_an_account_is_found_by_its_name_and_its_address(store: connection.Store) -> None:
     ann = callers.account("ann", moderator(), mail=MAIL)
-    assert people.named("ANN ", SECRET) == people.named("Ann@Example.org", SECRET) == ann
-    assert people.named(ann.id, SECRET) == people.named(ann.author, SECRET) == ann
+    assert accounts.named("ANN ", SECRET) == accounts.named("Ann@Example.org", SECRET) == ann
+    assert accounts.named(ann.id, SECRET) == accounts.named(ann.author, SECRET) == ann
     assert ann.actor == records.Actor(f"a:{ann.id}", "Ann")
-    assert people.address_of(ann, SECRET, now=NOW) == MAIL
+    assert accounts.address_of(ann, SECRET, now=NOW) == MAIL
     with pytest.raises(errors.NotFound):
-        people.named("nobody", SECRET)
+        accounts.named("nobody", SECRET)
 
 
 @pytest.mark.parametrize("taken", [{"login": "ann"}, {"login": "bob", "mail": MAIL.upper()}])
-def test_a_name_and_an_address_have_one_account(store: datastore.Store, taken: dict) -> None:
+def test_a_name_and_an_address_have_one_account(store: connection.Store, taken: dict) -> None:
     callers.account("ann", mail=MAIL)
     with pytest.raises(errors.Conflict, match=r"taken|has an account"):
         callers.account(**taken)
-    assert people.find(identities.of_login("bob"), SECRET) is None
+    assert accounts.find(identities.of_login("bob"), SECRET) is None
 
 
-def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: datastore.Store) -> None:
+def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: connection.Store) -> None:
     start, got, refused = threading.Barrier(8), [], []
 
     def ask() -> None:
@@ -56,7 +59,7 @@ def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: datastore.
         thread.join()
     assert (len(got), len(refused)) == (1, 7)
     with open_store.context():
-        assert people.staff() == [people.named("ann", SECRET)] == got
+        assert accounts.staff() == [accounts.named("ann", SECRET)] == got
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_keys_of_identities_are_as_they_always_were() -> None:
     )
 
 
-def test_the_store_holds_no_password_no_token_and_no_address(store: datastore.Store) -> None:
+def test_the_store_holds_no_password_no_token_and_no_address(store: connection.Store) -> None:
     callers.account("ann", OWNER, mail=MAIL)
     session = callers.sign_in("ann")
     token = callers.invite(moderator(), address="bob@example.org")
@@ -107,56 +110,56 @@ def test_the_store_holds_no_password_no_token_and_no_address(store: datastore.St
 
 
 def test_a_role_is_held_until_it_is_taken_and_a_change_ends_sessions(
-    store: datastore.Store,
+    store: connection.Store,
 ) -> None:
     ann = callers.account("ann", moderator("demo"), moderator("blog"))
     for change in (
-        lambda: people.grant(ann.id, roles.Role.OWNER, "demo"),
-        lambda: people.grant(ann.id, None, "demo"),
-        lambda: people.set_password(ann.id, people.checked_password(PASSWORD)),
-        lambda: people.end_sessions(ann.id),
+        lambda: accounts.grant(ann.id, roles.Role.OWNER, "demo"),
+        lambda: accounts.grant(ann.id, None, "demo"),
+        lambda: accounts.set_password(ann.id, accounts.checked_password(PASSWORD)),
+        lambda: accounts.end_sessions(ann.id),
     ):
         session = callers.sign_in("ann")
         assert sessions.find(session.token, SECRET, now=NOW)
         change()
         assert sessions.find(session.token, SECRET, now=NOW) is None
-    held = people.named("ann", SECRET)
+    held = accounts.named("ann", SECRET)
     assert held.grants == (moderator("blog"),)
     assert not held.may(roles.Right.MODERATE, "demo")
-    assert people.staff() == [held]
-    people.grant(ann.id, None, "blog")
-    assert people.staff() == []
+    assert accounts.staff() == [held]
+    accounts.grant(ann.id, None, "blog")
+    assert accounts.staff() == []
 
 
-def test_a_removed_account_leaves_nothing_behind(store: datastore.Store) -> None:
+def test_a_removed_account_leaves_nothing_behind(store: connection.Store) -> None:
     ann = callers.account("ann", OWNER, mail=MAIL)
     session = callers.sign_in("ann")
-    assert people.remove(ann.id)
-    assert not people.remove(ann.id)
+    assert accounts.remove(ann.id)
+    assert not accounts.remove(ann.id)
     assert sessions.find(session.token, SECRET, now=NOW) is None
     assert _rows("Account", "Identity", "Session") == ""
     callers.account("ann", mail=MAIL)
 
 
-def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: datastore.Store) -> None:
-    assert not people.is_owned()
+def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: connection.Store) -> None:
+    assert not accounts.is_owned()
     one, two = (callers.invite(OWNER, first=True) for _ in range(2))
     first = callers.accept(one, "ann").account
-    assert people.is_owned()
+    assert accounts.is_owned()
     with pytest.raises(errors.Conflict, match="has an owner"):
         callers.accept(two, "bob")
-    people.remove(first.id)
-    assert people.is_owned()
+    accounts.remove(first.id)
+    assert accounts.is_owned()
     with pytest.raises(errors.Conflict, match="has an owner"):
         callers.accept(two, "bob")
 
 
 def test_if_the_store_does_not_answer_nobody_is_told_that_there_is_no_owner(
-    short_deadline: datastore.Store, engine
+    short_deadline: connection.Store, engine
 ) -> None:
     engine.close()
     with short_deadline.context(), pytest.raises(errors.Overloaded):
-        people.is_owned()
+        accounts.is_owned()
     with short_deadline.context(), pytest.raises(errors.Overloaded):
         sessions.find(sessions.new_token("a" * 26), SECRET, now=NOW)
 
@@ -165,24 +168,24 @@ class TestPasswords:
     @pytest.mark.parametrize("password", ["", "short one", "x" * 201])
     def test_a_length_out_of_bounds_is_refused(self, password: str) -> None:
         with pytest.raises(errors.BadInput):
-            passwords.check(password)
+            hashing.check(password)
 
     def test_a_password_matches_its_own_hash_only(self) -> None:
-        made = passwords.hashed("pässword of ten")
+        made = hashing.hashed("pässword of ten")
         assert made.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
-        assert passwords.hashed("pässword of ten") != made
-        assert passwords.matches(made, "pa\u0308ssword of ten")
-        assert not passwords.matches(made, "password of ten")
-        assert not passwords.matches(made, "")
-        assert not passwords.matches("", "nobody has this password")
-        assert not passwords.matches("damaged", PASSWORD)
+        assert hashing.hashed("pässword of ten") != made
+        assert hashing.matches(made, "pa\u0308ssword of ten")
+        assert not hashing.matches(made, "password of ten")
+        assert not hashing.matches(made, "")
+        assert not hashing.matches("", "nobody has this password")
+        assert not hashing.matches("damaged", PASSWORD)
 
     @pytest.mark.usefixtures("store")
     def test_another_strength_is_noticed_and_mended_at_the_next_sign_in(self) -> None:
         ann = callers.account("ann", OWNER)
         weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-        people.set_password(ann.id, weak)
-        assert passwords.is_outdated(weak)
+        accounts.set_password(ann.id, weak)
+        assert hashing.is_outdated(weak)
         callers.sign_in("ann")
         stored = _rows("Account")
         assert weak not in stored

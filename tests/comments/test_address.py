@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from comments import address
+from comments.store import server_address
 
 
 def _serve(status: str) -> wsgiref.simple_server.WSGIServer:
@@ -33,13 +33,13 @@ def test_an_address_counts_while_a_server_answers_there(
 ) -> None:
     with _serve(status) as server:
         url = f"http://127.0.0.1:{server.server_port}/"
-        address.note(tmp_path, "http://127.0.0.1:1/")
-        address.note(tmp_path, url, public)
+        server_address.note(tmp_path, "http://127.0.0.1:1/")
+        server_address.note(tmp_path, url, public)
         thread = Thread(target=server.handle_request)
         thread.start()
-        assert address.find(tmp_path) == ((public or url) if is_found else "")
+        assert server_address.find(tmp_path) == ((public or url) if is_found else "")
         thread.join()
-    assert address.find(tmp_path) == ""
+    assert server_address.find(tmp_path) == ""
     assert [each.name for each in tmp_path.iterdir()] == ["address"]
     assert (tmp_path / "address").stat().st_mode & 0o777 == 0o600
 
@@ -49,12 +49,12 @@ def test_an_address_counts_while_a_server_answers_there(
 )
 def test_a_damaged_note_is_no_address(tmp_path: Path, noted: bytes) -> None:
     (tmp_path / "address").write_bytes(noted)
-    assert address.find(tmp_path) == ""
+    assert server_address.find(tmp_path) == ""
 
 
 def test_what_answers_in_no_way_of_a_server_is_no_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address.note(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        server_address.note(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}/")
 
         def answer() -> None:
             connection, _ = listener.accept()
@@ -64,9 +64,9 @@ def test_what_answers_in_no_way_of_a_server_is_no_address(tmp_path: Path) -> Non
 
         thread = Thread(target=answer)
         thread.start()
-        assert address.find(tmp_path) == ""
+        assert server_address.find(tmp_path) == ""
         thread.join()
 
 
 def test_without_a_note_there_is_no_address(tmp_path: Path) -> None:
-    assert address.find(tmp_path) == ""
+    assert server_address.find(tmp_path) == ""

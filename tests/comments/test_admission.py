@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from comments import (
-    admission,
-    datastore,
-    limits,
-    records,
-    sites,
-    tallies,
-)
+from comments.domain import records
+from comments.posting import admission
+from comments.sites import rate_limits, site_settings
+from comments.store import connection, reads
+from comments.tree.counters import sharding
 from emulator import faults, inprocess, testing
 from tests.comments import calls, entrants
 from tests.comments.doors import LONG, RULES, Moment, codes
@@ -23,7 +20,7 @@ from tests.comments.entrants import post
 NUMBERS = itertools.count()
 
 
-def stored(store: datastore.Store) -> int:
+def stored(store: connection.Store) -> int:
     return calls.stored(store, "Comment")
 
 
@@ -94,12 +91,12 @@ def test_a_thread_is_posted_to_as_often_as_it_may_be(door: Any, moment: Moment) 
 
 
 def test_a_spread_thread_takes_as_many_in_all(
-    door: Any, open_store: datastore.Store, site: records.Site
+    door: Any, open_store: connection.Store, site: records.Site
 ) -> None:
     client = door(posts_per_thread=16)
     parents = [calls.answer(post(client))["comment"]["id"] for _ in range(2)]
     with open_store.context():
-        tallies.spread(records.ThreadName(site.id, "t"), 4)
+        sharding.spread(records.ThreadName(site.id, "t"), 4)
     answers = [post(client, parent=parents[n % 2]) for n in range(40)]
     accepted = codes(*answers).count(201)
     # One process meets one of four rows here: its part, of which two are used.
@@ -108,21 +105,21 @@ def test_a_spread_thread_takes_as_many_in_all(
 
 
 def test_a_site_has_rules_of_its_own(
-    door: Any, open_store: datastore.Store, site: records.Site
+    door: Any, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
-        sites.change(site.id, guard={"posts_per_network": 1, "same_texts": 0})
+        site_settings.change(site.id, guard={"posts_per_network": 1, "same_texts": 0})
     client = door(posts_per_network=5, same_texts=1)
     assert codes(post(client, LONG), post(client, LONG)) == [201, "too-many-posts"]
     with open_store.context():
-        sites.change(site.id, guard={"posts_per_network": None})
+        site_settings.change(site.id, guard={"posts_per_network": None})
     assert codes(post(client, LONG)) == [201]
 
 
 @pytest.mark.parametrize("body", [LONG, "Short"])
 @pytest.mark.parametrize("later", [0, 59, 300])
 def test_a_repeat_of_what_was_accepted_is_free(
-    door: Any, open_store: datastore.Store, moment: Moment, body: str, later: int
+    door: Any, open_store: connection.Store, moment: Moment, body: str, later: int
 ) -> None:
     client = door(**RULES)
     first = post(client, body, key="the-key")
@@ -158,7 +155,7 @@ def test_what_is_refused_as_input_is_not_charged(door: Any) -> None:
 
 
 def test_what_is_refused_at_the_door_leaves_nothing(
-    door: Any, engine: inprocess.Engine, open_store: datastore.Store
+    door: Any, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     client = door(**RULES, proof_of_work=10)
     given = entrants.proof(client)
@@ -200,7 +197,7 @@ def test_admission_takes_two_reads_and_two_writes(
 def test_a_store_that_fails_admits_nobody(
     door: Any,
     engine: inprocess.Engine,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = door(posts_per_network=5)
@@ -228,27 +225,27 @@ def test_an_answer_that_is_lost_charges_once(
 
 
 def test_old_buckets_are_deleted_and_young_ones_stay(
-    door: Any, open_store: datastore.Store, moment: Moment
+    door: Any, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door(posts_per_network=1, same_texts=1)
     post(client, LONG)
     moment.pass_by(hours=3)
     post(client, f"{LONG} Again.", peer="198.51.100.1")
     with open_store.context():
-        assert limits.expire(moment.at - timedelta(hours=3)) == 0
-        assert limits.expire(moment.at) == 2
-        assert limits.expire(moment.at) == 0
+        assert rate_limits.expire(moment.at - timedelta(hours=3)) == 0
+        assert rate_limits.expire(moment.at) == 2
+        assert rate_limits.expire(moment.at) == 0
     assert calls.stored(open_store, "RateBucket") == 2
     assert codes(post(client, peer="198.51.100.1"), post(client)) == ["too-many-posts", 201]
 
 
 def test_nothing_of_an_address_or_a_text_is_in_the_store(
-    door: Any, open_store: datastore.Store
+    door: Any, open_store: connection.Store
 ) -> None:
     client = door(**RULES, proof_of_work=10)
     assert codes(post(client, LONG, proof=entrants.proof(client), peer="203.0.113.77")) == [201]
     with open_store.context():
-        rows = list(datastore.fetch(datastore.Query("RateBucket")))
+        rows = list(reads.fetch(reads.Query("RateBucket")))
     said = b"".join(row.SerializeToString() for row in rows)
     assert len(rows) == 2
     for telling in (b"203.0.113", b"long enough", b"LONG ENOUGH", b"Ann"):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from comments import datastore, sites
+from comments.sites import site_settings
+from comments.store import connection, reads
 from emulator import inprocess
 from tests import programs, trees
 from tests.conftest import ROOT
@@ -23,7 +24,9 @@ CLIENTS = 100  # of each of two processes
 POSTING = """
 import dataclasses, json, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from comments import admission, app, datastore
+from comments import app
+from comments.posting.submission import admission
+from comments.store import connection
 from emulator import inprocess
 from tests import trees
 from tests.comments import calls, entrants
@@ -32,7 +35,7 @@ from tests.comments import test_admission_processes as shared
 path, label, mode, rules = *sys.argv[1:4], json.loads(sys.argv[4])
 admission.PATIENCE = 60.0  # the machine may be busy with everything else
 engine = inprocess.open_engine(path, indexes=shared.ROOT / "index.yaml", concurrency=mode)
-store = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
 made = app.create_app(dataclasses.replace(trees.SETTINGS, **rules), store)
 gate = threading.Barrier(shared.CLIENTS)
 
@@ -56,15 +59,17 @@ def test_of_200_posts_of_one_network_exactly_as_many_are_accepted_as_may_be(
 ) -> None:
     path = tmp_path / "store.db"
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", concurrency=mode) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START)
+            site_settings.add(
+                "demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START
+            )
         answers = _posted(path, mode, {"posts_per_network": MOST, "proof_of_work": tries})
         accepted = [code for status, code in answers if status == 201]
         refused = {code for status, code in answers if status != 201}
         assert (len(answers), len(accepted), refused) == (2 * CLIENTS, MOST, {"too-many-posts"})
         with store.context():
-            rows = datastore.fetch(datastore.Query("Comment", keys_only=True))
+            rows = reads.fetch(reads.Query("Comment", keys_only=True))
             assert len(list(rows)) == MOST
 
 

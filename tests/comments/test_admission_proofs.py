@@ -2,33 +2,30 @@
 
 from typing import Any
 
-from comments import (
-    config,
-    datastore,
-    records,
-    sites,
-    sorthash,
-)
-from comments.web import session
+from comments import config
+from comments.domain import records, sorthash
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.api import api_tokens
 from emulator import inprocess, testing
 from tests.comments import callers, calls, entrants
 from tests.comments.doors import LONG, RULES, Moment, codes
 from tests.comments.entrants import post
 
 
-def stored(store: datastore.Store) -> int:
+def stored(store: connection.Store) -> int:
     return calls.stored(store, "Comment")
 
 
 def test_who_has_signed_in_proves_nothing_and_is_counted_all_the_same(
-    door: Any, open_store: datastore.Store, settings: config.Settings, site: records.Site
+    door: Any, open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     client = door(proof_of_work=10, form_seconds=3, posts_per_author=2)
     with open_store.context():
         account = callers.account("bob", password="")
-    member = session.Member(site.id, account.id, account.epoch)
-    token = session.sign_member(member, secret=settings.secret)
-    guest = session.sign(session.Guest(site.id, "g:known"), secret=settings.secret)
+    member = api_tokens.Member(site.id, account.id, account.epoch)
+    token = api_tokens.sign_member(member, secret=settings.secret)
+    guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
     answers = [post(client, f"{LONG} {n}", token=token) for n in range(3)]
     assert codes(*answers, post(client, token=guest)) == [
         201,
@@ -79,7 +76,7 @@ def test_who_asked_for_a_challenge_is_charged_wherever_it_is_used(door: Any) -> 
 
 
 def test_a_repeat_with_a_proof_that_is_spent_or_old_is_the_same_comment(
-    door: Any, open_store: datastore.Store, moment: Moment
+    door: Any, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door(proof_of_work=10, form_seconds=3, **RULES)
     given = entrants.proof(client)
@@ -102,9 +99,9 @@ def test_a_form_that_is_sent_at_once_is_a_bots(door: Any, moment: Moment) -> Non
     assert codes(post(client, proof=given)) == [201]
 
 
-def test_a_proof_is_of_one_site(door: Any, open_store: datastore.Store) -> None:
+def test_a_proof_is_of_one_site(door: Any, open_store: connection.Store) -> None:
     with open_store.context():
-        sites.add("other", ["http://o.example"], scheme=sorthash.Scheme(), now=Moment().at)
+        site_settings.add("other", ["http://o.example"], scheme=sorthash.Scheme(), now=Moment().at)
     client = door(proof_of_work=10)
     other = calls.answer(client.get("/api/v1/sites/other/challenge"))
     assert codes(post(client, proof=entrants.solved(other))) == ["proof-invalid"]
@@ -112,7 +109,7 @@ def test_a_proof_is_of_one_site(door: Any, open_store: datastore.Store) -> None:
 
 
 def test_without_a_proof_or_in_the_honeypot_nothing_is_stored(
-    door: Any, open_store: datastore.Store
+    door: Any, open_store: connection.Store
 ) -> None:
     client = door(proof_of_work=10)
     assert calls.refused(post(client), 403) == "proof-required"

@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
-from comments import (
-    config,
-    datastore,
-    policies,
-    records,
-)
-from comments.rules import Action, Rule
-from comments.web import session
+from comments import config
+from comments.domain import records
+from comments.moderation import policy_changes
+from comments.moderation.rules import Action, Rule
+from comments.store import connection, reads
+from comments.web.api import api_tokens
 from tests.comments import callers, calls, entrants
 from tests.comments.doors import LONG, Moment, codes
 from tests.comments.entrants import post
@@ -47,13 +45,13 @@ def test_a_known_author_says_the_same_once_from_wherever(door: Any) -> None:
 
 
 def test_a_text_that_comes_too_often_is_held_whoever_sends_it(
-    door: Any, open_store: datastore.Store, moment: Moment
+    door: Any, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door(same_texts=0)
     token = calls.answer(post(client, "first"))["token"]
     with open_store.context():
         rule = Rule(id="r", action=Action.HOLD, repeated=2)
-        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=moment.at)
+        policy_changes.put_rule("demo", rule, records.Actor("cli", "Ada"), now=moment.at)
     sent = [
         post(client, body, peer=f"198.51.100.{place}", token=token if place % 2 else None)
         for place, body in enumerate(["Buy!", "buy", " BUY ", "sell", "b.u.y"])
@@ -69,34 +67,34 @@ def test_a_text_that_comes_too_often_is_held_whoever_sends_it(
 
 
 def test_a_text_that_is_only_counted_leaves_little_behind(
-    door: Any, open_store: datastore.Store
+    door: Any, open_store: connection.Store
 ) -> None:
     client = door(proof_of_work=1, same_texts=3)
     with open_store.context():
         rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
-        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
+        policy_changes.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
     for place in range(80):
         answer = post(client, "+1", proof=entrants.proof(client), peer=f"198.51.100.{place}")
         assert answer.status_code == 201
     with open_store.context():
-        rows = list(datastore.fetch(datastore.Query("RateBucket")))
+        rows = list(reads.fetch(reads.Query("RateBucket")))
     counted = [row for row in rows if row.key.path[-1].name.startswith("texts/")]
     assert [row.properties["count"].integer_value for row in counted] == [80]
     assert len(counted[0].properties["recent"].blob_value) <= 28 * 65
 
 
 def test_where_texts_are_counted_a_guest_is_a_newcomer_and_a_member_is_his_account(
-    door: Any, open_store: datastore.Store, settings: config.Settings, site: records.Site
+    door: Any, open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     client = door(posts_per_network=2, posts_per_author=2, same_texts=2)
     with open_store.context():
         rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
-        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
+        policy_changes.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
         account = callers.account("bob", password="")
-    member = session.sign_member(
-        session.Member(site.id, account.id, account.epoch), secret=settings.secret
+    member = api_tokens.sign_member(
+        api_tokens.Member(site.id, account.id, account.epoch), secret=settings.secret
     )
-    guest = session.sign(session.Guest(site.id, "g:known"), secret=settings.secret)
+    guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
     peers = [f"198.51.100.{n}" for n in range(3)]
     # A guest from several networks: each is counted, and his text as anybody's.
     assert codes(*(post(client, LONG, token=guest, peer=peer) for peer in peers)) == [

@@ -7,8 +7,13 @@ import click.testing
 import flask
 import pytest
 
-from comments import advisers, audit, config, datastore, errors, outbound, records, rulebook
-from comments.advisers import Terms
+from comments import config, errors
+from comments.domain import records
+from comments.events import audit_log, safe_http
+from comments.moderation import rulebook
+from comments.moderation.classifiers import registration
+from comments.moderation.classifiers.registration import Terms
+from comments.store import connection, reads
 from tests import trees
 from tests.comments import callers, services
 from tests.comments.callers import OWNER, moderator
@@ -26,7 +31,7 @@ def settings() -> config.Settings:
 
 @pytest.fixture
 def service(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site
+    open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> Iterator[Service]:
     with services.serving(open_store) as made:
         yield made
@@ -45,30 +50,30 @@ def owner(app: flask.Flask, service: Service) -> Desk:
 
 
 def stored() -> str:
-    return str(list(datastore.fetch(datastore.Query("Rulebook"))))
+    return str(list(reads.fetch(reads.Query("Rulebook"))))
 
 
 def test_a_service_is_asked_on_terms_and_its_secret_is_given_once_and_sealed(
     service: Service, site: records.Site
 ) -> None:
     by = service.by()
-    made = advisers.set_webhook("demo", service.receiver.url, Terms(), by, service.client)
-    again = advisers.set_webhook(
+    made = registration.set_webhook("demo", service.receiver.url, Terms(), by, service.client)
+    again = registration.set_webhook(
         "demo", service.receiver.url, Terms(holds=False), by, service.client
     )
     assert (SECRET.fullmatch(made) is not None, again) == (True, "")
-    (found,) = advisers.every("demo")
-    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == (made,)
+    (found,) = registration.every("demo")
+    assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == (made,)
     assert (found.holds, made in stored()) == (False, False)
-    advisers.remove("demo", "webhook", by)
-    assert advisers.every("demo") == ()
+    registration.remove("demo", "webhook", by)
+    assert registration.every("demo") == ()
     with pytest.raises(errors.NotFound):
-        advisers.remove("demo", "webhook", by)
+        registration.remove("demo", "webhook", by)
     with pytest.raises(errors.NotFound):
-        advisers.rotate("demo", by, keeps_old=True)
+        registration.rotate("demo", by, keeps_old=True)
     with pytest.raises(errors.NotFound):
-        advisers.every("nowhere")
-    said = sorted((each.verb, each.before[:5], each.after[:5]) for each in audit.log("demo"))
+        registration.every("nowhere")
+    said = sorted((each.verb, each.before[:5], each.after[:5]) for each in audit_log.log("demo"))
     assert said == [
         ("set-adviser", "", "asked"), ("set-adviser", "asked", ""),
         ("set-adviser", "asked", "asked"),
@@ -88,10 +93,10 @@ def test_a_service_is_asked_on_terms_and_its_secret_is_given_once_and_sealed(
 def test_an_address_that_leads_inside_or_nowhere_is_refused(
     service: Service, url: str, found: list[str]
 ) -> None:
-    client = outbound.Client(resolver=lambda _host: found)
+    client = safe_http.Client(resolver=lambda _host: found)
     with pytest.raises(errors.BadInput) as refused:
-        advisers.set_webhook("demo", url, Terms(), service.by(), client)
-    assert (refused.value.field, advisers.every("demo")) == ("url", ())
+        registration.set_webhook("demo", url, Terms(), service.by(), client)
+    assert (refused.value.field, registration.every("demo")) == ("url", ())
 
 
 def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run: Run) -> None:
@@ -107,11 +112,11 @@ def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run:
     )
     assert SECRET.findall(run("adviser", "webhook", "demo", service.receiver.url).output) == []
     (newer,) = SECRET.findall(run("adviser", "rotate", "demo").output)
-    (found,) = advisers.every("demo")
-    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == (newer, secret)
+    (found,) = registration.every("demo")
+    assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == (newer, secret)
     (newest,) = SECRET.findall(run("adviser", "rotate", "demo", "--leaked").output)
-    (found,) = advisers.every("demo")
-    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == (newest,)
+    (found,) = registration.every("demo")
+    assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == (newest,)
     assert (
         "asks the site's own service no more" in run("adviser", "remove", "demo", "webhook").output
     )
@@ -139,7 +144,7 @@ def test_an_owner_has_a_service_asked_at_the_desk_and_sees_its_secret_once(
     assert SECRET.findall(rotated) != [secret]
     owner.settle("/advisers", status=200, act="remove", name="webhook")
     assert rulebook.read("demo").advisers == ()
-    assert {each.actor.name for each in audit.log("demo", subject="adviser:webhook")} == {"Ann"}
+    assert {each.actor.name for each in audit_log.log("demo", subject="adviser:webhook")} == {"Ann"}
 
 
 def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
@@ -151,9 +156,9 @@ def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
     assert shown.startswith(
         "akismet\thttps://rest.akismet.com/1.1\tasked while a comment is shown, e"
     )
-    assert "canarykey" not in said + shown + stored() + str(audit.log("demo"))
-    (found,) = advisers.every("demo")
-    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
+    assert "canarykey" not in said + shown + stored() + str(audit_log.log("demo"))
+    (found,) = registration.every("demo")
+    assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
     run("adviser", "remove", "demo", "akismet")
     refused = run("adviser", "akismet", "demo", input="\n")
     assert (refused.exit_code, "key: is needed" in refused.output) == (1, True)
@@ -169,7 +174,7 @@ def test_an_owner_has_akismet_asked_at_the_desk_and_no_page_shows_the_key(
     assert "canarykey" not in pages + stored()
     (found,) = rulebook.read("demo").advisers
     assert (found.holds, found.shows, found.everybody) == (True, True, False)
-    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
+    assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
     owner.settle("/advisers", status=200, act="remove", name="akismet")
     assert rulebook.read("demo").advisers == ()
 

@@ -11,24 +11,16 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from comments import (
-    advice,
-    advisers,
-    akismet,
-    audit,
-    datastore,
-    errors,
-    moderation,
-    opinions,
-    outbox,
-    personal,
-    posting,
-    postroom,
-    records,
-    rulebook,
-)
-from comments.accounts import people
-from comments.records import Status, Verb
+from comments import errors
+from comments.accounts import accounts
+from comments.domain import classifier_verdicts, records
+from comments.domain.records import Status, Verb
+from comments.events import audit_log, dead_letters, outbox
+from comments.jobs import personal_data
+from comments.moderation import decisions, rulebook
+from comments.moderation.classifiers import akismet, classifier_answers, registration
+from comments.posting import submission
+from comments.store import connection, reads
 from tests import recounts, trees
 from tests.comments import receivers, services
 from tests.comments.services import BOSS, Service, say
@@ -40,9 +32,9 @@ class Akismet(Service):
     """A site "demo" that asks Akismet, which says what a test has it say."""
 
     def is_asked_too(self, **terms: bool) -> None:
-        given = advisers.Terms(**terms)
+        given = registration.Terms(**terms)
         url = f"http://{receivers.NAME}:{self.receiver.port}/1.1/"
-        advisers.set_akismet("demo", KEY, given, self.by(), self.client, url=url)
+        registration.set_akismet("demo", KEY, given, self.by(), self.client, url=url)
 
     def finds(self, word: str, **headers: str) -> None:
         self.receiver.answer, self.receiver.headers = word.encode(), headers
@@ -61,7 +53,7 @@ class Akismet(Service):
 
 @pytest.fixture
 def service(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site
+    open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> Iterator[Akismet]:
     with services.serving(open_store) as made:
         found = Akismet(made.receiver, made.client, made.settings, made.other)
@@ -110,7 +102,7 @@ def test_it_is_asked_with_what_it_judges_by_and_with_nothing_else(
 def test_of_an_address_it_is_told_what_is_known_here(
     service: Akismet, site: records.Site, network: str, sent: str
 ) -> None:
-    say(site, sender=opinions.Sender(network))
+    say(site, sender=classifier_verdicts.Sender(network))
     service.ask()
     fields = service.asked[0][1]
     assert (fields["user_ip"], "user_agent" in fields) == (sent, False)
@@ -119,7 +111,7 @@ def test_of_an_address_it_is_told_what_is_known_here(
 def test_people_with_an_account_are_not_put_to_it_unless_the_site_says_so(
     service: Akismet, site: records.Site
 ) -> None:
-    member = records.Author("Bob", id=f"{people.AUTHOR}bob")
+    member = records.Author("Bob", id=f"{accounts.AUTHOR}bob")
     assert say(site, "known", author=member).status is Status.APPROVED
     service.ask()
     assert service.asked == []
@@ -145,9 +137,9 @@ def test_spam_is_made_spam_however_sure_it_is_and_the_rest_is_shown(
     found = service.case(comment)
     assert (found.comment.status, found.rule, found.why) == (becomes, "akismet", why)
     assert found.comment.body == "the text that is kept"
-    (noted,) = audit.log("demo", subject=comment.id)
+    (noted,) = audit_log.log("demo", subject=comment.id)
     assert (noted.actor, noted.reason) == (records.Actor("akismet", "Akismet"), why)
-    moderation.undo("demo", noted.id, BOSS, now=service.now)
+    decisions.undo("demo", noted.id, BOSS, now=service.now)
     service.check()
 
 
@@ -158,7 +150,7 @@ def test_what_is_neither_true_nor_false_is_no_answer(
     service.finds(word, **{"X-akismet-debug-help": 'Empty "user_ip" value'})
     comment = say(site)
     assert service.ask().failed == 1
-    assert (service.status(comment), advice.of([comment.id])) == (Status.PENDING, {})
+    assert (service.status(comment), classifier_answers.of([comment.id])) == (Status.PENDING, {})
     (left,) = services.waiting()
     assert "Canary" not in left.content
     service.finds("false")
@@ -173,17 +165,17 @@ def test_after_the_last_attempt_it_is_held_with_the_reason_and_the_sender_is_for
     comment = say(site)
     service.ask(1)
     (left,) = services.waiting()
-    assert opinions.decode_question(left.content).sender
+    assert classifier_verdicts.decode_question(left.content).sender
     service.ask(outbox.MOST_ATTEMPTS + 2)
     assert len(service.asked) == outbox.MOST_ATTEMPTS
-    said = advice.of([comment.id])[comment.id].of["akismet"]
+    said = classifier_answers.of([comment.id])[comment.id].of["akismet"]
     assert (service.status(comment), said.reason) == (Status.PENDING, "answered 503")
-    (dead,) = postroom.dead().letters
-    assert opinions.decode_question(dead.detail) == opinions.Question(1)
+    (dead,) = dead_letters.dead().letters
+    assert classifier_verdicts.decode_question(dead.detail) == classifier_verdicts.Question(1)
     # Whoever has it asked after all has no address to tell.
     service.receiver.status = 200
     service.finds("true")
-    postroom.revive(dead.id, now=service.now)
+    dead_letters.revive(dead.id, now=service.now)
     service.ask()
     assert service.asked[-1][1]["user_ip"] == akismet.NOBODY
     assert service.status(comment) is Status.SPAM
@@ -196,9 +188,7 @@ def test_what_is_known_of_a_sender_is_sealed_and_gone_with_the_answer(
     comment = say(site)
 
     def stored(*kinds: str) -> str:
-        return "".join(
-            str(entity) for kind in kinds for entity in datastore.fetch(datastore.Query(kind))
-        )
+        return "".join(str(entity) for kind in kinds for entity in reads.fetch(reads.Query(kind)))
 
     everything = ("Event", "Message", "Comment", "Advice", "AuditEntry", "RateBucket")
     assert "203.0.113.9" not in stored(*everything)
@@ -207,7 +197,7 @@ def test_what_is_known_of_a_sender_is_sealed_and_gone_with_the_answer(
     service.deliver()
     assert services.waiting() == []
     assert recounts.events() == []
-    assert personal.author_of(comment.id) == "g:ann"
+    assert personal_data.author_of(comment.id) == "g:ann"
 
 
 # --- Both advisers, and corrections --------------------
@@ -282,8 +272,8 @@ def test_an_undo_of_what_it_did_corrects_it_and_its_own_work_does_not(
     comment = say(site)
     service.ask()
     assert submitted(service) == []
-    (noted,) = audit.log("demo", subject=comment.id)
-    moderation.undo("demo", noted.id, BOSS, now=service.now)
+    (noted,) = audit_log.log("demo", subject=comment.id)
+    decisions.undo("demo", noted.id, BOSS, now=service.now)
     service.ask()
     assert (submitted(service), service.status(comment)) == (["submit-ham"], Status.APPROVED)
 
@@ -296,7 +286,7 @@ def test_it_is_not_corrected_about_a_text_it_never_saw_or_that_is_gone(
     service.ask()
     at = service.now + timedelta(seconds=1)
     service.settings = dataclasses.replace(service.settings, edit_window=86_400)
-    posting.edit(
+    submission.edit(
         edited.id, author_id="g:ann", body="another", revision=None,
         settings=service.settings, now=at,
     )  # fmt: skip
@@ -304,7 +294,9 @@ def test_it_is_not_corrected_about_a_text_it_never_saw_or_that_is_gone(
     for comment in (edited, erased, new):
         service.decide(comment, Verb.SPAM)
     trees.retract(erased)
-    told = [opinions.decode_question(each.content).correction for each in services.waiting()]
+    told = [
+        classifier_verdicts.decode_question(each.content).correction for each in services.waiting()
+    ]
     assert told == ["spam"]  # of the one that is gone by now
     service.ask(2)
     assert submitted(service) == []
@@ -320,7 +312,10 @@ def test_a_correction_that_fails_comes_again(service: Akismet, site: records.Sit
     service.receiver.status = 200
     service.ask(2)
     assert submitted(service) == ["submit-spam", "submit-spam"]
-    assert advice.of([comment.id])[comment.id].of["akismet"].state is advice.State.SAID
+    assert (
+        classifier_answers.of([comment.id])[comment.id].of["akismet"].state
+        is classifier_answers.State.SAID
+    )
 
 
 # --- The key --------------------
@@ -329,27 +324,29 @@ def test_a_correction_that_fails_comes_again(service: Akismet, site: records.Sit
 def test_the_key_is_sealed_kept_when_none_is_given_and_nowhere_else(
     service: Akismet, site: records.Site
 ) -> None:
-    assert KEY not in str(list(datastore.fetch(datastore.Query("Rulebook"))))
-    advisers.set_akismet("demo", "", advisers.Terms(holds=False), service.by(), service.client)
-    (found,) = advisers.every("demo")
-    assert advisers.opened(found, trees.SETTINGS.secret, now=service.now) == (KEY,)
+    assert KEY not in str(list(reads.fetch(reads.Query("Rulebook"))))
+    registration.set_akismet(
+        "demo", "", registration.Terms(holds=False), service.by(), service.client
+    )
+    (found,) = registration.every("demo")
+    assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == (KEY,)
     assert (found.holds, found.url.endswith("/1.1/")) == (False, True)
-    assert KEY not in str(audit.log("demo"))
-    advisers.remove("demo", "akismet", service.by())
-    advisers.set_akismet("demo", "abc", advisers.Terms(), service.by(), service.client)
+    assert KEY not in str(audit_log.log("demo"))
+    registration.remove("demo", "akismet", service.by())
+    registration.set_akismet("demo", "abc", registration.Terms(), service.by(), service.client)
     assert rulebook.read("demo").advisers[0].url == akismet.ADDRESS
 
 
 @pytest.mark.parametrize("key", ["", "two words", "x" * 101, "schl\xfcssel", "a&b=c"])
 def test_a_key_that_is_none_is_refused(service: Akismet, key: str) -> None:
-    advisers.remove("demo", "akismet", service.by())
+    registration.remove("demo", "akismet", service.by())
     with pytest.raises(errors.BadInput, match="key"):
-        advisers.set_akismet("demo", key, advisers.Terms(), service.by(), service.client)
-    assert advisers.every("demo") == ()
+        registration.set_akismet("demo", key, registration.Terms(), service.by(), service.client)
+    assert registration.every("demo") == ()
 
 
 def test_an_address_that_leads_inside_is_refused(service: Akismet) -> None:
     with pytest.raises(errors.UnsafeAddress):
-        advisers.set_akismet(
-            "demo", KEY, advisers.Terms(), service.by(), service.client, url="https://10.0.0.1/"
+        registration.set_akismet(
+            "demo", KEY, registration.Terms(), service.by(), service.client, url="https://10.0.0.1/"
         )

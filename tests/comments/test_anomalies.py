@@ -15,8 +15,11 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import datastore, delivery, records, repair, voting
-from comments import handlers as wiring
+from comments.domain import records
+from comments.events import dispatcher
+from comments.jobs import repair, wiring
+from comments.posting import cast_vote
+from comments.store import connection
 from emulator import faults, inprocess
 from tests import beginnings, recounts, trees
 from tests.comments import stocktaking
@@ -123,7 +126,7 @@ def _struck(engine: inprocess.Engine, act: Callable[[], TestResponse], **fault: 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_whose_n_th_call_fails_is_done_once_when_it_is_repeated(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store, name: str
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store, name: str
 ) -> None:
     act, stands = WRITES[name]
     seen: list[int] = []
@@ -172,7 +175,7 @@ def test_a_read_whose_n_th_call_fails_is_answered_or_asked_to_come_back(
 
 
 def test_a_post_without_a_key_whose_answer_is_lost_is_there_and_its_repeat_is_another(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def ask() -> TestResponse:
         return client.post(THREAD, json={"name": "Bob", "body": "once"})
@@ -187,8 +190,8 @@ def test_a_post_without_a_key_whose_answer_is_lost_is_there_and_its_repeat_is_an
 
 def _check() -> None:
     now = trees.START + timedelta(days=36_500)
-    for comment in voting.waiting(now):
-        voting.count(comment.id, now=now)
-    delivery.deliver(recounts.events(), now=now, handlers=wiring.HANDLERS)
+    for comment in cast_vote.waiting(now):
+        cast_vote.count(comment.id, now=now)
+    dispatcher.deliver(recounts.events(), now=now, handlers=wiring.HANDLERS)
     stocktaking.check_sums()
     assert repair.find_problems(trees.SETTINGS.scheme, records.ThreadName("demo", "t")) == []

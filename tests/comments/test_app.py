@@ -10,7 +10,10 @@ from flask.testing import FlaskClient
 from google.cloud import ndb
 
 from comments import app as apps
-from comments import datastore, errors, models, records
+from comments import errors
+from comments.domain import records
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess, testing
 from tests.comments import starts
 
@@ -56,7 +59,7 @@ def test_a_failure_of_any_kind_leaves_its_thread_outside(
 def test_error_handlers_are_inside_the_store(app: flask.Flask) -> None:
     @app.errorhandler(errors.Conflict)
     def handle(_: errors.Conflict) -> str:
-        return str(datastore.get(models.site_key("nothing")))
+        return str(reads.get(comment_rows.site_key("nothing")))
 
     @app.get("/conflicts")
     def conflicts() -> str:
@@ -70,8 +73,8 @@ def test_a_write_around_the_owner_is_our_fault(
 ) -> None:
     @app.get("/around")
     def around() -> str:
-        writes = datastore.Writes("web", delete=(models.comment_key("a" * 26),))
-        datastore.transaction(lambda: datastore.apply(writes))
+        writes = ownership.Writes("web", delete=(comment_rows.comment_key("a" * 26),))
+        transactions.transaction(lambda: transactions.apply(writes))
         return ""
 
     response = app.test_client().get("/around")
@@ -122,7 +125,7 @@ def test_a_start_goes_on_whatever_becomes_of_the_reading(
     def fail(*_arguments: object) -> None:
         raise fault
 
-    monkeypatch.setattr(datastore, "fetch", fail)
+    monkeypatch.setattr(reads, "fetch", fail)
     starts.read_once(app)
     assert not is_inside()
     assert app.test_client().get("/healthz").status_code == 200

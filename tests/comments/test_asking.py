@@ -10,11 +10,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import app as apps
-from comments import (
-    consent,
-    datastore,
-    sites,
-)
+from comments.notifications import double_opt_in
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess, testing
 from tests import trees
 from tests.comments import asking
@@ -39,12 +37,12 @@ def test_the_answer_and_the_cost_are_the_same_for_every_address(
 
 
 def test_nobody_can_have_an_address_flooded_with_questions(asker: asking.Asker) -> None:
-    for number in range(consent.PER_ADDRESS.most + 2):
+    for number in range(double_opt_in.PER_ADDRESS.most + 2):
         # From another network each time, and with what mail servers ignore.
         asked = asker.ask(f"ann+{number}@example.org", address=f"203.0.113.{number}")
         assert asked.status_code == 202
         asker.deliver()
-    assert len(asker.box.taken) == consent.PER_ADDRESS.most
+    assert len(asker.box.taken) == double_opt_in.PER_ADDRESS.most
 
 
 def test_who_asks_while_others_do_is_counted_with_them(box: Box) -> None:
@@ -62,7 +60,7 @@ def test_who_asks_while_others_do_is_counted_with_them(box: Box) -> None:
         None, indexes=ROOT / "index.yaml", concurrency="optimistic"
     ) as engine:
         stores = [
-            datastore.Store(inprocess.Channel(engine, each), project="test")
+            connection.Store(inprocess.Channel(engine, each), project="test")
             for each in (overtake, None)
         ]
         slow, fast = (
@@ -70,22 +68,22 @@ def test_who_asks_while_others_do_is_counted_with_them(box: Box) -> None:
             for store in stores
         )
         with fast.store.context():
-            site = sites.add("demo", [], scheme=settings.scheme, now=datetime.now(UTC))
+            site = site_settings.add("demo", [], scheme=settings.scheme, now=datetime.now(UTC))
             trees.post(site, "first")
         meanwhile.append(
             lambda: [
                 fast.ask(address=f"198.51.100.{number}")
-                for number in range(consent.PER_ADDRESS.most)
+                for number in range(double_opt_in.PER_ADDRESS.most)
             ]
         )
         assert slow.ask().status_code == 202  # nobody learns that it was asked often enough
         assert meanwhile == []
         fast.deliver()
-    assert len(box.taken) == consent.PER_ADDRESS.most
+    assert len(box.taken) == double_opt_in.PER_ADDRESS.most
 
 
 def test_a_network_can_ask_a_few_times_an_hour(asker: asking.Asker) -> None:
-    for number in range(consent.PER_NETWORK.most):
+    for number in range(double_opt_in.PER_NETWORK.most):
         asked = asker.ask(f"a{number}@example.org", address="2001:db8::1:2")
         assert asked.status_code == 202
     refused = asker.ask("more@example.org", address="2001:db8::3:4")
@@ -141,7 +139,7 @@ def test_a_thread_that_nobody_wrote_in_is_not_there(asker: asking.Asker) -> None
 
 
 def test_without_a_mail_server_there_is_nothing_to_ask_for(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     refused = client.put(asking.URL, json={"email": asking.ANN, "thread": True})
     assert (refused.status_code, json.loads(refused.text)["code"]) == (409, "no-mail")

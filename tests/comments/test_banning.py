@@ -8,25 +8,16 @@ import flask
 import pytest
 
 from comments import app as apps
-from comments import (
-    audit,
-    banning,
-    config,
-    datastore,
-    errors,
-    models,
-    networks,
-    opinions,
-    policies,
-    posting,
-    records,
-    retention,
-    rotation,
-    rulebook,
-    sites,
-    traces,
-)
-from comments.records import Status
+from comments import config, errors
+from comments.domain import classifier_verdicts, records
+from comments.domain.crypto import caller_marks, client_networks, secret_rotation
+from comments.domain.records import Status
+from comments.events import audit_log
+from comments.moderation import bans, policy_changes, retention, rulebook
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
 from tests import trees
 from tests.comments import callers
 from tests.comments.desks import Desk
@@ -42,20 +33,20 @@ def post(
 ) -> records.Comment:
     """A comment of a guest who was never here, from an address."""
     author = records.Author("Eve", email=more.pop("email", ""), id=more.pop("id", ""))
-    sender = opinions.Sender(networks.of(address))
-    draft = posting.Draft(site, "page", None, author, "an excerpt of it", sender=sender, **more)
-    return posting.post(draft, settings=trees.SETTINGS, now=now).comment
+    sender = classifier_verdicts.Sender(client_networks.of(address))
+    draft = submission.Draft(site, "page", None, author, "an excerpt of it", sender=sender, **more)
+    return submission.post(draft, settings=trees.SETTINGS, now=now).comment
 
 
 def ban(row: records.Comment, *, now: datetime = NOW, **wanted: Any) -> rulebook.Book:
     more = {name: wanted.pop(name) for name in ("until", "is_shadow") if name in wanted}
-    return banning.ban(
-        "demo", row.author.id, banning.Wanted(**wanted), ADA, secret=SECRET, now=now, **more
+    return bans.ban(
+        "demo", row.author.id, bans.Wanted(**wanted), ADA, secret=SECRET, now=now, **more
     )
 
 
-def stored(row: records.Comment) -> models.Comment:
-    found: models.Comment = datastore.get(models.comment_key(row.id))
+def stored(row: records.Comment) -> comment_rows.Comment:
+    found: comment_rows.Comment = reads.get(comment_rows.comment_key(row.id))
     return found
 
 
@@ -63,7 +54,7 @@ def stored(row: records.Comment) -> models.Comment:
 
 
 def test_a_banned_network_keeps_out_who_has_a_new_token(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     row = post(site)
     ban(row, network_days=7)
@@ -73,13 +64,15 @@ def test_a_banned_network_keeps_out_who_has_a_new_token(
     assert post(site, ELSEWHERE).status is Status.APPROVED
 
 
-def test_without_days_only_the_author_is_banned(store: datastore.Store, site: records.Site) -> None:
+def test_without_days_only_the_author_is_banned(
+    store: connection.Store, site: records.Site
+) -> None:
     ban(post(site))
     assert post(site).status is Status.APPROVED
 
 
 def test_a_network_is_banned_for_its_days_and_its_author_for_good(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     row = post(site)
     ban(row, network_days=7)
@@ -92,7 +85,7 @@ def test_a_network_is_banned_for_its_days_and_its_author_for_good(
 
 
 def test_an_ipv6_network_is_the_64_of_a_customer(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     ban(post(site, "2001:db8:1:2::3"), network_days=7)
     with pytest.raises(errors.Forbidden):
@@ -100,18 +93,18 @@ def test_an_ipv6_network_is_the_64_of_a_customer(
     assert post(site, "2001:db8:1:3::3").status is Status.APPROVED
 
 
-def test_a_shadow_ban_of_a_network_is_not_told(store: datastore.Store, site: records.Site) -> None:
+def test_a_shadow_ban_of_a_network_is_not_told(store: connection.Store, site: records.Site) -> None:
     ban(post(site), network_days=7, is_shadow=True)
     assert post(site).status is Status.SHADOWED
 
 
-def test_a_ban_is_of_one_site(store: datastore.Store, site: records.Site) -> None:
-    other = sites.add("other", ["https://o.example"], scheme=trees.SETTINGS.scheme, now=NOW)
+def test_a_ban_is_of_one_site(store: connection.Store, site: records.Site) -> None:
+    other = site_settings.add("other", ["https://o.example"], scheme=trees.SETTINGS.scheme, now=NOW)
     ban(post(site), network_days=7)
     assert post(other).status is Status.APPROVED
 
 
-def test_who_has_signed_in_is_banned_alone(store: datastore.Store, site: records.Site) -> None:
+def test_who_has_signed_in_is_banned_alone(store: connection.Store, site: records.Site) -> None:
     account = callers.account("ann")
     ban(post(site), network_days=7)
     assert post(site, id=account.author).status is Status.APPROVED
@@ -122,7 +115,7 @@ def test_who_has_signed_in_is_banned_alone(store: datastore.Store, site: records
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "nonsense"])
 def test_nobody_bans_this_machine_or_what_is_not_known(
-    store: datastore.Store, site: records.Site, address: str
+    store: connection.Store, site: records.Site, address: str
 ) -> None:
     with pytest.raises(errors.Conflict):
         ban(post(site, address), network_days=7)
@@ -130,14 +123,14 @@ def test_nobody_bans_this_machine_or_what_is_not_known(
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_a_network_is_banned_for_a_year_at_most(
-    store: datastore.Store, site: records.Site, days: int
+    store: connection.Store, site: records.Site, days: int
 ) -> None:
     with pytest.raises(errors.BadInput, match="network_days"):
         ban(post(site), network_days=days)
 
 
 def test_the_comment_that_is_named_tells_the_network(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     first = post(site)
     post(site, ELSEWHERE, id=first.author.id, now=NOW + timedelta(minutes=1))
@@ -154,7 +147,7 @@ def test_the_comment_that_is_named_tells_the_network(
 
 
 def test_a_banned_mailbox_keeps_out_each_spelling_of_its_address(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     ban(post(site, email="Eve.Eden+one@mailbox.example"), mailbox=True)
     for address in ("eveeden@mailbox.example", "eve.eden+two@MAILBOX.example"):
@@ -164,7 +157,7 @@ def test_a_banned_mailbox_keeps_out_each_spelling_of_its_address(
 
 
 def test_the_address_of_an_account_is_met_again_in_a_guests_post(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     account = callers.account("ann", mail="ann@mailbox.example")
     ban(post(site, id=account.author), mailbox=True)
@@ -174,7 +167,7 @@ def test_the_address_of_an_account_is_met_again_in_a_guests_post(
 
 
 def test_the_address_of_a_guest_is_met_again_in_an_account(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     account = callers.account("ann", mail="ann@mailbox.example")
     ban(post(site, email="ann+2@mailbox.example"), mailbox=True)
@@ -182,45 +175,45 @@ def test_the_address_of_a_guest_is_met_again_in_an_account(
         post(site, ELSEWHERE, id=account.author)
     # Its address was sealed under a secret that is gone: the account may write.
     lost = dataclasses.replace(trees.SETTINGS, secret="another secret of 32 characters.")
-    draft = posting.Draft(site, "page", None, records.Author("Ann", id=account.author), "hello")
-    assert posting.post(draft, settings=lost, now=NOW).comment.status is Status.APPROVED
+    draft = submission.Draft(site, "page", None, records.Author("Ann", id=account.author), "hello")
+    assert submission.post(draft, settings=lost, now=NOW).comment.status is Status.APPROVED
 
 
 def test_a_mailbox_that_nobody_knows_is_not_banned(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     with pytest.raises(errors.Conflict) as refused:
         ban(post(site), mailbox=True)
     assert refused.value.code == "mailbox-unknown"
 
 
-def test_marks_of_the_old_secret_are_met(store: datastore.Store, site: records.Site) -> None:
+def test_marks_of_the_old_secret_are_met(store: connection.Store, site: records.Site) -> None:
     ban(post(site, email="eve@mailbox.example"), network_days=7, mailbox=True)
-    rotated = rotation.Secret("another secret of 32 characters.", SECRET)
+    rotated = secret_rotation.Secret("another secret of 32 characters.", SECRET)
     book = rulebook.read("demo")
     for marks in (
-        traces.of("demo", HOME, (), rotated),
-        traces.of("demo", "", ["eve@mailbox.example"], rotated),
+        caller_marks.of("demo", HOME, (), rotated),
+        caller_marks.of("demo", "", ["eve@mailbox.example"], rotated),
     ):
         assert book.ban_meeting(marks, NOW) is not None
-    assert book.ban_meeting(traces.of("demo", HOME, (), "another"), NOW) is None
+    assert book.ban_meeting(caller_marks.of("demo", HOME, (), "another"), NOW) is None
 
 
 # --- What is kept, and for how long --------------------
 
 
 def test_nobody_can_tell_from_the_store_which_comments_are_of_one_network(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     rows = [stored(post(site)), stored(post(site))]
     assert all(row.came_from and HOME not in row.came_from for row in rows)
     assert rows[0].came_from != rows[1].came_from
-    marks = {traces.opened(row.came_from, SECRET, now=NOW) for row in rows}
+    marks = {caller_marks.opened(row.came_from, SECRET, now=NOW) for row in rows}
     assert len(marks) == 1
 
 
 def test_the_network_of_a_comment_is_erased_with_it_and_after_thirty_days(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     gone, old = post(site), post(site)
     trees.retract(gone)
@@ -233,32 +226,34 @@ def test_the_network_of_a_comment_is_erased_with_it_and_after_thirty_days(
 
 
 def test_the_mark_of_a_network_leaves_the_rulebook_when_its_days_are_over(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     ban(post(site), network_days=7)
     mark = rulebook.read("demo").bans[0].known.network
     assert mark
     store._kept.pop("banning", None)
-    assert banning.expire(NOW + timedelta(days=6)) == 0
+    assert bans.expire(NOW + timedelta(days=6)) == 0
     store._kept.pop("banning", None)
-    assert banning.expire(NOW + timedelta(days=7)) == 1
+    assert bans.expire(NOW + timedelta(days=7)) == 1
     assert rulebook.read("demo").bans[0].known.network == ""
-    for message in datastore.fetch(datastore.Query("Rulebook")):
+    for message in reads.fetch(reads.Query("Rulebook")):
         assert mark not in str(message)
-    assert "with the network until" in audit.log("demo")[0].after
+    assert "with the network until" in audit_log.log("demo")[0].after
 
 
-def test_the_log_holds_no_mark_and_undoes_a_ban(store: datastore.Store, site: records.Site) -> None:
+def test_the_log_holds_no_mark_and_undoes_a_ban(
+    store: connection.Store, site: records.Site
+) -> None:
     row = post(site, email="eve@mailbox.example")
     ban(row, network_days=7, mailbox=True)
     known = rulebook.read("demo").bans[0].known
-    policies.unban("demo", row.author.id, ADA, now=NOW)
+    policy_changes.unban("demo", row.author.id, ADA, now=NOW)
     assert post(site).status is Status.APPROVED
-    for message in datastore.fetch(datastore.Query("AuditEntry")):
+    for message in reads.fetch(reads.Query("AuditEntry")):
         assert known.network not in str(message)
         assert known.mailbox not in str(message)
-    (entry,) = [each for each in audit.log("demo") if each.verb == "unban"]
-    policies.undo("demo", entry.id, ADA, now=NOW)
+    (entry,) = [each for each in audit_log.log("demo") if each.verb == "unban"]
+    policy_changes.undo("demo", entry.id, ADA, now=NOW)
     assert rulebook.read("demo").ban_of(row.author.id, NOW) is not None
 
 
@@ -295,7 +290,7 @@ def test_the_desk_bans_a_network_and_says_when_it_cannot(desk: Desk, site: recor
 
 
 def test_a_guest_who_clears_the_browser_stays_out(
-    open_store: datastore.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     app: flask.Flask = apps.create_app(dataclasses.replace(settings, proxies=1), open_store)
 
@@ -309,9 +304,9 @@ def test_a_guest_who_clears_the_browser_stays_out(
     first = send(HOME)
     assert first.status_code == 201
     with open_store.context():
-        row = datastore.get(models.comment_key(first.json["comment"]["id"]))
-        banning.ban(
-            "demo", row.author_id, banning.Wanted(7), ADA,
+        row = reads.get(comment_rows.comment_key(first.json["comment"]["id"]))
+        bans.ban(
+            "demo", row.author_id, bans.Wanted(7), ADA,
             secret=settings.secret, now=datetime.now(UTC),
         )  # fmt: skip
     assert (send(HOME).status_code, send(ELSEWHERE).status_code) == (403, 201)

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from comments import buckets, sorthash
+from comments.domain import sorthash
+from comments.reading.materialized import buckets
 
 SCHEME = sorthash.Scheme()
 # A change here makes every stored bucket unreadable: raise a format instead.

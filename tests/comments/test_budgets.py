@@ -14,20 +14,15 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import (
-    budgets,
-    config,
-    datastore,
-    errors,
-    policies,
-    records,
-    sites,
-    tasks,
-    usage,
-    workers,
-)
-from comments.rules import Action, Rule
-from comments.web import session
+from comments import config, errors
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import worker_thread
+from comments.moderation import policy_changes
+from comments.moderation.rules import Action, Rule
+from comments.sites import budgets, site_settings, usage
+from comments.store import connection
+from comments.web.api import api_tokens
 from emulator import faults, inprocess, testing
 from tests import programs, trees
 from tests.comments import callers, calls, entrants, twins
@@ -41,30 +36,30 @@ TODAY = "2026-01-02"
 NOW = datetime.fromisoformat(f"{TODAY}T03:04:05+00:00")
 
 
-def used(store: datastore.Store, site: str = "demo") -> usage.Numbers:
+def used(store: connection.Store, site: str = "demo") -> usage.Numbers:
     """What is known here of today's use, stored or not."""
     with store.context():
         return usage.total(site, now=datetime.now(UTC))
 
 
-def spend(store: datastore.Store, site: str = "demo", **numbers: int) -> None:
+def spend(store: connection.Store, site: str = "demo", **numbers: int) -> None:
     with store.context():
         usage.note(site, usage.Numbers(**numbers), now=datetime.now(UTC))
 
 
-def limit(store: datastore.Store, **limits: int | str) -> None:
+def limit(store: connection.Store, **limits: int | str) -> None:
     with store.context():
         for name, value in limits.items():
-            sites.change("demo", budget={name: value})
+            site_settings.change("demo", budget={name: value})
 
 
-def forget(store: datastore.Store) -> None:
+def forget(store: connection.Store) -> None:
     """Be another process."""
     store._kept.pop(usage.HOLDINGS, None)
 
 
 def test_what_is_counted_is_what_is_billed(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def step(number: int) -> None:
         token = calls.answer(post(client, f"words {number}"))["token"]
@@ -86,7 +81,7 @@ def test_what_is_counted_is_what_is_billed(
 
 
 def test_use_of_one_comment_and_of_no_site_is_somebodys(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = calls.answer(post(client))
     before, service = used(open_store), used(open_store, usage.SERVICE)
@@ -102,7 +97,7 @@ def test_use_of_one_comment_and_of_no_site_is_somebodys(
 
 
 def test_reading_writes_nothing_and_what_was_read_is_stored_by_the_upkeep(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     post(client)
     with testing.meter(engine) as cost:
@@ -118,7 +113,7 @@ def test_reading_writes_nothing_and_what_was_read_is_stored_by_the_upkeep(
         assert (cost.reads, cost.writes) == (0, 0)
 
 
-def test_two_processes_add_to_one_row(open_store: datastore.Store) -> None:
+def test_two_processes_add_to_one_row(open_store: connection.Store) -> None:
     for number in (3, 4):
         spend(open_store, reads=number, mails=1)
         with open_store.context():
@@ -128,7 +123,7 @@ def test_two_processes_add_to_one_row(open_store: datastore.Store) -> None:
 
 
 def test_a_flush_whose_answer_is_lost_adds_once(
-    engine: inprocess.Engine, open_store: datastore.Store, brief_doubt: None
+    engine: inprocess.Engine, open_store: connection.Store, brief_doubt: None
 ) -> None:
     spend(open_store, posts=5)
     lost = [{"rpc": "Commit", "call": 1, "when": "after", "status": "UNAVAILABLE"}]
@@ -149,7 +144,7 @@ def lose(engine: inprocess.Engine, *rules: dict[str, Any]) -> None:
 def test_a_post_whose_answer_was_lost_is_one_new_comment_and_counted(
     client: FlaskClient,
     engine: inprocess.Engine,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     brief_doubt: None,
 ) -> None:
     lose(engine, {"every": 3, "when": "after", "status": "UNAVAILABLE"})
@@ -194,7 +189,7 @@ def test_every_acknowledged_post_is_counted_once_whichever_process_acknowledged_
 
 
 def test_a_doubt_about_a_post_ends_when_the_post_was_not_stored(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store, clock: Clock
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store, clock: Clock
 ) -> None:
     open_store.kept(usage.HOLDINGS, lambda: usage.Book(clock))
     lose(engine, {"when": "before", "status": "PERMISSION_DENIED"})
@@ -211,7 +206,7 @@ def test_a_doubt_about_a_post_ends_when_the_post_was_not_stored(
 
 
 def test_what_cannot_be_stored_waits(
-    engine: inprocess.Engine, short_deadline: datastore.Store, caplog: pytest.LogCaptureFixture
+    engine: inprocess.Engine, short_deadline: connection.Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     spend(short_deadline, posts=5)
     spend(short_deadline, "other", posts=6)
@@ -228,7 +223,7 @@ def test_what_cannot_be_stored_waits(
     assert (used(short_deadline).posts, used(short_deadline, "other").posts) == (5, 6)
 
 
-def test_a_day_ends_at_midnight(open_store: datastore.Store) -> None:
+def test_a_day_ends_at_midnight(open_store: connection.Store) -> None:
     with open_store.context():
         usage.note("demo", usage.Numbers(posts=9), now=NOW)
         assert usage.total("demo", now=NOW).posts == 9
@@ -242,12 +237,13 @@ def test_a_day_ends_at_midnight(open_store: datastore.Store) -> None:
 KILLED = """
 import os, signal, sys
 from datetime import UTC, datetime
-from comments import datastore, usage
+from comments.store import connection
+from comments.sites.site_settings import usage
 from emulator import inprocess
 from tests.conftest import ROOT
 
 engine = inprocess.open_engine(sys.argv[1], indexes=ROOT / "index.yaml")
-store = datastore.Store(inprocess.Channel(engine), project="test")
+store = connection.Store(inprocess.Channel(engine), project="test")
 now = datetime.fromisoformat(sys.argv[2])
 with store.context():
     usage.note("demo", usage.Numbers(reads=100), now=now)
@@ -262,23 +258,23 @@ def test_a_kill_takes_what_was_not_stored_and_nothing_else(tmp_path: Path) -> No
     command = [sys.executable, "-c", KILLED, str(path), NOW.isoformat()]
     assert subprocess.run(command, cwd=programs.ROOT, check=False).returncode == -9
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             assert usage.stored("demo", TODAY).reads == 100
 
 
-def test_a_worker_stores_what_waits_when_it_ends(open_store: datastore.Store) -> None:
+def test_a_worker_stores_what_waits_when_it_ends(open_store: connection.Store) -> None:
     spend(open_store, posts=3)
-    worker = workers.Worker(open_store, trees.SETTINGS.scheme, first=600)
+    worker = worker_thread.Worker(open_store, trees.SETTINGS.scheme, first=600)
     worker.start()
     assert worker.stop(programs.PATIENCE)
     forget(open_store)
     assert used(open_store).posts == 3
-    assert tasks.HOLDINGS  # the worker's own
+    assert backlog.HOLDINGS  # the worker's own
 
 
 def test_a_spent_budget_makes_a_site_read_only(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = calls.answer(post(client, key="the-key"))
     limit(open_store, posts=2, then="read-only")
@@ -299,7 +295,7 @@ def test_a_spent_budget_makes_a_site_read_only(
 
 
 def test_a_spent_budget_makes_a_site_slow(
-    open_store: datastore.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
 
@@ -313,7 +309,7 @@ def test_a_spent_budget_makes_a_site_slow(
 
 
 def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
-    open_store: datastore.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
 
@@ -322,10 +318,10 @@ def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
     spend(open_store, reads=2_000)
     with open_store.context():
         rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
-        policies.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
+        policy_changes.put_rule("demo", rule, records.Actor("cli", "Ada"), now=datetime.now(UTC))
         account = callers.account("bob", password="")
-    member = session.Member(site.id, account.id, account.epoch)
-    token = session.sign_member(member, secret=settings.secret)
+    member = api_tokens.Member(site.id, account.id, account.epoch)
+    token = api_tokens.sign_member(member, secret=settings.secret)
     answers = [post(client, token=token, peer=f"198.51.100.{n}") for n in range(2)]
     assert [each.status_code for each in answers] == [201, 429]
 
@@ -341,7 +337,7 @@ def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
     ],
 )
 def test_a_budget_is_short_at_four_fifths(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     caplog: pytest.LogCaptureFixture,
     reads: int,
@@ -351,13 +347,13 @@ def test_a_budget_is_short_at_four_fifths(
     spend(open_store, reads=reads)
     with open_store.context(), caplog.at_level(logging.WARNING, "flatthread"):
         for _ in range(3):
-            assert budgets.of(sites.get("demo"), now=datetime.now(UTC)) is standing
+            assert budgets.of(site_settings.get("demo"), now=datetime.now(UTC)) is standing
     told = [f"site demo has used {reads} of 1000 reads today"]
     assert caplog.messages == (told if standing else [])
 
 
 def test_a_site_without_a_budget_costs_nothing_and_one_with_a_read_a_minute(
-    client: FlaskClient, engine: inprocess.Engine, open_store: datastore.Store
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     post(client)
 
@@ -377,7 +373,7 @@ def run(app: flask.Flask, *words: str) -> click.testing.Result:
 
 
 def test_budgets_are_shown_and_set(
-    app: flask.Flask, open_store: datastore.Store, site: records.Site
+    app: flask.Flask, open_store: connection.Store, site: records.Site
 ) -> None:
     assert run(app, "set", "demo", "reads", "100").exit_code == 0
     assert run(app, "set", "demo", "then", "read-only").exit_code == 0
@@ -403,7 +399,7 @@ def test_what_is_no_budget_is_refused(
 
 
 def test_cron_stores_what_waits(
-    open_store: datastore.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> Any:
     from comments import app as apps  # noqa: PLC0415 - same
 
@@ -416,7 +412,7 @@ def test_cron_stores_what_waits(
 
 
 def test_on_app_engine_a_post_stores_what_waits_once_a_minute(
-    open_store: datastore.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - same
 

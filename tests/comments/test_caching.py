@@ -7,7 +7,7 @@ from collections import OrderedDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import caching
+from comments.store import caches
 
 MOST = 100
 STEPS = st.tuples(st.sampled_from(("keep", "get", "drop")), st.integers(0, 5), st.integers(0, 120))
@@ -15,7 +15,7 @@ STEPS = st.tuples(st.sampled_from(("keep", "get", "drop")), st.integers(0, 5), s
 
 @given(st.lists(STEPS, max_size=40))
 def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int, int]]) -> None:
-    cache = caching.Cache(MOST)
+    cache = caches.Cache(MOST)
     expected: OrderedDict[int, int] = OrderedDict()
     for verb, key, size in steps:
         if verb == "get":
@@ -37,7 +37,7 @@ def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int,
 
 
 def test_threads_that_keep_and_drop_at_once_leave_its_bytes_right() -> None:
-    cache, before = caching.Cache(MOST), sys.getswitchinterval()
+    cache, before = caches.Cache(MOST), sys.getswitchinterval()
 
     def use(number: int) -> None:
         for step in range(2_000):

@@ -17,27 +17,21 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import (
-    advisers,
-    config,
-    datastore,
-    hooks,
-    models,
-    moderation,
-    networks,
-    outbound,
-    personal,
-    policies,
-    posting,
-    records,
-    sealed,
-    sites,
-    webhooks,
-)
-from comments.accounts import inviting, people, sitekeys
-from comments.records import Verb
-from comments.rules import Action, Rule
-from comments.web import pages
+from comments import config
+from comments.accounts import accounts, invitations, site_keys
+from comments.domain import records
+from comments.domain.crypto import client_networks, encryption
+from comments.domain.records import Verb
+from comments.events import safe_http, webhook_endpoints, webhooks
+from comments.jobs import personal_data
+from comments.moderation import decisions, policy_changes
+from comments.moderation.classifiers import registration
+from comments.moderation.rules import Action, Rule
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import account_rows
+from comments.web.public import service_pages
 from tests.comments import callers, travellers
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import ROWS, SETTINGS, Row, World, opened, path_of
@@ -57,28 +51,28 @@ STRANGERS = ("nobody", "other")
 class Planted(World):
     """A world with canaries in it, and what they are."""
 
-    def __init__(self, store: datastore.Store, app: flask.Flask) -> None:
+    def __init__(self, store: connection.Store, app: flask.Flask) -> None:
         super().__init__(store, app)
         now = datetime.now(UTC)
-        sites.change("demo", moderators=[f"moderator.{ADDRESS}"])
-        hook = hooks.Registered(
+        site_settings.change("demo", moderators=[f"moderator.{ADDRESS}"])
+        hook = webhook_endpoints.Registered(
             "00ff00ff", "https://hooks.canary.example/in", (webhooks.secret(b"canary" * 6),),
             tuple(webhooks.Type), created=now,
         )  # fmt: skip
-        hooks._change("demo", lambda _: [hook])
-        away = outbound.Client(resolver=lambda _host: ["93.184.215.14"])
-        by = advisers.By(records.Actor("cli", "cli"), now, config.Settings(secret=SECRET))
-        asked = advisers.set_webhook(
-            "demo", "https://review.canary.example/in", advisers.Terms(holds=False), by, away
+        webhook_endpoints._change("demo", lambda _: [hook])
+        away = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
+        by = registration.By(records.Actor("cli", "cli"), now, config.Settings(secret=SECRET))
+        asked = registration.set_webhook(
+            "demo", "https://review.canary.example/in", registration.Terms(holds=False), by, away
         )
-        advisers.set_akismet("demo", "c4n4rykey", advisers.Terms(holds=False), by, away)
-        key, shared = sitekeys.shared(SECRET, now=now)
-        sitekeys.add("demo", key)
+        registration.set_akismet("demo", "c4n4rykey", registration.Terms(holds=False), by, away)
+        key, shared = site_keys.shared(SECRET, now=now)
+        site_keys.add("demo", key)
         callers.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
-        people.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
-        stored = datastore.get(models.account_key(self.named("ann").id))
+        accounts.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
+        stored = reads.get(account_rows.account_key(self.named("ann").id))
         invitation = callers.invite(callers.moderator(), address=ADDRESS, now=now)
-        reset = inviting.reset(self.named("ann"), secret=SECRET, now=now)
+        reset = invitations.reset(self.named("ann"), secret=SECRET, now=now)
         posted = self.app.test_client().post(
             "/api/v1/sites/demo/comments?thread=t",
             json={"name": "Ann", "body": "Hello", "email": ADDRESS},
@@ -86,9 +80,9 @@ class Planted(World):
             environ_base={"REMOTE_ADDR": NETWORK},
         )
         assert posted.status_code == 201
-        secret = sealed.seal("c4n4rysecret", "turnstile", SECRET, now=now)
-        sites.change("demo", turnstile=lambda _: records.Turnstile("sitekey", secret))
-        author = personal.author_of(posted.json["comment"]["id"])
+        secret = encryption.seal("c4n4rysecret", "turnstile", SECRET, now=now)
+        site_settings.change("demo", turnstile=lambda _: records.Turnstile("sitekey", secret))
+        author = personal_data.author_of(posted.json["comment"]["id"])
         self.posted = posted.json["comment"]["id"]
         self.canaries = {
             "address": ADDRESS, "host of the address": "mailbox.example", "network": NETWORK,
@@ -104,7 +98,8 @@ class Planted(World):
             "session": callers.session(self.named("ann").id).token,
             "provider's secret": travellers.CLIENT_SECRET,
         }  # fmt: skip
-        self.canaries |= {f"hash of the network for {what}": networks.digest(SECRET, what, NETWORK)
+        self.canaries |= {f"hash of the network for {what}": client_networks.digest(SECRET, what,
+        NETWORK)
             for what in ("posts/demo", f"votes/{self.posted}")}  # fmt: skip
         self.canaries |= self._kept_back(author, now)
 
@@ -115,31 +110,31 @@ class Planted(World):
             row = self._said("canary-text", author)
             # Below one that is kept back its place shows, and nothing else of it.
             self._said("an answer", "g:somebody", name="Bob", parent=row.id)
-            moderation.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
+            decisions.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
         edited = self._said("canary-text", author, name="Ann")
-        posting.edit(
+        submission.edit(
             edited.id, author_id=author, body="mended", revision=None, settings=SETTINGS, now=now
         )
         gone = self._said("canary-text", author)
         self._said("an answer", "g:somebody", name="Bob", parent=gone.id)
-        posting.retract(gone.id, author_id=author, revision=None, now=now)
+        submission.retract(gone.id, author_id=author, revision=None, now=now)
         rule = Rule(id="canary-rule", action=Action.SHADOW, words=("canary-word",))
-        policies.put_rule("demo", rule, ada, now=now)
+        policy_changes.put_rule("demo", rule, ada, now=now)
         shadowed = self._said("canary-text with a canary-word", author)
         assert shadowed.status is records.Status.SHADOWED
-        policies.ban("demo", "g:canary-banned", ada, now=now, reason="canary-reason")
+        policy_changes.ban("demo", "g:canary-banned", ada, now=now, reason="canary-reason")
         found = ("text", "name", "reason", "rule", "word", "actor", "banned")
         return {f"{each} kept back": f"canary-{each}" for each in found}
 
     def _said(
         self, body: str, author: str, *, name: str = "canary-name", parent: str | None = None
     ) -> records.Comment:
-        draft = posting.Draft(self.site, "t", parent, records.Author(name, id=author), body)
-        return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+        draft = submission.Draft(self.site, "t", parent, records.Author(name, id=author), body)
+        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
 
     @staticmethod
-    def named(login: str) -> people.Account:
-        return people.named(login, SECRET)
+    def named(login: str) -> accounts.Account:
+        return accounts.named(login, SECRET)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +191,7 @@ def test_no_way_to_look_at_a_thread_shows_what_is_kept_back(
 
 
 def test_no_file_of_the_widget_holds_anything_of_the_service(world: Planted) -> None:
-    client, names = world.app.test_client(), sorted(pages._files())
+    client, names = world.app.test_client(), sorted(service_pages._files())
     assert "flatthread.js" in names
     for name in names:
         assert hits(world, client.get(f"/widget/{name}")) == set()
@@ -287,9 +282,7 @@ def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(world: Planted) -
         )
     )
     kinds = ("Account", "Identity", "Session", "Ticket", "RateBucket", "VoterNetwork", "Subscriber")
-    stored = "".join(
-        str(entity) for kind in kinds for entity in datastore.fetch(datastore.Query(kind))
-    )
+    stored = "".join(str(entity) for kind in kinds for entity in reads.fetch(reads.Query(kind)))
     assert "canary" not in stored.replace("canary@", "")
     for value in (ADDRESS, ADDRESS.upper(), f" {ADDRESS}", NETWORK, f"{NETWORK}/32"):
         for algorithm in ("md5", "sha1", "sha256", "sha512"):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import categories, errors
+from comments import errors
+from comments.domain import categories
 
 
 @pytest.mark.parametrize(

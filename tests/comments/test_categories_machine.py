@@ -13,20 +13,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from comments import (
-    datastore,
-    delivery,
-    errors,
-    filing,
-    models,
-    posting,
-    records,
-    recount,
-    sites,
-    tasks,
-)
-from comments import handlers as wiring
-from comments.records import Status
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status
+from comments.events import backlog, dispatcher
+from comments.jobs import recategorize, recount, wiring
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
 from emulator import inprocess
 from tests import programs, recounts, trees
 
@@ -48,12 +43,12 @@ class Categories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._engine = inprocess.open_engine(None, indexes=INDEXES, history=0)
-        store = datastore.Store(inprocess.Channel(self._engine), project="test")
-        store.kept(tasks.HOLDINGS, tasks.Backlog)
+        store = connection.Store(inprocess.Channel(self._engine), project="test")
+        store.kept(backlog.HOLDINGS, backlog.Backlog)
         self._context = store.context()
         self._context.__enter__()
         # Threads are short here: in the product's steps every walk would be one commit.
-        self._small = mock.patch.object(filing, "AT_ONCE", 2)
+        self._small = mock.patch.object(recategorize, "AT_ONCE", 2)
         self._small.start()
         self._own: list[records.Comment] = []
         self._told: list[str] = []
@@ -61,7 +56,9 @@ class Categories(RuleBasedStateMachine):
 
     @initialize()
     def add_site(self) -> None:
-        site = sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=NOW)
+        site = site_settings.add(
+            "demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=NOW
+        )
         self._site = trees.filing(site, *NAMES)
 
     @rule(thread=threads, author=people, day=st.integers(0, 1), names=sets, data=st.data())
@@ -86,7 +83,7 @@ class Categories(RuleBasedStateMachine):
         """Import a comment of any status."""
         self._number += 1
         node = records.ImportedComment(
-            id=models.comment_id(f"{self._number}".encode().ljust(16, b".")),
+            id=comment_rows.comment_id(f"{self._number}".encode().ljust(16, b".")),
             reply_to=None,
             author=records.Author(author, id=author and f"g:{author}"),
             body="text",
@@ -103,25 +100,25 @@ class Categories(RuleBasedStateMachine):
     @rule(data=st.data())
     def retract(self, data: st.DataObject) -> None:
         row = self._own.pop(data.draw(st.integers(0, len(self._own) - 1)))
-        posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
 
     @rule(thread=threads, names=sets)
     def begin(self, thread: str, names: tuple[str, ...]) -> None:
         try:
-            filing.begin(records.ThreadName("demo", thread), names)
+            recategorize.begin(records.ThreadName("demo", thread), names)
         except errors.NotFound:
             assert not any(row.thread == thread for row in self._own)
 
     @rule(steps=st.integers(1, 3))
     def walk(self, steps: int) -> None:
-        filing.finish(now=NOW, steps=steps)
+        recategorize.finish(now=NOW, steps=steps)
 
     @rule(data=st.data())
     def deliver(self, data: st.DataObject) -> None:
         waiting = recounts.events()
         if waiting:
             some = data.draw(st.lists(st.sampled_from(sorted(waiting)), min_size=1, max_size=4))
-            delivery.deliver([*some, *self._told[-2:], *some], now=NOW, handlers=wiring.HANDLERS)
+            dispatcher.deliver([*some, *self._told[-2:], *some], now=NOW, handlers=wiring.HANDLERS)
             self._told += some
 
     @invariant()
@@ -130,9 +127,9 @@ class Categories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            filing.finish(now=NOW)
-            assert list(datastore.fetch(datastore.Query("Job"))) == []
-            delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+            recategorize.finish(now=NOW)
+            assert list(reads.fetch(reads.Query("Job"))) == []
+            dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
             recounts.check_all()
         finally:
             self._small.stop()

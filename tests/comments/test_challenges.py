@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from altcha import v1
 
-from comments import challenges, errors
+from comments import errors
+from comments.domain.crypto import proof_of_work
 from tests.comments import entrants
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -17,21 +18,21 @@ SECRET = "a secret of the tests"
 
 
 def made(secret: str = SECRET, tries: int = 50) -> dict[str, Any]:
-    challenge = challenges.make("demo", "net", tries=tries, wait=3, secret=secret, now=NOW)
+    challenge = proof_of_work.make("demo", "net", tries=tries, wait=3, secret=secret, now=NOW)
     return dict(msgspec.to_builtins(challenge))
 
 
 def refused(solution: str) -> None:
     with pytest.raises(errors.Forbidden) as caught:
-        challenges.check(solution, secret=SECRET)
+        proof_of_work.check(solution, secret=SECRET)
     assert caught.value.code == "proof-invalid"
 
 
 def test_a_solved_challenge_says_what_it_was_made_for() -> None:
-    proof = challenges.check(entrants.solved(made()), secret=SECRET)
-    assert proof[:4] == ("demo", "net", NOW, NOW + challenges.TERM)
+    proof = proof_of_work.check(entrants.solved(made()), secret=SECRET)
+    assert proof[:4] == ("demo", "net", NOW, NOW + proof_of_work.TERM)
     assert len(proof.digest) == 8
-    assert proof.digest != challenges.check(entrants.solved(made()), secret=SECRET).digest
+    assert proof.digest != proof_of_work.check(entrants.solved(made()), secret=SECRET).digest
 
 
 def test_the_librarys_own_solver_finds_it_and_its_payload_is_taken() -> None:
@@ -51,15 +52,15 @@ def test_the_librarys_own_solver_finds_it_and_its_payload_is_taken() -> None:
         challenge.algorithm, challenge.challenge, solution.number, challenge.salt,
         challenge.signature,
     )  # fmt: skip
-    assert challenges.check(payload.to_base64(), secret=SECRET).site == "demo"
+    assert proof_of_work.check(payload.to_base64(), secret=SECRET).site == "demo"
 
 
 def test_a_challenge_says_its_purpose_its_work_and_the_networks_around() -> None:
-    made = challenges.make(
+    made = proof_of_work.make(
         "demo", "net", around=("wide", "wider"), purpose="vote", tries=20, wait=0, secret=SECRET,
         now=NOW,
     )  # fmt: skip
-    proof = challenges.check(entrants.solved(msgspec.to_builtins(made)), secret=SECRET)
+    proof = proof_of_work.check(entrants.solved(msgspec.to_builtins(made)), secret=SECRET)
     assert (proof.network, proof.around) == ("net", ("wide", "wider"))
     assert (proof.purpose, proof.tries) == ("vote", 20)
 
@@ -67,8 +68,8 @@ def test_a_challenge_says_its_purpose_its_work_and_the_networks_around() -> None
 def test_a_challenge_of_an_earlier_release_is_one_for_a_post() -> None:
     made = v1.create_challenge(
         v1.ChallengeOptions(
-            algorithm="SHA-256", max_number=10, hmac_key=challenges._key(SECRET),
-            expires=NOW + challenges.TERM,
+            algorithm="SHA-256", max_number=10, hmac_key=proof_of_work._key(SECRET),
+            expires=NOW + proof_of_work.TERM,
             params={"s": "demo", "n": "net", "t": str(int(NOW.timestamp()))},
         )
     )  # fmt: skip
@@ -76,7 +77,7 @@ def test_a_challenge_of_an_earlier_release_is_one_for_a_post() -> None:
         "algorithm": "SHA-256",
         **{k: getattr(made, k) for k in ("challenge", "salt", "signature")},
     }
-    proof = challenges.check(entrants.solved(said), secret=SECRET)
+    proof = proof_of_work.check(entrants.solved(said), secret=SECRET)
     assert (proof.network, proof.around, proof.purpose, proof.tries) == ("net", (), "post", 0)
 
 
@@ -138,6 +139,6 @@ def test_what_is_no_solution_at_all_is_refused(solution: str) -> None:
 def test_a_challenge_without_work_has_nothing_to_find() -> None:
     given = made(tries=0)
     assert given["maxnumber"] == 0
-    assert challenges.check(entrants.solved(given), secret=SECRET).opened == NOW
+    assert proof_of_work.check(entrants.solved(given), secret=SECRET).opened == NOW
     assert given["wait"] == 3
-    assert timedelta(hours=1) == challenges.TERM
+    assert timedelta(hours=1) == proof_of_work.TERM

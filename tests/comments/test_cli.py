@@ -8,8 +8,14 @@ import click.testing
 import flask
 import pytest
 
-from comments import config, datastore, delivery, errors, imports, models, records, repair, sites
-from comments import handlers as wiring
+from comments import config, errors
+from comments.domain import records
+from comments.events import dispatcher
+from comments.jobs import repair, wiring
+from comments.jobs.importers import import_progress
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, counter_rows
 from tests import recounts, trees
 
 FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
@@ -50,7 +56,7 @@ def export(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store) -> None:
+def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store) -> None:
     added = run("site", "add", "blog", "--origin", "https://blog.example")
     assert added.output == "Added blog (https://blog.example).\n"
     changed = run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
@@ -58,20 +64,20 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: datastore.Store)
     run("site", "set", "blog", "--keep-trailing-slash")
     run("site", "set", "blog", "--cdn-seconds", "5")
     assert run("site", "list").output == "blog\thttps://new.example\n"
-    site = sites.get("blog")
+    site = site_settings.get("blog")
     assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
     assert site.cdn_seconds == 5
     run("site", "set", "blog", "--freshness", "7")
-    assert (sites.get("blog").freshness, sites.get("blog").cdn_seconds) == (7, 5)
+    assert (site_settings.get("blog").freshness, site_settings.get("blog").cdn_seconds) == (7, 5)
     run("site", "set", "blog", "--category", "Sport", "--category", "News")
-    assert sites.get("blog").categories == ("news", "sport")
-    assert sites.get("blog").cdn_seconds == 5
+    assert site_settings.get("blog").categories == ("news", "sport")
+    assert site_settings.get("blog").cdn_seconds == 5
     run("site", "set", "blog", "--category", "", "--query-key", "")
-    assert (sites.get("blog").categories, sites.get("blog").query_keys) == ((), ())
+    assert (site_settings.get("blog").categories, site_settings.get("blog").query_keys) == ((), ())
 
 
 def test_a_thread_is_given_other_categories(
-    run: Runner, store: datastore.Store, site: records.Site
+    run: Runner, store: connection.Store, site: records.Site
 ) -> None:
     trees.grow(site, trees.TREE)
     name = trees.name_of(site)
@@ -83,18 +89,18 @@ def test_a_thread_is_given_other_categories(
         "url\t\tthe oldest approved comment",
         "categories\tnews, sport\ta moderator",
     ]
-    assert datastore.get(models.thread_key(name)).categories == ["news", "sport"]
+    assert reads.get(comment_rows.thread_key(name)).categories == ["news", "sport"]
     removed = run("thread", "set", "demo", "page", "--no-category").output
     assert removed.startswith("8 comments moved.\n")
-    assert datastore.get(models.thread_key(name)).categories == []
+    assert reads.get(comment_rows.thread_key(name)).categories == []
     titled = run("thread", "set", "demo", "page", "--title", "Own", "--inherit", "categories")
     assert titled.output.startswith("0 comments moved.\ntitle\tOwn\ta moderator\n")
-    assert datastore.get(models.thread_key(name)).title == "Own"
+    assert reads.get(comment_rows.thread_key(name)).title == "Own"
 
 
-def test_statistics_are_shown(run: Runner, store: datastore.Store, site: records.Site) -> None:
+def test_statistics_are_shown(run: Runner, store: connection.Store, site: records.Site) -> None:
     trees.grow(trees.filing(site, "news"), trees.TREE, categories=("news",), title="=1+1")
-    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     assert run("stats", "categories", "demo", "--format", "csv").output == (
         "category,day,comments,commenters,pending,spam,rejected,retracted\nnews,,8,8,0,0,0,0\n"
     )
@@ -146,7 +152,7 @@ def test_what_is_refused_is_one_clear_line_and_exit_code_1(
 
 
 def test_an_import_stores_the_file_once(
-    run: Runner, site: records.Site, store: datastore.Store, export: Path
+    run: Runner, site: records.Site, store: connection.Store, export: Path
 ) -> None:
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
@@ -160,15 +166,15 @@ def test_an_import_stores_the_file_once(
 
 
 def test_an_import_leaves_word_of_how_far_it_came(
-    run: Runner, open_store: datastore.Store, site: records.Site, export: Path
+    run: Runner, open_store: connection.Store, site: records.Site, export: Path
 ) -> None:
     run("import", "disqus", export, "--site", "demo", "--dry-run")
     with open_store.context():
-        assert imports.of("demo") == []
+        assert import_progress.of("demo") == []
     for added in (2, 0):
         run("import", "disqus", export, "--site", "demo")
         with open_store.context():
-            (found,) = imports.of("demo")
+            (found,) = import_progress.of("demo")
         assert (found.system, found.file, found.comments) == ("disqus", "export.xml", 2)
         assert (found.seen, found.added) == (2, added)
 
@@ -184,7 +190,7 @@ def test_the_numbers_of_a_site_know_of_an_import_when_it_ends(
 
 
 def test_a_dry_run_stores_nothing(
-    run: Runner, site: records.Site, store: datastore.Store, export: Path
+    run: Runner, site: records.Site, store: connection.Store, export: Path
 ) -> None:
     checked = run("import", "disqus", export, "--site", "demo", "--dry-run")
     assert checked.exit_code == 0
@@ -205,7 +211,7 @@ def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Si
 
 
 def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
-    run: Runner, site: records.Site, open_store: datastore.Store, export: Path
+    run: Runner, site: records.Site, open_store: connection.Store, export: Path
 ) -> None:
     run("import", "disqus", export, "--site", "demo")
     moved = export.with_name("moved.xml")
@@ -216,11 +222,11 @@ def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
         assert "is stored in" in refused.output
         assert "goes to a site of its own" in refused.output
     with open_store.context():
-        assert [each.file for each in imports.of("demo")] == ["export.xml"]
+        assert [each.file for each in import_progress.of("demo")] == ["export.xml"]
 
 
 def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
-    run: Runner, site: records.Site, store: datastore.Store, export: Path
+    run: Runner, site: records.Site, store: connection.Store, export: Path
 ) -> None:
     export.write_text(FIXTURE.replace("</disqus>", "<atom:link/></disqus>"), encoding="utf-8")
     refused = run("import", "disqus", export, "--site", "demo")
@@ -234,7 +240,7 @@ def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
 def test_an_encoding_that_is_not_read_is_one_line_and_stores_nothing(
     run: Runner,
     site: records.Site,
-    store: datastore.Store,
+    store: connection.Store,
     export: Path,
     system: str,
     options: tuple[str, ...],
@@ -247,7 +253,7 @@ def test_an_encoding_that_is_not_read_is_one_line_and_stores_nothing(
     assert refused.output.count("\n") == 1
     assert f'{export}:1: the encoding "utf-7" is not supported: convert' in refused.output
     assert list(repair.threads("demo")) == []
-    assert imports.of("demo") == []
+    assert import_progress.of("demo") == []
 
 
 @pytest.mark.parametrize(
@@ -264,16 +270,16 @@ def test_wrong_usage_is_exit_code_2(run: Runner, arguments: list[str]) -> None:
 
 
 def test_repair_reports_mends_and_then_finds_nothing(
-    run: Runner, site: records.Site, store: datastore.Store
+    run: Runner, site: records.Site, store: connection.Store
 ) -> None:
     row = trees.post(site, "1")
 
     def damage() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.sort_hash = "ZZ"
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(damage)
+    transactions.transaction(damage)
     found = run("repair")
     assert found.exit_code == 1
     assert f"demo page {row.id}: sort_hash is 'ZZ', should be 'AA'\n" in found.output
@@ -283,12 +289,12 @@ def test_repair_reports_mends_and_then_finds_nothing(
 
 
 def test_recount_shows_mends_and_then_finds_nothing(
-    run: Runner, site: records.Site, store: datastore.Store
+    run: Runner, site: records.Site, store: connection.Store
 ) -> None:
     trees.post(site, "1")
-    row = datastore.get(models.thread_counter_key(trees.name_of(site), 0))
+    row = reads.get(counter_rows.thread_counter_key(trees.name_of(site), 0))
     row.numbers = '{"approved":3,"listed":1,"participants":1}'
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tallies", put=(row,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", put=(row,))))
     shown = run("recount", "demo", "page", "--no-fix")
     line = "thread demo/page: approved is 3, should be 1"
     assert (shown.exit_code, shown.output) == (1, f"{line}\n1 differences found.\n")
@@ -311,13 +317,13 @@ def test_a_store_that_does_not_answer_is_one_clear_line(
     def fail() -> list[records.Site]:
         raise errors.Overloaded("the store did not answer in time")
 
-    monkeypatch.setattr(sites, "every", fail)
+    monkeypatch.setattr(site_settings, "every", fail)
     refused = run("site", "list")
     assert (refused.exit_code, refused.output) == (1, "Error: the store did not answer in time\n")
 
 
 def test_the_settings_of_the_application_are_the_commands(
-    app: flask.Flask, run: Runner, settings: config.Settings, store: datastore.Store
+    app: flask.Flask, run: Runner, settings: config.Settings, store: connection.Store
 ) -> None:
     run("site", "add", "blog", "--origin", "https://blog.example")
-    assert sites.get("blog").digits == settings.scheme.digits
+    assert site_settings.get("blog").digits == settings.scheme.digits

@@ -20,7 +20,12 @@ from google.auth.transport.requests import AuthorizedSession
 from google.oauth2.credentials import Credentials
 
 from comments import app as apps
-from comments import cloudtasks, config, datastore, errors, posting, records, tasks
+from comments import config, errors
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import cloud_tasks
+from comments.posting import submission
+from comments.store import connection
 from tests import recounts, trees
 from tests.comments import receivers
 from tests.comments.conftest import Clock
@@ -119,7 +124,7 @@ def peer() -> Iterator[Peer]:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine an answer may take longer than a reader is to wait."""
-    monkeypatch.setattr(cloudtasks, "WITHIN", 30.0)
+    monkeypatch.setattr(cloud_tasks, "WITHIN", 30.0)
 
 
 def session() -> AuthorizedSession:
@@ -128,9 +133,9 @@ def session() -> AuthorizedSession:
     return made
 
 
-def instance(peer: Peer, clock: Clock, service: str = "") -> cloudtasks.Queue:
+def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.Queue:
     """The queue as an instance has it."""
-    return cloudtasks.Queue(
+    return cloud_tasks.Queue(
         QUEUE,
         service,
         connect=session,
@@ -140,16 +145,16 @@ def instance(peer: Peer, clock: Clock, service: str = "") -> cloudtasks.Queue:
 
 
 @pytest.fixture
-def queue(open_store: datastore.Store, peer: Peer, clock: Clock) -> cloudtasks.Queue:
+def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks.Queue:
     """The queue of the application's instance."""
     made = instance(peer, clock)
-    open_store.kept(tasks.HOLDINGS, lambda: made)
+    open_store.kept(backlog.HOLDINGS, lambda: made)
     return made
 
 
 @pytest.fixture
 def client(
-    queue: cloudtasks.Queue, open_store: datastore.Store, site: records.Site
+    queue: cloud_tasks.Queue, open_store: connection.Store, site: records.Site
 ) -> flask.testing.FlaskClient:
     """The application on App Engine."""
     settings = config.Settings(
@@ -169,7 +174,7 @@ def post(client: flask.testing.FlaskClient, text: str = "text") -> str:
 
 
 def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
-    client: flask.testing.FlaskClient, peer: Peer, open_store: datastore.Store
+    client: flask.testing.FlaskClient, peer: Peer, open_store: connection.Store
 ) -> None:
     post(client)
     (task,) = peer.tasks.values()
@@ -184,22 +189,22 @@ def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
 
 def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
     client: flask.testing.FlaskClient,
-    queue: cloudtasks.Queue,
+    queue: cloud_tasks.Queue,
     peer: Peer,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
 ) -> None:
     with open_store.context():
         row = trees.post(site, "text")
         assert peer.paths() == ["/tasks/deliver"]
-        posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
     assert peer.paths() == ["/tasks/deliver", "/tasks/fold"]
     answer = client.get("/tasks/fold", headers={"X-AppEngine-QueueName": "flatthread"})
     assert answer.json == {"folded": 1, "cleared": 0, "waiting": 1}
 
 
 def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
-    queue: cloudtasks.Queue, peer: Peer, clock: Clock
+    queue: cloud_tasks.Queue, peer: Peer, clock: Clock
 ) -> None:
     other = instance(peer, clock)
     clock.now = 1_000.0
@@ -222,11 +227,11 @@ def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
     assert peer.answers == [200, 409, 200, 200]
 
 
-def test_what_can_wait_for_cron_is_not_enqueued(queue: cloudtasks.Queue, peer: Peer) -> None:
+def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.Queue, peer: Peer) -> None:
     queue.add(NAME)
     queue.add(NAME, changes=0, within=10.0)
     assert peer.answers == []
-    queue.add(NAME, within=tasks.ERASE_AFTER)
+    queue.add(NAME, within=backlog.ERASE_AFTER)
     queue.add(records.ListName("list"), within=0.0)
     assert peer.paths() == ["/tasks/fold"]
 
@@ -249,7 +254,7 @@ def test_after_a_failure_nobody_asks_for_a_while_and_no_request_fails(
     client: flask.testing.FlaskClient,
     peer: Peer,
     clock: Clock,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     status: int,
     asked: str,
     rest: int,
@@ -278,8 +283,8 @@ def test_a_service_that_hangs_holds_up_no_request(
     client: flask.testing.FlaskClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The requests are answered while the peer has still to answer its first one."""
-    monkeypatch.setattr(cloudtasks, "WITHIN", 0.1)
-    monkeypatch.setattr(cloudtasks, "_TIMEOUT", 300.0)
+    monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
+    monkeypatch.setattr(cloud_tasks, "_TIMEOUT", 300.0)
     peer.may_answer.clear()
     for number in range(5):
         post(client, f"{number}")
@@ -289,12 +294,12 @@ def test_a_service_that_hangs_holds_up_no_request(
 
 
 def test_credentials_that_hang_hold_up_no_request(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     peer: Peer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cloudtasks, "WITHIN", 0.1)
+    monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
     may_connect = threading.Event()
     waited: list[bool] = []
 
@@ -303,8 +308,10 @@ def test_credentials_that_hang_hold_up_no_request(
         return session()
 
     moments = iter(datetime.fromtimestamp(1_000 + 100 * n, UTC) for n in range(100))
-    made = cloudtasks.Queue(QUEUE, "", connect=connect, now=lambda: next(moments), address=peer.url)
-    open_store.kept(tasks.HOLDINGS, lambda: made)
+    made = cloud_tasks.Queue(
+        QUEUE, "", connect=connect, now=lambda: next(moments), address=peer.url
+    )
+    open_store.kept(backlog.HOLDINGS, lambda: made)
     with open_store.context():
         for number in range(3):  # each after the rest of the one before
             trees.post(site, f"{number}")
@@ -314,31 +321,31 @@ def test_credentials_that_hang_hold_up_no_request(
 
 
 def test_a_service_that_is_not_there_fails_no_request(
-    open_store: datastore.Store, site: records.Site, clock: Clock
+    open_store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
     with receivers.receiver() as gone:
         address = f"http://{receivers.LOOPBACK}:{gone.port}"
-    made = cloudtasks.Queue(
+    made = cloud_tasks.Queue(
         QUEUE,
         "",
         connect=session,
         now=lambda: datetime.fromtimestamp(clock.now, UTC),
         address=address,
     )
-    open_store.kept(tasks.HOLDINGS, lambda: made)
+    open_store.kept(backlog.HOLDINGS, lambda: made)
     with open_store.context():
         trees.post(site, "text")
         assert len(recounts.events()) == 1
 
 
 def test_without_credentials_no_request_fails(
-    open_store: datastore.Store, site: records.Site, peer: Peer, caplog: pytest.LogCaptureFixture
+    open_store: connection.Store, site: records.Site, peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse() -> AuthorizedSession:
         raise OSError("a canary")
 
-    made = cloudtasks.Queue(QUEUE, "", connect=refuse, address=peer.url)
-    open_store.kept(tasks.HOLDINGS, lambda: made)
+    made = cloud_tasks.Queue(QUEUE, "", connect=refuse, address=peer.url)
+    open_store.kept(backlog.HOLDINGS, lambda: made)
     with open_store.context():
         trees.post(site, "text")
     assert "was not enqueued, cron will do it: OSError" in caplog.text
@@ -346,7 +353,7 @@ def test_without_credentials_no_request_fails(
 
 
 def test_what_was_not_committed_enqueues_nothing(
-    queue: cloudtasks.Queue, store: datastore.Store, peer: Peer, site: records.Site
+    queue: cloud_tasks.Queue, store: connection.Store, peer: Peer, site: records.Site
 ) -> None:
     with pytest.raises(errors.NotFound):
         trees.post(site, "text", "a" * 26)
@@ -373,7 +380,7 @@ def test_tasks_of_another_queue_open_nothing(
     ],
 )
 def test_without_a_queue_or_off_app_engine_its_header_opens_nothing(
-    open_store: datastore.Store, given: dict[str, object]
+    open_store: connection.Store, given: dict[str, object]
 ) -> None:
     settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
     client = apps.create_app(settings, open_store).test_client()
@@ -382,11 +389,11 @@ def test_without_a_queue_or_off_app_engine_its_header_opens_nothing(
         assert client.get("/tasks/deliver", headers=headers).status_code == 403
 
 
-def test_only_app_engine_with_a_queue_enqueues(open_store: datastore.Store) -> None:
+def test_only_app_engine_with_a_queue_enqueues(open_store: connection.Store) -> None:
     for given in ({"on_app_engine": True}, {"tasks_queue": QUEUE}):
         settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
         apps.create_app(settings, open_store)
-        assert isinstance(open_store.kept(tasks.HOLDINGS, tasks.Backlog), tasks.Backlog)
+        assert isinstance(open_store.kept(backlog.HOLDINGS, backlog.Backlog), backlog.Backlog)
 
 
 def test_the_name_of_the_queue_is_a_whole_one() -> None:

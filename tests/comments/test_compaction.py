@@ -5,67 +5,70 @@ from collections.abc import Iterable
 
 import pytest
 
-from comments import compaction, datastore, errors, followers, idsets, records
+from comments import errors
+from comments.domain import records
+from comments.notifications import follower_compaction, follower_lists, id_sets
+from comments.store import connection, reads
 from emulator import faults, inprocess, testing
 
 NAME = records.ListName("a list")
 
 
 @pytest.fixture(autouse=True)
-def _small(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with segments small enough for a short list."""
-    monkeypatch.setattr(compaction, "SEGMENT_BYTES", 60)
-    monkeypatch.setattr(followers, "_AT_ONCE", 3)
+    monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
+    monkeypatch.setattr(follower_lists, "_AT_ONCE", 3)
 
 
 def join(*ids: str) -> None:
     for each in ids:
-        followers.mark(NAME, each, follows=True)
+        follower_lists.mark(NAME, each, follows=True)
 
 
 def leave(*ids: str) -> None:
     for each in ids:
-        followers.mark(NAME, each, follows=False)
+        follower_lists.mark(NAME, each, follows=False)
 
 
 def members() -> list[str]:
-    return list(followers.every(NAME, limit=4))
+    return list(follower_lists.every(NAME, limit=4))
 
 
-def prepared(base: followers.Pointer) -> compaction.Prepared:
-    found = compaction.prepare(NAME, base)
+def prepared(base: follower_lists.Pointer) -> follower_compaction.Prepared:
+    found = follower_compaction.prepare(NAME, base)
     assert found is not None
     return found
 
 
 def check_settled(expected: Iterable[str]) -> None:
     """After one more compaction the list is that, and nothing is stored beside it."""
-    while compaction.is_marked(NAME):
-        assert compaction.compact(NAME)
-    compaction.clean(NAME)
+    while follower_compaction.is_marked(NAME):
+        assert follower_compaction.compact(NAME)
+    follower_compaction.clean(NAME)
     assert members() == sorted(expected)
-    at = followers.pointer(NAME)
+    at = follower_lists.pointer(NAME)
     assert at.directory.count == len(members())
     assert stored("FollowerMark") == set()
-    assert stored("FollowerSegment") == set(followers.keys(NAME, at.directory))
+    assert stored("FollowerSegment") == set(follower_lists.keys(NAME, at.directory))
 
 
 def stored(kind: str) -> set[str]:
-    query = datastore.Query(kind, keys_only=True)
-    return {message.key.path[-1].name for message in datastore.fetch(query)}
+    query = reads.Query(kind, keys_only=True)
+    return {message.key.path[-1].name for message in reads.fetch(query)}
 
 
 def test_who_marks_while_a_generation_is_closed_is_neither_lost_nor_folded_with_it() -> None:
     join("ann", "bob")
-    base = compaction.close(NAME)
+    base = follower_compaction.close(NAME)
     join("cid")
     leave("bob")
     found = prepared(base)
     join("dan")
     assert members() == ["ann", "cid", "dan"]
-    assert compaction.switch(found)
+    assert follower_compaction.switch(found)
     assert members() == ["ann", "cid", "dan"]
-    compaction.clean(NAME)
+    follower_compaction.clean(NAME)
     assert members() == ["ann", "cid", "dan"]
     assert stored("FollowerMark") == {"0000000002bob", "0000000002cid", "0000000002dan"}
     check_settled(["ann", "cid", "dan"])
@@ -73,111 +76,111 @@ def test_who_marks_while_a_generation_is_closed_is_neither_lost_nor_folded_with_
 
 def test_of_two_who_fold_one_switches_and_the_other_leaves_nothing() -> None:
     join("ann", "bob")
-    first, second = compaction.close(NAME), compaction.close(NAME)
+    first, second = follower_compaction.close(NAME), follower_compaction.close(NAME)
     assert first == second
     one, other = prepared(first), prepared(second)
-    assert compaction.switch(one)
+    assert follower_compaction.switch(one)
     leave("ann")
-    assert not compaction.switch(other)
+    assert not follower_compaction.switch(other)
     check_settled(["bob"])
 
 
 def test_a_switch_whose_answer_was_lost_is_known_again() -> None:
     join("ann")
-    found = prepared(compaction.close(NAME))
-    assert compaction.switch(found)
-    assert compaction.switch(found)
+    found = prepared(follower_compaction.close(NAME))
+    assert follower_compaction.switch(found)
+    assert follower_compaction.switch(found)
     check_settled(["ann"])
 
 
 def test_a_late_switch_does_not_bring_back_who_left() -> None:
     join("ann", "bob")
-    late = prepared(compaction.close(NAME))
-    assert compaction.compact(NAME)
+    late = prepared(follower_compaction.close(NAME))
+    assert follower_compaction.compact(NAME)
     leave("ann")
-    assert compaction.compact(NAME)
-    assert not compaction.switch(late)
+    assert follower_compaction.compact(NAME)
+    assert not follower_compaction.switch(late)
     check_settled(["bob"])
 
 
 def test_a_closed_generation_that_somebody_left_is_folded_first() -> None:
     join("ann")
-    compaction.close(NAME)
+    follower_compaction.close(NAME)
     leave("ann")
     join("bob")
-    assert compaction.compact(NAME)
+    assert follower_compaction.compact(NAME)
     assert members() == ["bob"]
     check_settled(["bob"])
 
 
 def test_who_cleans_spares_the_segments_of_an_attempt_that_may_still_switch() -> None:
     join("ann")
-    assert compaction.compact(NAME)
+    assert follower_compaction.compact(NAME)
     join("bob")
-    found = prepared(compaction.close(NAME))
-    compaction.clean(NAME)
-    assert compaction.switch(found)
+    found = prepared(follower_compaction.close(NAME))
+    follower_compaction.clean(NAME)
+    assert follower_compaction.switch(found)
     check_settled(["ann", "bob"])
 
 
 def test_cleaning_late_deletes_no_mark_since() -> None:
     join("ann", "bob")
-    assert compaction.switch(prepared(compaction.close(NAME)))
+    assert follower_compaction.switch(prepared(follower_compaction.close(NAME)))
     leave("ann")
-    compaction.clean(NAME)
+    follower_compaction.clean(NAME)
     assert members() == ["bob"]
     check_settled(["bob"])
 
 
 def test_who_folds_slowly_finds_a_segment_gone_and_gives_up() -> None:
-    compaction.load(NAME, [f"{number:02d}" for number in range(30)])
-    base = compaction.close(NAME)
+    follower_compaction.load(NAME, [f"{number:02d}" for number in range(30)])
+    base = follower_compaction.close(NAME)
     leave(*(f"{number:02d}" for number in range(30)))
-    assert compaction.compact(NAME)
-    assert compaction.compact(NAME)
+    assert follower_compaction.compact(NAME)
+    assert follower_compaction.compact(NAME)
     join("00")
-    slow = dataclasses.replace(compaction.close(NAME), directory=base.directory)
-    assert compaction.prepare(NAME, slow) is None
+    slow = dataclasses.replace(follower_compaction.close(NAME), directory=base.directory)
+    assert follower_compaction.prepare(NAME, slow) is None
     check_settled(["00"])
 
 
 def test_segments_without_a_change_are_kept_and_small_ones_join_their_neighbours() -> None:
     names = [f"{number:03d}" for number in range(80)]
-    compaction.load(NAME, names)
-    before = followers.pointer(NAME).directory.lines
+    follower_compaction.load(NAME, names)
+    before = follower_lists.pointer(NAME).directory.lines
     leave("000")
-    assert compaction.compact(NAME)
-    after = followers.pointer(NAME).directory.lines
+    assert follower_compaction.compact(NAME)
+    after = follower_lists.pointer(NAME).directory.lines
     assert after[1:] == before[1:]
     assert after[0].key != before[0].key
     staying = names[7::8]  # one or two of each segment
     leave(*({*names} - {*staying}))
-    assert compaction.compact(NAME)
-    assert len(followers.pointer(NAME).directory.lines) <= 3
+    assert follower_compaction.compact(NAME)
+    assert len(follower_lists.pointer(NAME).directory.lines) <= 3
     check_settled(staying)
     leave(*names)
     check_settled([])
-    assert followers.pointer(NAME).directory == idsets.Directory()
+    assert follower_lists.pointer(NAME).directory == id_sets.Directory()
 
 
 def test_loading_adds_each_once_also_who_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "LOADED", 7)
+    monkeypatch.setattr(follower_compaction, "LOADED", 7)
     names = [f"{number:02d}" for number in range(30)]
     join("10", "ann")
     leave("20")
     expected = sorted([*names, "ann"])
     for again in ((name for name in reversed(names)), ["ann", *names, "ann"]):
-        compaction.load(NAME, again)
+        follower_compaction.load(NAME, again)
         assert members() == expected
-        assert followers.count(NAME) == len(expected)
+        assert follower_lists.count(NAME) == len(expected)
     check_settled(expected)
 
 
 def test_who_left_a_list_that_somebody_had_closed_joins_by_a_later_loading() -> None:
     join("ann")
-    compaction.close(NAME)
+    follower_compaction.close(NAME)
     leave("ann")
-    compaction.load(NAME, ["ann", "bob"])
+    follower_compaction.load(NAME, ["ann", "bob"])
     assert members() == ["ann", "bob"]
     leave("ann")
     check_settled(["bob"])
@@ -187,57 +190,57 @@ def test_loading_beside_somebody_who_folds_faster_ends_with_everybody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     join("ann")
-    ours = compaction.switch
+    ours = follower_compaction.switch
     faster = iter([True, True, False])
 
-    def overtaken(found: compaction.Prepared) -> bool:
+    def overtaken(found: follower_compaction.Prepared) -> bool:
         if next(faster, False):
-            other = compaction.prepare(NAME, found.base)
+            other = follower_compaction.prepare(NAME, found.base)
             assert other is not None
             assert ours(other)
         return ours(found)
 
-    monkeypatch.setattr(compaction, "switch", overtaken)
-    compaction.load(NAME, ["bob", "cid"])
+    monkeypatch.setattr(follower_compaction, "switch", overtaken)
+    follower_compaction.load(NAME, ["bob", "cid"])
     monkeypatch.undo()
     assert members() == ["ann", "bob", "cid"]
 
 
 def test_an_interrupted_cleaning_is_found_by_the_mark_that_asks(
-    engine: inprocess.Engine, store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+    engine: inprocess.Engine, store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever commit of a cleaning fails."""
-    monkeypatch.setattr(followers, "MARKS", 4)
+    monkeypatch.setattr(follower_lists, "MARKS", 4)
     names = [f"{number:02d}" for number in range(20)]
     failing = 0
     for failing in range(1, 100):
         join(*names)
-        assert NAME in followers.asking()
-        assert compaction.switch(prepared(compaction.close(NAME)))
+        assert NAME in follower_lists.asking()
+        assert follower_compaction.switch(prepared(follower_compaction.close(NAME)))
         rule = {"rpc": "Commit", "call": failing, "status": "INVALID_ARGUMENT"}
         engine.install_faults(faults.Plan.parse({"rules": [rule]}))
         try:
-            compaction.clean(NAME)
+            follower_compaction.clean(NAME)
         except errors.Overloaded:
             engine.install_faults(None)
-            assert followers.asking() == [NAME]
-            assert compaction.compact(NAME)
+            assert follower_lists.asking() == [NAME]
+            assert follower_compaction.compact(NAME)
         else:
             break
     engine.install_faults(None)
     assert failing > 7  # twenty marks of three each, and the segments
-    assert followers.asking() == []
+    assert follower_lists.asking() == []
     check_settled(names)
 
 
 def test_what_a_compaction_costs(engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # segments and queries of their real size
     names = [f"{number:05d}" for number in range(64_000)]
-    compaction.load(NAME, names)
-    segments = len(followers.pointer(NAME).directory.lines)
+    follower_compaction.load(NAME, names)
+    segments = len(follower_lists.pointer(NAME).directory.lines)
     assert segments == 3
     leave(*names[::1000])
     with testing.meter(engine) as cost:
-        assert compaction.compact(NAME)
+        assert follower_compaction.compact(NAME)
     assert (cost.writes, cost.deletes) == (segments + 2, segments + 64)
     assert segments < cost.reads <= segments + 11

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from comments import config, errors, rotation, sorthash
+from comments import config, errors
+from comments.domain import sorthash
+from comments.domain.crypto import secret_rotation
 
 ROOT = Path(__file__).parents[2]
 SECRET = "0123456789abcdef"
@@ -170,18 +172,18 @@ CHANGES = {
 @pytest.mark.parametrize("kind", ["embedded", "cloud"])
 def test_a_secret_knows_the_one_it_replaced(tmp_path, kind):
     given = {"DATASTORE": kind, "DATA_DIR": str(tmp_path)}
-    assert rotation.accepted(config.load({**given, "SECRET": SECRET}).secret) == (SECRET,)
+    assert secret_rotation.accepted(config.load({**given, "SECRET": SECRET}).secret) == (SECRET,)
     both = config.load({**given, "SECRET": SECRET, "SECRET_OLD": "before"})
-    assert rotation.accepted(both.secret) == (SECRET, "before")
+    assert secret_rotation.accepted(both.secret) == (SECRET, "before")
     same = config.load({**given, "SECRET": SECRET, "SECRET_OLD": SECRET})
-    assert rotation.accepted(same.secret) == (SECRET,)
+    assert secret_rotation.accepted(same.secret) == (SECRET,)
     assert "before" not in repr(both)
     assert SECRET not in repr(both)
 
 
 def test_a_secret_that_is_made_may_replace_one(tmp_path):
     given = {"DATA_DIR": str(tmp_path), "SECRET_OLD": "before"}
-    made, old = rotation.accepted(config.load(given).secret)
+    made, old = secret_rotation.accepted(config.load(given).secret)
     assert old == "before"
     assert len(base64.urlsafe_b64decode(f"{made}=")) == 32
     assert config.load(given).advice == ()

@@ -9,16 +9,16 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from comments import (
-    compaction,
-    consent,
-    datastore,
-    errors,
-    followers,
-    sealed,
-    slips,
+from comments import errors
+from comments.domain.crypto import encryption
+from comments.notifications import (
+    double_opt_in,
+    follower_compaction,
+    follower_lists,
+    form_tokens,
     subscriptions,
 )
+from comments.store import connection, reads
 from emulator import inprocess, testing
 from tests.comments import asking, pressing
 
@@ -114,11 +114,11 @@ def test_of_many_who_press_at_once_one_subscribes(asker: asking.Asker) -> None:
 def test_a_link_of_an_older_release_confirms_once(asker: asking.Asker) -> None:
     sealing = {"secret": asker.settings.secret, "now": datetime.now(UTC)}
     text = msgspec.json.encode([asking.ANN, "demo", "demo/page", "", False]).decode()
-    link = sealed.seal(text, "confirm", **sealing)
+    link = encryption.seal(text, "confirm", **sealing)
     with asker.store.context():
-        consent.confirm(link, **sealing)
+        double_opt_in.confirm(link, **sealing)
         with pytest.raises(errors.BadLink) as caught:
-            consent.confirm(link, **sealing)
+            double_opt_in.confirm(link, **sealing)
     assert caught.value.code == "link-used"
 
 
@@ -154,7 +154,7 @@ def test_a_page_that_was_open_for_long_acts_no_more(
     asker.follow()
     link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
     _, fields = pressing.buttons(asker.client.get(link).text)["Mail like this one"]
-    monkeypatch.setattr(slips, "TERM", timedelta(seconds=-1))
+    monkeypatch.setattr(form_tokens, "TERM", timedelta(seconds=-1))
     refused = asker.client.post("/subscriptions/unsubscribe", data=fields)
     assert refused.status_code == 400
     assert "Open the link in the mail again" in refused.text
@@ -172,11 +172,11 @@ def test_upper_and_lower_case_are_one_address(asker: asking.Asker) -> None:
 
 def _one_click(asker: asking.Asker) -> str:
     with asker.store.context():
-        ending = consent.Ending(
-            consent.subscriber_of(asking.ANN, asker.settings.secret),
+        ending = double_opt_in.Ending(
+            double_opt_in.subscriber_of(asking.ANN, asker.settings.secret),
             (subscriptions.name_of_thread(asking.THREAD),),
         )
-        return consent.ending_link(ending, asker.settings.secret)
+        return double_opt_in.ending_link(ending, asker.settings.secret)
 
 
 def test_one_click_ends_it_and_to_open_the_link_does_not(asker: asking.Asker) -> None:
@@ -230,9 +230,9 @@ def test_a_link_opens_for_one_purpose_and_for_two_days(asker: asking.Asker) -> N
         f"/api/v1/comments/{'a' * 26}", headers={"Authorization": f"Bearer {_one_click(asker)}"}
     )
     assert refused.status_code in {401, 404}
-    late = datetime.now(UTC) + consent.TERM + timedelta(minutes=1)
+    late = datetime.now(UTC) + double_opt_in.TERM + timedelta(minutes=1)
     with asker.store.context(), pytest.raises(errors.BadLink) as caught:
-        consent.confirm(confirming, secret=asker.settings.secret, now=late)
+        double_opt_in.confirm(confirming, secret=asker.settings.secret, now=late)
     assert caught.value.code == "link-expired"
     assert asker.stored() == {}
 
@@ -269,11 +269,11 @@ def test_the_pages_run_nothing_and_give_their_address_to_nobody(asker: asking.As
         assert "frame-ancestors 'none'" in policy
 
 
-def _everything(engine: inprocess.Engine, store: datastore.Store) -> str:
+def _everything(engine: inprocess.Engine, store: connection.Store) -> str:
     """All that is stored, as text."""
     with store.context():
         kinds = ("Subscriber", "Subscription", "RateBucket", "Event", "Job", *asking.KINDS[2:5])
-        rows = [str(row) for kind in kinds for row in datastore.fetch(datastore.Query(kind))]
+        rows = [str(row) for kind in kinds for row in reads.fetch(reads.Query(kind))]
     return "".join(rows)
 
 
@@ -294,22 +294,22 @@ def test_what_is_forgotten_is_gone_from_every_row_and_segment(
     for number, email in enumerate([asking.ANN, *others]):
         asker.follow(email, address=f"203.0.113.{number}")
     secret = asker.settings.secret
-    who = consent.subscriber_of(asking.ANN, secret)
+    who = double_opt_in.subscriber_of(asking.ANN, secret)
     with asker.store.context():
-        assert compaction.compact(asking.LIST)
-        assert list(followers.naming(who)) == [asking.LIST]
+        assert follower_compaction.compact(asking.LIST)
+        assert list(follower_lists.naming(who)) == [asking.LIST]
         # He left long ago: only the list still names him.
         subscriptions.unfollow(asking.THREAD, who, now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
-        assert consent.forget(asking.ANN, secret, now=datetime.now(UTC)) == 0
-        assert list(followers.naming(who)) == []
+        assert double_opt_in.forget(asking.ANN, secret, now=datetime.now(UTC)) == 0
+        assert list(follower_lists.naming(who)) == []
         kept = subscriptions.page(asking.THREAD, limit=9).ids
-        assert sorted(kept) == sorted(consent.subscriber_of(each, secret) for each in others)
+        assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
         # And while he follows, with marks that nobody has folded.
         subscriptions.follow(asking.THREAD, who, now=datetime.now(UTC))
-        assert consent.forget(asking.ANN.upper(), secret, now=datetime.now(UTC)) == 1
-        assert list(followers.naming(who)) == []
-        assert consent.forget(asking.ANN, secret, now=datetime.now(UTC)) == 0
+        assert double_opt_in.forget(asking.ANN.upper(), secret, now=datetime.now(UTC)) == 1
+        assert list(follower_lists.naming(who)) == []
+        assert double_opt_in.forget(asking.ANN, secret, now=datetime.now(UTC)) == 0
     assert who not in _everything(engine, asker.store)
     for email in others:
         assert asker.is_following(email)
@@ -317,6 +317,6 @@ def test_what_is_forgotten_is_gone_from_every_row_and_segment(
 
 def test_an_address_stored_under_another_secret_is_unreadable(asker: asking.Asker) -> None:
     now = datetime.now(UTC)
-    stored = consent.sealed.seal(asking.ANN, "address", "another secret", now=now)
+    stored = double_opt_in.sealed.seal(asking.ANN, "address", "another secret", now=now)
     with pytest.raises(errors.BadLink):
-        consent.address(stored, secret=asker.settings.secret, now=now)
+        double_opt_in.address(stored, secret=asker.settings.secret, now=now)

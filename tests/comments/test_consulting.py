@@ -10,25 +10,18 @@ from datetime import timedelta
 import grpc
 import pytest
 
-from comments import (
-    advice,
-    audit,
-    consulting,
-    datastore,
-    delivery,
-    moderation,
-    notices,
-    policies,
-    posting,
-    records,
-    rulebook,
-    sites,
-    webhooks,
-)
-from comments import handlers as wiring
-from comments.accounts import people
-from comments.opinions import Verdict
-from comments.records import Policy, Status, Verb
+from comments.accounts import accounts
+from comments.domain import records
+from comments.domain.classifier_verdicts import Verdict
+from comments.domain.records import Policy, Status, Verb
+from comments.events import audit_log, dispatcher, webhooks
+from comments.jobs import wiring
+from comments.moderation import decisions, policy_changes, rulebook
+from comments.moderation.classifiers import classifier_answers, classifier_requests
+from comments.notifications import planner
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess, testing
 from tests import trees
 from tests.comments import postboxes, receivers, services
@@ -45,7 +38,7 @@ def interceptor(faults: Faults) -> Faults:
 
 @pytest.fixture
 def service(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site
+    open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> Iterator[Service]:
     with services.serving(open_store) as made:
         yield made
@@ -53,14 +46,14 @@ def service(
 
 def edit(comment: records.Comment, text: str, service: Service) -> records.Comment:
     now = comment.created + timedelta(minutes=5)
-    return posting.edit(
+    return submission.edit(
         comment.id, author_id=comment.author.id, body=text, revision=None,
         settings=service.settings, now=now,
     )  # fmt: skip
 
 
 def entry(comment: records.Comment) -> records.Audit:
-    return audit.log("demo", subject=comment.id)[0]
+    return audit_log.log("demo", subject=comment.id)[0]
 
 
 # --- The question --------------------
@@ -89,11 +82,11 @@ def test_it_is_asked_what_a_moderator_sees_and_nothing_of_the_sender(
 
 
 def test_it_is_asked_over_tls_by_its_name(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site
+    open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> None:
     with receivers.receiver(certificate=receivers.NAME) as receiver:
         client = receivers.client(receiver.port, limits=services.LIMITS)
-        open_store.kept(consulting.OUTBOUND, lambda: client)
+        open_store.kept(classifier_requests.OUTBOUND, lambda: client)
         service = Service(receiver, client, trees.SETTINGS)
         service.is_asked(url=f"https://{receivers.NAME}:{receiver.port}/in")
         service.says("approve")
@@ -121,7 +114,7 @@ def test_people_with_an_account_are_not_asked_about_where_only_guests_are(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked(everybody=False)
-    member = records.Author("Bob", id=f"{people.AUTHOR}bob")
+    member = records.Author("Bob", id=f"{accounts.AUTHOR}bob")
     assert say(site, "known", author=member).status is SHOWN
     assert say(site, "guest").status is HELD
     assert say(site, "new", author=records.Author("New")).status is HELD
@@ -135,7 +128,7 @@ def test_nobody_is_asked_about_what_was_refused_or_taken_back_meanwhile(
 ) -> None:
     service.is_asked()
     banned = records.Author("Eve", id="g:eve")
-    policies.ban("demo", "g:eve", BOSS, now=service.now, is_shadow=True)
+    policy_changes.ban("demo", "g:eve", BOSS, now=service.now, is_shadow=True)
     # Others' comments wait for the service, so this one seems to wait too.
     assert say(site, author=banned).status is Status.SPAM
     trees.retract(say(site, "taken back"))
@@ -171,7 +164,7 @@ def test_what_it_says_is_done_by_the_verbs_of_moderators(
     service.ask()
     found = service.case(comment)
     assert found.comment.status is becomes
-    assert advice.of([comment.id])[comment.id].of["webhook"].reason == "for a reason"
+    assert classifier_answers.of([comment.id])[comment.id].of["webhook"].reason == "for a reason"
     if becomes is not comment.status:
         noted = entry(comment)
         assert (noted.actor.id, noted.reason) == ("webhook", "for a reason")
@@ -190,12 +183,14 @@ def test_what_it_decided_is_undone_by_a_moderator_and_stays_undone(
     service.says("spam")
     comment = say(site)
     service.ask()
-    moderation.undo("demo", entry(comment).id, BOSS, now=service.now)
+    decisions.undo("demo", entry(comment).id, BOSS, now=service.now)
     assert service.status(comment) is SHOWN
-    about = consulting.About("demo", comment.id, 1)
-    said = advice.Entry(advice.State.SAID, service.now, Verdict.SPAM)
+    about = classifier_requests.About("demo", comment.id, 1)
+    said = classifier_answers.Entry(classifier_answers.State.SAID, service.now, Verdict.SPAM)
     for name, taken in (("webhook", "KNOWN"), ("akismet", "OVERTAKEN")):
-        found = consulting.take(about, name, said, settings=service.settings, now=service.now)
+        found = classifier_requests.take(
+            about, name, said, settings=service.settings, now=service.now
+        )
         assert found.name == taken
     assert service.status(comment) is SHOWN
 
@@ -205,7 +200,7 @@ def test_what_waits_for_a_moderator_too_is_not_released(
 ) -> None:
     service.is_asked()
     service.says("approve")
-    policies.set_policy("demo", BOSS, now=service.now, policy=Policy.ALL)
+    policy_changes.set_policy("demo", BOSS, now=service.now, policy=Policy.ALL)
     comment = say(site)
     service.ask()
     assert (service.status(comment), service.case(comment).rule) == (HELD, "policy:all")
@@ -222,7 +217,7 @@ def test_what_waits_for_a_moderator_too_is_not_released(
 @pytest.mark.parametrize("verdict", list(Verdict))
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.REJECT, Verb.SPAM])
 def test_who_decided_while_it_was_asked_is_not_overruled(
-    service: Service, site: records.Site, open_store: datastore.Store, verb: Verb, verdict: Verdict
+    service: Service, site: records.Site, open_store: connection.Store, verb: Verb, verdict: Verdict
 ) -> None:
     service.is_asked()
     service.says(verdict)
@@ -236,8 +231,8 @@ def test_who_decided_while_it_was_asked_is_not_overruled(
     service.ask()
     found = service.case(comment)
     assert (found.rule, entry(comment).actor) == ("moderator", BOSS)
-    assert found.comment.status is moderation._STATUSES[verb]
-    assert advice.of([comment.id]) == {}
+    assert found.comment.status is decisions._STATUSES[verb]
+    assert classifier_answers.of([comment.id]) == {}
     service.check()
 
 
@@ -254,7 +249,7 @@ def test_a_moderator_who_holds_what_is_shown_is_not_overruled_either(
 
 
 def test_an_edit_is_judged_anew_and_what_was_said_of_the_old_text_is_nothing(
-    service: Service, site: records.Site, open_store: datastore.Store
+    service: Service, site: records.Site, open_store: connection.Store
 ) -> None:
     service.is_asked()
     service.says("approve")
@@ -293,7 +288,7 @@ def test_an_edit_that_the_policy_holds_is_not_released_by_what_is_said_of_it(
     service.is_asked()
     service.says("approve")
     comment = say(site)
-    policies.set_policy("demo", BOSS, now=service.now, policy=Policy.LINKS)
+    policy_changes.set_policy("demo", BOSS, now=service.now, policy=Policy.LINKS)
     edit(comment, "see https://elsewhere.example/", service)
     service.ask()
     assert (service.status(comment), service.case(comment).rule) == (HELD, "policy:links")
@@ -305,11 +300,11 @@ def test_an_edit_that_the_policy_holds_is_not_released_by_what_is_said_of_it(
 def test_what_is_said_twice_is_done_once(service: Service, site: records.Site) -> None:
     service.is_asked()
     comment = say(site)
-    about = consulting.About("demo", comment.id, 1)
+    about = classifier_requests.About("demo", comment.id, 1)
 
     def take(verdict: Verdict) -> str:
-        said = advice.Entry(advice.State.SAID, service.now, verdict)
-        return consulting.take(
+        said = classifier_answers.Entry(classifier_answers.State.SAID, service.now, verdict)
+        return classifier_requests.take(
             about, "webhook", said, settings=service.settings, now=service.now
         ).name
 
@@ -317,7 +312,7 @@ def test_what_is_said_twice_is_done_once(service: Service, site: records.Site) -
         "DONE", "KNOWN", "OTHER",
     ]  # fmt: skip
     assert service.status(comment) is SHOWN
-    assert len(audit.log("demo", subject=comment.id)) == 1
+    assert len(audit_log.log("demo", subject=comment.id)) == 1
     service.ask()
     assert service.receiver.heard == []
 
@@ -336,12 +331,12 @@ def test_an_opinion_whose_call_of_the_store_fails_once_is_taken_once(
 ) -> None:
     service.is_asked()
     comment = say(site)
-    about = consulting.About("demo", comment.id, 1)
-    said = advice.Entry(advice.State.SAID, service.now, Verdict.APPROVE)
+    about = classifier_requests.About("demo", comment.id, 1)
+    said = classifier_answers.Entry(classifier_answers.State.SAID, service.now, Verdict.APPROVE)
     faults.plan[method, faults.calls.get(method, 0) + 1] = (when, status)
-    consulting.take(about, "webhook", said, settings=service.settings, now=service.now)
+    classifier_requests.take(about, "webhook", said, settings=service.settings, now=service.now)
     assert service.status(comment) is SHOWN
-    assert len(audit.log("demo", subject=comment.id)) == 1
+    assert len(audit_log.log("demo", subject=comment.id)) == 1
     faults.plan.clear()
     service.check()
 
@@ -351,24 +346,24 @@ def test_what_was_said_goes_with_the_text(service: Service, site: records.Site) 
     service.says("approve", "knows her")
     comment = say(site)
     service.ask()
-    assert advice.of([comment.id])
+    assert classifier_answers.of([comment.id])
     trees.retract(comment)
     service.ask()
-    assert advice.of([comment.id]) == {}
+    assert classifier_answers.of([comment.id]) == {}
 
 
 def test_moderators_are_mailed_when_it_is_theirs_and_not_before(
     service: Service, site: records.Site
 ) -> None:
-    sites.change("demo", moderators=["boss@demo.example"])
+    site_settings.change("demo", moderators=["boss@demo.example"])
     service.is_asked()
     with postboxes.serving() as box:
         service.settings = box.settings(secret=service.settings.secret)
-        told = (*wiring.HANDLERS, *notices.handlers(service.settings, lambda: service.now))
+        told = (*wiring.HANDLERS, *planner.handlers(service.settings, lambda: service.now))
 
         def mailed() -> list[str]:
             service.now += timedelta(minutes=5)
-            while delivery.sweep(now=service.now, handlers=told).delivered:
+            while dispatcher.sweep(now=service.now, handlers=told).delivered:
                 pass
             return box.recipients
 

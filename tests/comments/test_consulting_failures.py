@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from comments import (
-    advice,
-    advisers,
-    consulting,
-    datastore,
-    outbox,
-    postroom,
-    records,
-)
-from comments.records import Status
+from comments.domain import records
+from comments.domain.records import Status
+from comments.events import dead_letters, outbox
+from comments.moderation.classifiers import classifier_answers, classifier_requests, registration
+from comments.store import connection
 from tests import trees
 from tests.comments import receivers, services
 from tests.comments.services import Service, say
@@ -29,13 +24,13 @@ SHOWN, HELD = Status.APPROVED, Status.PENDING
 
 @pytest.fixture
 def service(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site
+    open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> Iterator[Service]:
     with services.serving(open_store) as made:
         yield made
 
 
-HUGE = b'{"verdict":"approve","x":"' + b"x" * consulting.LIMITS.answer + b'"}'
+HUGE = b'{"verdict":"approve","x":"' + b"x" * classifier_requests.LIMITS.answer + b'"}'
 
 
 @pytest.mark.parametrize(
@@ -54,7 +49,7 @@ def test_a_bad_answer_changes_nothing_and_the_question_comes_again(
     service.receiver.status, service.receiver.answer = status, answer
     comment = say(site)
     assert service.ask().failed == 1
-    assert (service.status(comment), advice.of([comment.id])) == (HELD, {})
+    assert (service.status(comment), classifier_answers.of([comment.id])) == (HELD, {})
     service.receiver.status = 200
     service.says("approve")
     service.ask()
@@ -90,14 +85,14 @@ def _cuts(connection: socket.socket, _over: threading.Event) -> None:
 
 @pytest.mark.parametrize("talk", [_closes, _garbles, _hangs, _trickles, _cuts])
 def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
-    open_store: datastore.Store,
-    store: datastore.Store,
+    open_store: connection.Store,
+    store: connection.Store,
     site: records.Site,
     talk: Callable[[socket.socket, threading.Event], None],
 ) -> None:
     with receivers.peer(talk) as port:
         client = receivers.client(port, limits=services.SHORT)
-        open_store.kept(consulting.OUTBOUND, lambda: client)
+        open_store.kept(classifier_requests.OUTBOUND, lambda: client)
         service = Service(receivers.Receiver(port), client, trees.SETTINGS)
         service.is_asked()
         comment = say(site)
@@ -115,19 +110,19 @@ def test_what_it_cannot_be_asked_about_in_the_end_is_what_the_site_says(
     service.receiver.status = 500
     comment = say(site)
     service.ask(outbox.MOST_ATTEMPTS - 1)
-    assert (service.status(comment), advice.of([comment.id])) == (HELD, {})
+    assert (service.status(comment), classifier_answers.of([comment.id])) == (HELD, {})
     service.ask(2)
     assert len(service.receiver.heard) == outbox.MOST_ATTEMPTS
     assert service.status(comment) is becomes
-    said = advice.of([comment.id])[comment.id].of["webhook"]
-    assert (said.state, said.reason) == (advice.State.FAILED, "answered 500")
-    (dead,) = postroom.dead().letters
+    said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
+    assert (said.state, said.reason) == (classifier_answers.State.FAILED, "answered 500")
+    (dead,) = dead_letters.dead().letters
     assert (dead.reason, dead.is_dead) == ("answered 500", True)
     service.check()
     # Whoever has mended it may have it asked after all, where nobody decided meanwhile.
     service.receiver.status = 200
     service.says("spam")
-    postroom.revive(dead.id, now=service.now)
+    dead_letters.revive(dead.id, now=service.now)
     service.ask()
     assert service.status(comment) is Status.SPAM
 
@@ -148,7 +143,7 @@ def test_who_is_asked_no_more_leaves_what_waits_to_moderators(
 ) -> None:
     service.is_asked()
     comment = say(site)
-    advisers.remove("demo", "webhook", service.by())
+    registration.remove("demo", "webhook", service.by())
     service.ask()
     assert (service.status(comment), services.waiting()) == (HELD, [])
     assert say(site, "another").status is SHOWN
@@ -162,6 +157,6 @@ def test_a_secret_that_cannot_be_read_gives_the_question_up(
     service.settings = dataclasses.replace(service.settings, secret="another secret of theirs")
     service.ask()
     assert service.receiver.heard == []
-    said = advice.of([comment.id])[comment.id].of["webhook"]
-    assert said.state is advice.State.FAILED
+    said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
+    assert said.state is classifier_answers.State.FAILED
     assert "SECRET" in said.reason

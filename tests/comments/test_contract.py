@@ -16,8 +16,8 @@ import schemathesis
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
-from comments import datastore
-from comments.web import openapi
+from comments.store import connection
+from comments.web.api import openapi
 from emulator import inprocess
 from tests.comments import contracts, postboxes
 from tests.conftest import ROOT
@@ -54,7 +54,7 @@ def run() -> Iterator[Run]:
             None, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0
         ) as engine,
     ):
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         stocked = contracts.stocked(store, box.settings())
         with contracts.served(stocked.app) as url:
             yield asked(stocked, url)

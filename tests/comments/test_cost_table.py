@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import datastore, floor, rulebook, sites
+from comments.moderation import rulebook
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests import beginnings, folds, programs, trees
 from tests.comments import calls, twins
@@ -43,7 +46,7 @@ class World:
         """A process that has just started, but for its copies of the site and its rules."""
         made = twins.Process(self.engine, trees.SETTINGS)
         with made.store.context():
-            sites.get("demo")
+            site_settings.get("demo")
             rulebook.get("demo")
         return made
 
@@ -117,9 +120,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 
 @pytest.fixture
-def world(open_store: datastore.Store, engine: inprocess.Engine, site: Any) -> World:
+def world(open_store: connection.Store, engine: inprocess.Engine, site: Any) -> World:
     with open_store.context():
-        ids = [row.id for row in floor.thread(trees.name_of(site))]
+        ids = [row.id for row in ordered_query.thread(trees.name_of(site))]
     made = World(engine, ids, "", "")
     first = made.process().client.get(PAGE)
     return dataclasses.replace(
@@ -133,7 +136,7 @@ def _measured(world: World) -> Iterator[str]:
         process, call = world.process(), of(world)
         found[name] = [world.reads(process, call) for _ in range(2)]
     with world.process().store.context():
-        sites.change("demo", freshness=60)
+        site_settings.change("demo", freshness=60)
     for name, of in READS.items():
         process, call = world.process(), of(world)
         for _ in range(2):

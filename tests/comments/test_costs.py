@@ -14,8 +14,12 @@ import pytest
 
 from benchmarks import ours, talk
 from comments import app as apps
-from comments import datastore, floor, materialized, records, sites
-from comments.reading import Order
+from comments.domain import records
+from comments.reading.materialized import directories, view_cache
+from comments.reading.thread_pages import Order
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
 from emulator import inprocess, meter, testing
 from tests import folds, trees
 from tests.comments import filled
@@ -35,14 +39,14 @@ class World:
     """A store with one thread of a size, folded and cleared."""
 
     engine: inprocess.Engine
-    store: datastore.Store
+    store: connection.Store
     client: flask.testing.FlaskClient
     site: records.Site
     ids: list[str]
 
     def forget(self) -> None:
         """Be a process that has just started, but for its copy of the site."""
-        for name in (materialized.HOLDINGS, "answers", "threads"):
+        for name in (view_cache.HOLDINGS, "answers", "threads"):
             self.store._kept.pop(name, None)
 
     def url(self, form: str, query: str = "") -> str:
@@ -80,9 +84,9 @@ def world(
 ) -> Iterator[World]:
     path = filled.copied(tmp_path_factory, request.param)
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
         with store.context():
-            site = sites.get(NAME.site)
+            site = site_settings.get(NAME.site)
         # Its keeper would fold what a test means to leave unfolded.
         client = apps.create_app(trees.SETTINGS, store).test_client()
         ids = talk.ids(request.param)
@@ -113,7 +117,7 @@ def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(world: World,
     warm = world.cost(url)
     assert (warm.reads, warm.empty) == (0, 1)
     with world.store.context():
-        assert materialized.load_directory(NAME).content.best is not None
+        assert directories.load_directory(NAME).content.best is not None
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -145,7 +149,7 @@ def test_a_page_from_anywhere_costs_what_it_shows(world: World) -> None:
     """Each page after a cursor: the directory, and the two buckets that its rows can lie in."""
     url = world.url("json")
     with world.store.context():
-        middle = floor.listed(world.ids[len(world.ids) // 2])
+        middle = ordered_query.listed(world.ids[len(world.ids) // 2])
     cursor = world.client.get(world.url("json", f"&around={middle.id}")).get_json()["cursor"]
     for _ in range(3):
         assert world.cold(f"{url}&cursor={cursor}") <= 3

@@ -6,16 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from comments import (
-    counters,
-    counts,
-    datastore,
-    delivery,
-    models,
-    outbox,
-    records,
-)
-from comments import handlers as wiring
+from comments.domain import counting, records
+from comments.events import dispatcher, outbox
+from comments.jobs import wiring
+from comments.store import connection, reads
+from comments.store.models import counter_rows
+from comments.tree.counters import totals
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.comments.interceptors import Commits
@@ -34,24 +30,24 @@ def interceptor(faults: Commits) -> Commits:
     return faults
 
 
-def _deliver() -> delivery.Done:
-    return delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+def _deliver() -> dispatcher.Done:
+    return dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def test_sites_and_authors_are_counted_from_events(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     grown = trees.grow(site, trees.TREE)
     trees.post(site, "elsewhere", thread="other", author=trees.author("1"))
     trees.retract(grown["1.1"])
-    assert _deliver() == delivery.Done(10, 0)
+    assert _deliver() == dispatcher.Done(10, 0)
     recounts.check_all()
-    assert counts.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
-    assert counts.of_site("never seen") == {}
+    assert totals.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
+    assert totals.of_site("never seen") == {}
 
 
 def test_categories_and_days_are_counted_from_events(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     site = trees.filing(site, "news", "sport")
     ann, bob = trees.author("ann"), trees.author("bob")
@@ -67,40 +63,40 @@ def test_categories_and_days_are_counted_from_events(
     _deliver()
     recounts.check_all()
     day, next_day = "2026-01-02", "2026-01-03"
-    assert _numbers(counters.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
-    assert _numbers(counters.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
-    assert _numbers(counters.day_scope("demo", day)) == {"approved": 4, "participants": 2}
-    assert _numbers(counters.day_scope("demo", next_day)) == {"approved": 1, "participants": 1}
-    assert _numbers(counters.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
+    assert _numbers(counting.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
+    assert _numbers(counting.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
+    assert _numbers(counting.day_scope("demo", day)) == {"approved": 4, "participants": 2}
+    assert _numbers(counting.day_scope("demo", next_day)) == {"approved": 1, "participants": 1}
+    assert _numbers(counting.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
     for row in rows[:2]:
         trees.retract(row)
     _deliver()
     recounts.check_all()
     numbers = {"approved": 1, "participants": 1, "retracted": 2}
-    assert _numbers(counters.category_scope("demo", "sport")) == numbers
-    assert _numbers(counters.day_scope("demo", next_day)) == {"retracted": 1}
+    assert _numbers(counting.category_scope("demo", "sport")) == numbers
+    assert _numbers(counting.day_scope("demo", next_day)) == {"retracted": 1}
     assert (
-        datastore.get(models.statistics_key(counters.day_scope("demo", day, "", "g:ann"))) is None
+        reads.get(counter_rows.statistics_key(counting.day_scope("demo", day, "", "g:ann"))) is None
     )
 
 
-def _numbers(scope: counters.Scope) -> counts.Numbers:
-    return counts.numbers_of(datastore.get(models.statistics_key(scope)))
+def _numbers(scope: counting.Scope) -> totals.Numbers:
+    return totals.numbers_of(reads.get(counter_rows.statistics_key(scope)))
 
 
 def test_events_delivered_twice_late_and_in_any_order_count_once(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.retract(trees.grow(site, trees.TREE)["3"])
     events = sorted(recounts.events(), reverse=True)
     for event in events:
-        delivery.deliver([event, event], now=NOW, handlers=wiring.HANDLERS)
-    assert delivery.deliver(events, now=NOW, handlers=wiring.HANDLERS) == delivery.Done(9, 0)
+        dispatcher.deliver([event, event], now=NOW, handlers=wiring.HANDLERS)
+    assert dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(9, 0)
     recounts.check_all()
 
 
 def test_two_that_deliver_the_same_events_at_once_count_them_once(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         trees.grow(site, {f"{n}": {} for n in range(45)})
@@ -110,7 +106,7 @@ def test_two_that_deliver_the_same_events_at_once_count_them_once(
     def work(_: int) -> None:
         with open_store.context():
             gate.wait(20)
-            delivery.deliver(events, now=NOW, handlers=wiring.HANDLERS)
+            dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
@@ -120,7 +116,7 @@ def test_two_that_deliver_the_same_events_at_once_count_them_once(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_delivery_whose_answer_is_lost_counts_once(
-    store: datastore.Store, site: records.Site, faults: Commits, when: str
+    store: connection.Store, site: records.Site, faults: Commits, when: str
 ) -> None:
     trees.grow(site, trees.TREE)
     faults.plan = [when, when]
@@ -129,19 +125,19 @@ def test_a_delivery_whose_answer_is_lost_counts_once(
 
 
 def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     for batch in range(3):
         trees.store_imported(NAME, *(_node(f"{batch}.{n}") for n in range(80)))
     faults.calls.clear()
-    assert _deliver() == delivery.Done(3, 0)
+    assert _deliver() == dispatcher.Done(3, 0)
     assert faults.calls.count("Commit") == 3
     recounts.check_all()
-    assert counts.of_site("demo")["participants"] == 240
+    assert totals.of_site("demo")["participants"] == 240
 
 
 def test_a_delivered_retraction_leaves_the_author_nowhere(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     ann = records.Author("Ann", "https://ann.example", "ann@mail.example", "g:ann")
     rows = [trees.post(site, f"{n}", author=ann) for n in range(2)]
@@ -157,18 +153,18 @@ def test_a_delivered_retraction_leaves_the_author_nowhere(
     for kind in (
         "Comment", "Counter", "Participation", "Standing", "Category", "Day", "Appearance", "Event"
     ):  # fmt: skip
-        assert "g:ann" not in str(list(datastore.fetch(datastore.Query(kind))))
+        assert "g:ann" not in str(list(reads.fetch(reads.Query(kind))))
 
 
 def test_the_best_authors_of_a_site_are_one_query(
-    store: datastore.Store, site: records.Site, engine: inprocess.Engine, faults: Commits
+    store: connection.Store, site: records.Site, engine: inprocess.Engine, faults: Commits
 ) -> None:
     for number in range(12):
         trees.store_imported(NAME, _node(f"{number:02}", up=number, down=1))
     _deliver()
     faults.calls.clear()
     with testing.meter(engine) as cost:
-        best = counts.best_authors("demo", 3)
+        best = totals.best_authors("demo", 3)
     assert [(each.author, each.score) for each in best] == [
         ("g:11", 10), ("g:10", 9), ("g:09", 8)
     ]  # fmt: skip

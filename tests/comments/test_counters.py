@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import categories, counters
-from comments.counters import Key, Scope, State
-from comments.records import Status
+from comments.domain import categories, counting
+from comments.domain.counting import Key, Scope, State
+from comments.domain.records import Status
 
-THREAD = counters.thread_scope("demo/page")
-SITE = counters.site_scope("demo")
-ANN = counters.author_scope("demo", "g:ann")
-ANN_HERE = counters.participation_scope("demo/page", "g:ann")
+THREAD = counting.thread_scope("demo/page")
+SITE = counting.site_scope("demo")
+ANN = counting.author_scope("demo", "g:ann")
+ANN_HERE = counting.participation_scope("demo/page", "g:ann")
 
 states = st.builds(
     State,
@@ -34,7 +34,7 @@ paths = st.lists(perhaps, min_size=2, max_size=8)
 
 def along(path: list[State | None]) -> dict[Key, int]:
     steps = itertools.pairwise(path)
-    return counters.total(counters.increments(counters.COMMENTS, *step) for step in steps)
+    return counting.total(counting.increments(counting.COMMENTS, *step) for step in steps)
 
 
 def statistics(state: State) -> Iterable[Scope]:
@@ -49,10 +49,10 @@ def recounted(comments: Iterable[State]) -> dict[Key, int]:
     """Every counter by looking at all comments: the oracle, written without the registry."""
     found: Multiset[Key] = Multiset()
     for state in comments:
-        scopes = [counters.thread_scope(state.thread), counters.site_scope(state.site)]
+        scopes = [counting.thread_scope(state.thread), counting.site_scope(state.site)]
         if state.author:
-            scopes.append(counters.author_scope(state.site, state.author))
-            scopes.append(counters.participation_scope(state.thread, state.author))
+            scopes.append(counting.author_scope(state.site, state.author))
+            scopes.append(counting.participation_scope(state.thread, state.author))
         for scope in scopes:
             found[Key(scope, state.status)] += 1
             if state.status == "approved":
@@ -70,7 +70,7 @@ def recounted(comments: Iterable[State]) -> dict[Key, int]:
 
 @given(paths)
 def test_increments_telescope_over_any_sequence_of_changes(path: list[State | None]) -> None:
-    assert along(path) == counters.increments(counters.COMMENTS, path[0], path[-1])
+    assert along(path) == counting.increments(counting.COMMENTS, path[0], path[-1])
 
 
 @given(perhaps, perhaps, st.lists(perhaps), st.lists(perhaps))
@@ -85,12 +85,12 @@ def test_every_path_to_a_state_adds_the_same(
 
 @given(perhaps, perhaps)
 def test_nothing_is_added_zero(old: State | None, new: State | None) -> None:
-    assert 0 not in counters.increments(counters.COMMENTS, old, new).values()
+    assert 0 not in counting.increments(counting.COMMENTS, old, new).values()
 
 
 @given(perhaps)
 def test_what_did_not_change_adds_nothing(state: State | None) -> None:
-    assert counters.increments(counters.COMMENTS, state, state) == {}
+    assert counting.increments(counting.COMMENTS, state, state) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), perhaps), max_size=30))
@@ -100,15 +100,15 @@ def test_counters_equal_their_recount_after_any_changes(
     comments: dict[int, State | None] = {}
     stored: dict[Key, int] = {}
     for place, state in changes:
-        more = counters.increments(counters.COMMENTS, comments.get(place), state)
-        stored = counters.total([stored, more])
+        more = counting.increments(counting.COMMENTS, comments.get(place), state)
+        stored = counting.total([stored, more])
         comments[place] = state
     assert stored == recounted(state for state in comments.values() if state is not None)
 
 
 def test_a_post_counts_in_its_thread_its_site_and_with_its_author() -> None:
     posted = State("demo", "demo/page", "g:ann", "approved", listed=True)
-    assert counters.increments(counters.COMMENTS, None, posted) == {
+    assert counting.increments(counting.COMMENTS, None, posted) == {
         Key(THREAD, "approved"): 1,
         Key(THREAD, "listed"): 1,
         Key(SITE, "approved"): 1,
@@ -120,7 +120,7 @@ def test_a_post_counts_in_its_thread_its_site_and_with_its_author() -> None:
 def test_a_retraction_takes_the_author_his_comment_and_its_votes() -> None:
     posted = State("demo", "demo/page", "g:ann", "approved", listed=True, up=3, down=1)
     gone = State("demo", "demo/page", "", "retracted", listed=True, up=3, down=1)
-    assert counters.by_scope(counters.increments(counters.FROM_EVENTS, posted, gone)) == {
+    assert counting.by_scope(counting.increments(counting.FROM_EVENTS, posted, gone)) == {
         SITE: {"approved": -1, "retracted": 1, "up": -3, "down": -1, "score": -2},
         ANN: {"approved": -1, "up": -3, "down": -1, "score": -2},
     }
@@ -129,9 +129,9 @@ def test_a_retraction_takes_the_author_his_comment_and_its_votes() -> None:
 def test_a_move_takes_from_one_thread_what_it_gives_the_other() -> None:
     here = State("demo", "demo/page", "g:ann", "approved", listed=True, up=1)
     there = here._replace(thread="demo/other")
-    moved = counters.by_scope(counters.increments(counters.COMMENTS, here, there))
+    moved = counting.by_scope(counting.increments(counting.COMMENTS, here, there))
     counted = {"approved": 1, "listed": 1, "up": 1, "score": 1}
-    assert moved[counters.thread_scope("demo/other")] == counted
+    assert moved[counting.thread_scope("demo/other")] == counted
     assert moved[THREAD] == {name: -number for name, number in counted.items()}
     assert SITE not in moved
     assert ANN not in moved
@@ -143,7 +143,7 @@ def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day_there() 
         categories=("news", "sport"), day="2026-01-31",
     )  # fmt: skip
     one = {"approved": 1}
-    assert counters.by_scope(counters.increments(counters.STATISTICS, None, posted)) == {
+    assert counting.by_scope(counting.increments(counting.STATISTICS, None, posted)) == {
         Scope("category", "demo", "", "news"): one,
         Scope("category", "demo", "", "sport"): one,
         Scope("category", "demo", "g:ann", "news"): one,
@@ -163,7 +163,7 @@ def test_a_change_of_categories_moves_what_is_counted_in_them_and_nothing_else()
         categories=("news", "sport"), day="2026-01-31",
     )  # fmt: skip
     after = before._replace(categories=("sport", "travel"))
-    moved = counters.by_scope(counters.increments(counters.COMMENTS, before, after))
+    moved = counting.by_scope(counting.increments(counting.COMMENTS, before, after))
     assert {scope.category for scope in moved} == {"news", "travel"}
     for scope, numbers in moved.items():
         assert numbers == {"approved": 1 if scope.category == "travel" else -1}
@@ -172,14 +172,14 @@ def test_a_change_of_categories_moves_what_is_counted_in_them_and_nothing_else()
 def test_as_many_categories_count_as_a_thread_may_have() -> None:
     names = tuple(f"{n}" for n in range(categories.MOST))
     state = State("demo", "demo/page", "", "spam", listed=False, categories=names)
-    found = counters.increments(counters.STATISTICS, None, state)
+    found = counting.increments(counting.STATISTICS, None, state)
     assert {key.scope.category for key in found} == set(names)
 
 
 def test_who_is_held_appears_nowhere() -> None:
     held = State("demo", "demo/page", "g:ann", "pending", listed=False, day="2026-01-31")
-    assert counters.increments(counters.STATISTICS, None, held) == {
-        Key(counters.day_scope("demo", "2026-01-31"), "pending"): 1
+    assert counting.increments(counting.STATISTICS, None, held) == {
+        Key(counting.day_scope("demo", "2026-01-31"), "pending"): 1
     }
 
 
@@ -188,8 +188,8 @@ def test_a_participant_is_counted_when_the_number_leaves_or_returns_to_zero(
     numbers: list[int],
 ) -> None:
     steps = [{"approved": number, "pending": 1} for number in numbers]
-    found = counters.total(
-        counters.presence(THREAD, old, new) for old, new in itertools.pairwise(steps)
+    found = counting.total(
+        counting.presence(THREAD, old, new) for old, new in itertools.pairwise(steps)
     )
     expected = (numbers[-1] > 0) - (numbers[0] > 0)
     assert found == ({Key(THREAD, "participants"): expected} if expected else {})
@@ -200,6 +200,6 @@ def test_a_participant_is_counted_when_the_number_leaves_or_returns_to_zero(
     st.dictionaries(st.sampled_from("abc"), st.integers(-3, 3)),
 )
 def test_added_numbers_hold_no_zero(numbers: dict[str, int], more: dict[str, int]) -> None:
-    sums = counters.added(numbers, more)
+    sums = counting.added(numbers, more)
     assert 0 not in sums.values()
     assert all(sums.get(n, 0) == numbers.get(n, 0) + more.get(n, 0) for n in "abc")

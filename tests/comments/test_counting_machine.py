@@ -35,26 +35,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from comments import (
-    compaction,
-    counters,
-    counts,
-    datastore,
-    delivery,
-    errors,
-    floor,
-    folding,
-    followers,
-    outbox,
-    policies,
-    recount,
-    repair,
-    rules,
-    shards,
-    subscriptions,
-    tallies,
-)
-from comments import handlers as wiring
+from comments import errors
+from comments.domain import counting
+from comments.events import dispatcher, outbox
+from comments.jobs import recount, repair, wiring
+from comments.moderation import policy_changes, rules
+from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.reading.compaction import compactor
+from comments.store import connection, ownership, reads, transactions
+from comments.tree import ordered_query
+from comments.tree.counters import shard_choice, sharding, totals
 from emulator import faults, inprocess
 from tests.comments import chores, ledger, steps, stocktaking
 from tests.comments.chores import Step, Wish
@@ -67,14 +57,14 @@ STATUSES = [
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
 ]  # fmt: skip
 RPCS = ["BeginTransaction", "Lookup", "RunQuery", "Commit", "Commit"]
-PAUSES = [1.0, 31.0, shards.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
+PAUSES = [1.0, 31.0, shard_choice.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
 UNKNOWN = "unknown"
 # Bounds at which a short history meets every one of them.
 SMALL: list[tuple[Any, dict[str, Any]]] = [
-    (compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}),
-    (followers, {"MARKS": 4, "_AT_ONCE": 2}),
-    (folding, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
-    (delivery, {"AT_ONCE": 4, "MOST_ROWS": 12}),
+    (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}),
+    (follower_lists, {"MARKS": 4, "_AT_ONCE": 2}),
+    (compactor, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
+    (dispatcher, {"AT_ONCE": 4, "MOST_ROWS": 12}),
     (outbox, {"MOST_ATTEMPTS": 3}),
     (recount, {"_NOTE_EVERY": 1, "_AT_ONCE": 2}),
 ]
@@ -113,11 +103,11 @@ class Machine(RuleBasedStateMachine):
         self.stack.enter_context(self.store.context())
         held = rules.Rule(id="held", action=rules.Action.HOLD, words=(ledger.HELD,))
         for site in ("a", "b"):
-            policies.put_rule(site, held, steps.MODERATOR, now=self.world.now)
+            policy_changes.put_rule(site, held, steps.MODERATOR, now=self.world.now)
 
-    def _process(self, interceptor: inprocess.Interceptor | None) -> datastore.Store:
-        store = datastore.Store(inprocess.Channel(self.engine, interceptor), project="test")
-        store.kept(shards.HOLDINGS, self.world.shards)
+    def _process(self, interceptor: inprocess.Interceptor | None) -> connection.Store:
+        store = connection.Store(inprocess.Channel(self.engine, interceptor), project="test")
+        store.kept(shard_choice.HOLDINGS, self.world.shards)
         return store
 
     def _call(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
@@ -217,17 +207,17 @@ class Machine(RuleBasedStateMachine):
             return
         kind, message = sorted(rows, key=lambda each: (each[0], str(each[1].key)))[pick % len(rows)]
         path = [part for each in message.key.path for part in (each.kind, each.name)]
-        row = datastore.get(ndb.Key(*path))
-        numbers = counts.numbers_of(row)
+        row = reads.get(ndb.Key(*path))
+        numbers = totals.numbers_of(row)
         wrong = {"approved": more, "spam": -more}
         if is_lost:
             wrong = {name: -number for name, number in numbers.items()}
         sums = {name: numbers.get(name, 0) + wrong.get(name, 0) for name in {*numbers, *wrong}}
-        row.numbers = counts.encoded({name: number for name, number in sums.items() if number})
-        writes = datastore.Writes("tallies", put=(row,))
+        row.numbers = totals.encoded({name: number for name, number in sums.items() if number})
+        writes = ownership.Writes("tallies", put=(row,))
         if is_lost:
-            writes = datastore.Writes("tallies", delete=(row.key,))
-        datastore.transaction(lambda: datastore.apply(writes))
+            writes = ownership.Writes("tallies", delete=(row.key,))
+        transactions.transaction(lambda: transactions.apply(writes))
         found: list[recount.Difference] = []
         with ThreadPoolExecutor(1) as pool:
             self.calls = 0
@@ -262,10 +252,10 @@ class Machine(RuleBasedStateMachine):
         self.looks += 1
         name = chores.NAMES[self.looks % len(chores.NAMES)]
         sums = ledger.in_threads(book.said.values())
-        (numbers,) = counts.of_threads([name])
-        numbers.pop(counters.FOLLOWERS, None)  # of events that may wait; checked at the end
+        (numbers,) = totals.of_threads([name])
+        numbers.pop(counting.FOLLOWERS, None)  # of events that may wait; checked at the end
         assert numbers == sums.get(f"thread {chores.key_of(name)}", {})
-        members = followers.every(subscriptions.list_of(name), limit=8)
+        members = follower_lists.every(subscriptions.list_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(chores.key_of(name), ()))
         stored = stocktaking.subscribers().get(subscriptions.list_of(name).text, ())
         assert sorted(stored) == sorted(book.followers.get(chores.key_of(name), ()))
@@ -285,7 +275,7 @@ class Machine(RuleBasedStateMachine):
         for _ in range(50):
             world.step(Wish("revive", 0, 0, 0)).act()
             world.wait(outbox.LONGEST_PAUSE.total_seconds())
-            delivery.sweep(now=world.now, handlers=world.handlers())
+            dispatcher.sweep(now=world.now, handlers=world.handlers())
             if not stocktaking.events():
                 break
         events = set(world.ledger.events)
@@ -293,11 +283,11 @@ class Machine(RuleBasedStateMachine):
         letters = {stocktaking.name_of(each) for each in stocktaking.rows("Message")}
         assert letters == {f"{event}{chores.WRITTEN}" for event in events}
         for name in chores.NAMES:
-            tallies.gather(name)
-            assert folding.fold(chores.SETTINGS.scheme, name, now=world.now) is not None
-            assert compaction.compact(subscriptions.list_of(name))
+            sharding.gather(name)
+            assert compactor.fold(chores.SETTINGS.scheme, name, now=world.now) is not None
+            assert follower_compaction.compact(subscriptions.list_of(name))
             assert repair.find_problems(chores.SETTINGS.scheme, name) == []
-            order = [row.id for row in floor.thread(name)]
+            order = [row.id for row in ordered_query.thread(name)]
             assert order == world.ledger.in_order(chores.key_of(name))
         assert sorted(stocktaking.audit()) == sorted(world.ledger.audit)
         assert {name for name, _ in _names_of("ErasureDue")} == world.ledger.refused
@@ -365,7 +355,7 @@ def _is_filed(book: ledger.Ledger) -> bool:
 def _followers(book: ledger.Ledger) -> dict[str, set[str]]:
     """The followers of the threads that a ledger knows some of."""
     return {
-        thread: set(followers.every(subscriptions.list_of(chores.name_of(thread)), limit=8))
+        thread: set(follower_lists.every(subscriptions.list_of(chores.name_of(thread)), limit=8))
         for thread in book.followers
     }
 

@@ -26,22 +26,14 @@ from pathlib import Path
 
 import pytest
 
-from comments import (
-    compaction,
-    datastore,
-    delivery,
-    filing,
-    followers,
-    outbox,
-    records,
-    recount,
-    repair,
-    sites,
-    subscriptions,
-    tallies,
-    voting,
-)
-from comments import handlers as wiring
+from comments.domain import records
+from comments.events import dispatcher, outbox
+from comments.jobs import recategorize, recount, repair, wiring
+from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.posting import cast_vote
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree.counters import sharding
 from emulator import faultrules, inprocess
 from tests import programs, trees
 from tests.comments import stocktaking
@@ -62,24 +54,33 @@ STATUSES = [
 CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from comments import datastore, delivery, errors, filing, followers, outbox, posting, records
-from comments import subscriptions, voting, workers
-from comments import handlers as wiring
+from comments import errors
+from comments.store import connection
+from comments.events import dispatcher
+from comments.jobs import recategorize
+from comments.notifications import follower_lists
+from comments.events import outbox
+from comments.posting.submission import submission
+from comments.domain import records
+from comments.notifications import subscriptions
+from comments.posting.submission import cast_vote
+from comments.jobs import worker_thread
+from comments.jobs import wiring
 from emulator import faults, inprocess
 from tests import trees
 from tests.comments import test_counting_processes as shared
 
 path, label, seed, roots, plan = sys.argv[1:4] + [json.loads(each) for each in sys.argv[4:6]]
-followers.MARKS = 8
+follower_lists.MARKS = 8
 engine = inprocess.open_engine(path, indexes=shared.INDEXES, concurrency="pessimistic")
-store = datastore.Store(inprocess.Channel(engine), project="test", deadline=5.0)
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=5.0)
 site = records.Site("demo", (), "", 2)
 
 def say(*words):
     sys.stdout.write(" ".join(map(str, words)) + "\\n")
     sys.stdout.flush()
 
-recorder = delivery.Sending("recorder", lambda event: say("T", event.id), outbox.COUNTED)
+recorder = dispatcher.Sending("recorder", lambda event: say("T", event.id), outbox.COUNTED)
 wiring.HANDLERS = (*wiring.HANDLERS, recorder)
 gate = threading.Barrier(shared.THREADS)
 
@@ -119,9 +120,9 @@ def change(rng, number, step, own):
         # Each voter and each follower is one thread's alone.
         comment = rng.choice([*roots[name.id], *[row.id for row in own]])
         voter, value = f"v:{label}{number}", rng.choice([-1, 0, 1])
-        known = voting.Voter(voter, f"{label}{number}")
+        known = cast_vote.Voter(voter, f"{label}{number}")
         return wish(
-            lambda: voting.vote(
+            lambda: cast_vote.vote(
                 comment, "demo", known, value, settings=trees.SETTINGS, now=trees.START
             ),
             "vote", comment, voter, value,
@@ -136,15 +137,15 @@ def change(rng, number, step, own):
         return wish(step, "follow", name.id, follower, int(follows))
     if dice < 0.73:
         names = rng.choice([[], ["news"], ["news", "sport"]])
-        tried(lambda: filing.change(name, names, now=trees.START))
+        tried(lambda: recategorize.change(name, names, now=trees.START))
         return None
     row = own.pop(rng.randrange(len(own)))
     if dice < 0.87:
-        return tried(lambda: posting.edit(
+        return tried(lambda: submission.edit(
             row.id, author_id=row.author.id, body=f"edited {step}", revision=None,
             settings=trees.SETTINGS, now=trees.START,
         ))
-    return tried(lambda: posting.retract(
+    return tried(lambda: submission.retract(
         row.id, author_id=row.author.id, revision=None, now=trees.START,
     ))
 
@@ -157,7 +158,7 @@ def work(number):
             if row is not None:
                 say("A", f"{row.id}.{row.revision}")
 
-worker = workers.Worker(store, trees.SETTINGS.scheme)
+worker = worker_thread.Worker(store, trees.SETTINGS.scheme)
 worker.start()
 engine.install_faults(faults.Plan.parse(plan))
 with ThreadPoolExecutor(shared.THREADS) as pool:
@@ -167,10 +168,10 @@ worker.stop(30)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[datastore.Store]:
+def _opened(path: Path) -> Iterator[connection.Store]:
     """A store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
-        opened = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+        opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
         with opened.context():
             yield opened
 
@@ -236,7 +237,9 @@ def test_counters_and_events_are_exact_whatever_fails(tmp_path: Path, plan: int)
 
 def _round(path: Path, seed: int, rules: object, status: int) -> int:
     """Everybody at once, and then nothing is wrong; how many changes were told of."""
-    site = sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START)
+    site = site_settings.add(
+        "demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START
+    )
     roots = {
         thread: [trees.post(site, f"{n}", thread=thread).id for n in range(6)]
         for thread in ("page", "other")
@@ -250,7 +253,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
     for thread in roots:
         name = records.ThreadName("demo", thread)
         assert repair.find_problems(trees.SETTINGS.scheme, name) == []
-        tallies.gather(name)
+        sharding.gather(name)
     stocktaking.check_sums()
     assert recount.site("demo", tell=print, fixes=False) == 0
     _check_told(said, told)
@@ -261,13 +264,13 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
 def _finish() -> list[str]:
     """What processes left behind is done by whoever comes next; what that was told of."""
     told: list[str] = []
-    recorder = delivery.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
+    recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = trees.START + timedelta(days=3650)
-    filing.finish(now=now)
-    for comment in voting.waiting(now):
-        voting.count(comment.id, now=now)
+    recategorize.finish(now=now)
+    for comment in cast_vote.waiting(now):
+        cast_vote.count(comment.id, now=now)
     while stocktaking.events():
-        delivery.sweep(now=now, handlers=(*wiring.HANDLERS, recorder))
+        dispatcher.sweep(now=now, handlers=(*wiring.HANDLERS, recorder))
         now += outbox.LONGEST_PAUSE
     return told
 
@@ -297,9 +300,9 @@ def _check_wishes(said: list[list[str]], threads: list[str]) -> None:
     for thread in threads:
         name = subscriptions.list_of(records.ThreadName("demo", thread))
         for _ in range(2):
-            members = [("follow", thread, each) for each in followers.every(name, limit=50)]
+            members = [("follow", thread, each) for each in follower_lists.every(name, limit=50)]
             stored |= dict.fromkeys(members, 1)
-            compaction.compact(name)
+            follower_compaction.compact(name)
         stored_rows = stocktaking.subscribers().get(name.text, set())
         assert stored_rows == {each for _, _, each in members}
         assert len(members) == sum(key[:2] == ("follow", thread) for key in stored)

@@ -3,7 +3,8 @@
 import pytest
 from itsdangerous import URLSafeSerializer
 
-from comments import cursors, errors
+from comments import errors
+from comments.domain.crypto import cursors
 
 SECRET = "a secret of the cursors"
 LISTING = cursors.label("demo", "page", "thread", "")

@@ -9,7 +9,14 @@ import grpc
 import pytest
 from google.cloud import ndb
 
-from comments import datastore, errors, floor, models, posting, records, rulebook, sites
+from comments import errors
+from comments.domain import records
+from comments.moderation import rulebook
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from tests import trees
 from tests.comments.interceptors import TRANSIENT, Faults
 
@@ -26,7 +33,7 @@ def interceptor(faults: Faults) -> Faults:
 @pytest.mark.parametrize("method", ["Lookup", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
 def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
-    store: datastore.Store,
+    store: connection.Store,
     site: records.Site,
     faults: Faults,
     method: str,
@@ -36,13 +43,13 @@ def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
     parent = trees.post(site, "parent")
     faults.plan[method, faults.calls[method] + 1] = (when, status)
     trees.post(site, "reply", parent.id)
-    rows = floor.thread(trees.name_of(site))
+    rows = ordered_query.thread(trees.name_of(site))
     assert trees.texts(rows) == ["parent", "reply"]
     assert rows[0].child_count == 1
 
 
 def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     start = faults.calls["Commit"]
     for attempt in range(1, 6):
@@ -52,7 +59,7 @@ def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
 
 
 def test_each_attempt_of_a_transaction_names_the_one_before(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     rulebook.get("demo")  # known from here on
     faults.requests.clear()
@@ -72,11 +79,11 @@ def test_each_attempt_of_a_transaction_names_the_one_before(
 
 
 def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     row = trees.post(site, "old")
     faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
-    edited = posting.edit(
+    edited = submission.edit(
         row.id,
         author_id=row.author.id,
         body="new",
@@ -89,17 +96,19 @@ def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
 
 
 def test_a_retraction_whose_answer_was_lost_is_one_retraction(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     row = trees.post(site, "old")
     faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
-    gone = posting.retract(row.id, author_id=row.author.id, revision=row.revision, now=trees.START)
+    gone = submission.retract(
+        row.id, author_id=row.author.id, revision=row.revision, now=trees.START
+    )
     assert gone.revision == row.revision + 1
     assert trees.listed(site) == []
 
 
 def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(
-    store: datastore.Store, site: records.Site, faults: Faults, short_deadline: datastore.Store
+    store: connection.Store, site: records.Site, faults: Faults, short_deadline: connection.Store
 ) -> None:
     faults.always = {"Commit"}
     with pytest.raises(errors.Overloaded) as refused:
@@ -112,7 +121,7 @@ def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(
 
 
 def test_reads_are_tried_again_too(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     trees.post(site, "here")
     for method in ("RunQuery", "Lookup"):
@@ -121,11 +130,11 @@ def test_reads_are_tried_again_too(
             grpc.StatusCode.UNAVAILABLE,
         )
     assert trees.listed(site) == ["here"]
-    assert datastore.get(models.site_key("demo")) is not None
+    assert reads.get(comment_rows.site_key("demo")) is not None
 
 
 def test_a_permanent_refusal_is_not_tried_again(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     faults.plan["RunQuery", faults.calls.get("RunQuery", 0) + 1] = (
         "before",
@@ -138,47 +147,47 @@ def test_a_permanent_refusal_is_not_tried_again(
 
 
 def test_after_a_failed_transaction_reads_come_from_the_store(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     def body() -> None:
-        row = datastore.get(models.site_key("demo"))
+        row = reads.get(comment_rows.site_key("demo"))
         row.origins = ["https://never-stored.example"]
-        datastore.apply(datastore.Writes("sites", put=(row,)))
+        transactions.apply(ownership.Writes("sites", put=(row,)))
         raise errors.Conflict("changed our mind")
 
     with pytest.raises(errors.Conflict):
-        datastore.transaction(body)
-    assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+        transactions.transaction(body)
+    assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
 
 
 def test_what_another_thread_changed_between_two_reads_is_seen(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     def change() -> None:
         with store.context():
-            sites.change("demo", origins=["https://new.example"])
+            site_settings.change("demo", origins=["https://new.example"])
 
-    assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+    assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
     with ThreadPoolExecutor(1) as pool:
         pool.submit(change).result()
-    assert datastore.get(models.site_key("demo")).origins == ["https://new.example"]
+    assert reads.get(comment_rows.site_key("demo")).origins == ["https://new.example"]
 
 
 def test_a_query_inside_a_transaction_is_part_of_it(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.post(site, "1")
-    inner = datastore.transaction(lambda: trees.listed(site))
+    inner = transactions.transaction(lambda: trees.listed(site))
     assert inner == trees.listed(site) == ["1"]
-    assert datastore.snapshot(lambda: trees.listed(site)) == ["1"]
+    assert transactions.snapshot(lambda: trees.listed(site)) == ["1"]
 
 
 @pytest.mark.parametrize("way", ["put", "put_async", "put_multi", "delete", "plain transaction"])
 def test_a_comment_written_around_its_owner_is_refused(
-    store: datastore.Store, site: records.Site, way: str
+    store: connection.Store, site: records.Site, way: str
 ) -> None:
     row = trees.post(site, "mine")
-    stored = datastore.get(models.comment_key(row.id))
+    stored = reads.get(comment_rows.comment_key(row.id))
     stored.body = "changed behind the owner's back"
     ways: dict[str, Callable[[], object]] = {
         "put": stored.put,
@@ -193,128 +202,128 @@ def test_a_comment_written_around_its_owner_is_refused(
 
 
 def test_the_guard_lets_nothing_ride_along_with_an_owners_writes(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     one, two = (trees.post(site, text) for text in ("one", "two"))
 
     def body() -> None:
-        rows = datastore.get_multi([models.comment_key(row.id) for row in (one, two)])
+        rows = reads.get_multi([comment_rows.comment_key(row.id) for row in (one, two)])
         for row in rows:
             row.body = "changed"
-        datastore.apply(datastore.Writes("tree", put=(rows[0],)))
+        transactions.apply(ownership.Writes("tree", put=(rows[0],)))
         rows[1].put()
 
     with pytest.raises(errors.UnownedWrite):
-        datastore.transaction(body)
+        transactions.transaction(body)
     assert trees.listed(site) == ["one", "two"]
 
 
 @pytest.mark.parametrize("way", ["get", "put"])
 def test_ndb_does_not_call_past_a_transaction(
-    store: datastore.Store, site: records.Site, way: str
+    store: connection.Store, site: records.Site, way: str
 ) -> None:
     """What it read or wrote would not be part of it, and nobody would notice."""
-    row = datastore.get(models.site_key("demo"))
+    row = reads.get(comment_rows.site_key("demo"))
     row.origins = ["https://other.example"]
     ways: dict[str, Callable[[], object]] = {"get": row.key.get, "put": row.put}
     with pytest.raises(errors.UnownedWrite):
-        datastore.transaction(ways[way])
-    assert datastore.get(models.site_key("demo")).origins == ["http://localhost:8080"]
+        transactions.transaction(ways[way])
+    assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
 
 
 def test_what_is_inserted_and_there_already_runs_the_body_again(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     row = trees.post(site, "here")
     runs: list[bool] = []
 
     def body() -> None:
-        runs.append(datastore.may_have_run())
+        runs.append(transactions.may_have_run())
         if not runs[-1]:
-            stored = datastore.get(models.comment_key(row.id))
+            stored = reads.get(comment_rows.comment_key(row.id))
             stored.body = "in its place"
-            datastore.apply(datastore.Writes("tree", insert=(stored,)))
+            transactions.apply(ownership.Writes("tree", insert=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
     assert runs == [False, True]
     assert trees.listed(site) == ["here"]
 
 
 def test_only_what_may_have_been_applied_is_looked_for(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     runs: list[bool] = []
 
     def body() -> None:
-        runs.append(datastore.may_have_run())
-        datastore.get(models.site_key("demo"))
+        runs.append(transactions.may_have_run())
+        reads.get(comment_rows.site_key("demo"))
 
     start = faults.calls.get("Commit", 0)
     faults.plan["Commit", start + 1] = ("before", grpc.StatusCode.ABORTED)
     faults.plan["Commit", start + 2] = ("after", grpc.StatusCode.UNAVAILABLE)
     faults.plan["Commit", start + 3] = ("before", grpc.StatusCode.ABORTED)
-    datastore.transaction(body)
-    datastore.transaction(body)
+    transactions.transaction(body)
+    transactions.transaction(body)
     assert runs == [False, False, True, True, False]
 
 
-def test_a_transaction_holds_no_other_one(store: datastore.Store) -> None:
+def test_a_transaction_holds_no_other_one(store: connection.Store) -> None:
     with pytest.raises(RuntimeError, match="no other"):
-        datastore.transaction(lambda: datastore.transaction(lambda: None))
+        transactions.transaction(lambda: transactions.transaction(lambda: None))
 
 
 def test_a_transaction_that_asks_nothing_makes_no_call(
-    store: datastore.Store, faults: Faults
+    store: connection.Store, faults: Faults
 ) -> None:
-    assert datastore.transaction(lambda: "done") == "done"
+    assert transactions.transaction(lambda: "done") == "done"
     assert faults.requests == []
 
 
 def test_a_transaction_may_begin_with_a_query_or_with_a_write(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     trees.post(site, "1")
     faults.requests.clear()
 
     def write() -> None:
-        row = models.Site(key=models.site_key("other"), digits="AB", width=2)
-        datastore.apply(datastore.Writes("sites", put=(row,)))
+        row = comment_rows.Site(key=comment_rows.site_key("other"), digits="AB", width=2)
+        transactions.apply(ownership.Writes("sites", put=(row,)))
 
-    assert datastore.transaction(lambda: trees.listed(site)) == ["1"]
-    datastore.transaction(write)
+    assert transactions.transaction(lambda: trees.listed(site)) == ["1"]
+    transactions.transaction(write)
     assert [method for method, _ in faults.requests] == [
         "BeginTransaction", "RunQuery", "Commit", "Commit"
     ]  # fmt: skip
-    assert datastore.get(models.site_key("other")).width == 2
+    assert reads.get(comment_rows.site_key("other")).width == 2
 
 
 def test_a_body_that_fails_gives_its_locks_back(
-    store: datastore.Store, site: records.Site, faults: Faults
+    store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     def body() -> None:
-        datastore.get(models.site_key("demo"))
+        reads.get(comment_rows.site_key("demo"))
         raise errors.Conflict("changed our mind")
 
     faults.requests.clear()
     with pytest.raises(errors.Conflict):
-        datastore.transaction(body)
+        transactions.transaction(body)
     assert [method for method, _ in faults.requests] == ["Lookup", "Rollback"]
 
 
-def test_nobody_but_its_owner_may_ask_for_a_kind(store: datastore.Store) -> None:
-    comment = models.Comment(key=models.comment_key("a" * 26))
+def test_nobody_but_its_owner_may_ask_for_a_kind(store: connection.Store) -> None:
+    comment = comment_rows.Comment(key=comment_rows.comment_key("a" * 26))
     with pytest.raises(errors.UnownedWrite):
-        datastore.Writes("posting", put=(comment,))
+        ownership.Writes("posting", put=(comment,))
     with pytest.raises(errors.UnownedWrite):
-        datastore.Writes("posting", delete=(comment.key,))
+        ownership.Writes("posting", delete=(comment.key,))
 
 
-def test_apply_belongs_inside_a_transaction(store: datastore.Store) -> None:
+def test_apply_belongs_inside_a_transaction(store: connection.Store) -> None:
     with pytest.raises(errors.UnownedWrite):
-        datastore.apply(datastore.Writes("sites"))
+        transactions.apply(ownership.Writes("sites"))
 
 
-def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: datastore.Store) -> None:
+def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: connection.Store) -> None:
     inside, most = 0, 0
     guard = threading.Lock()
 
@@ -335,13 +344,13 @@ def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: datastore
     assert open_store._lines._locks == {}
 
 
-def _with_deadline(store: datastore.Store, work: Callable[[int], None], n: int) -> None:
-    with datastore.within(store.deadline):
+def _with_deadline(store: connection.Store, work: Callable[[int], None], n: int) -> None:
+    with connection.within(store.deadline):
         work(n)
 
 
 def test_twenty_parallel_repeats_are_one_comment(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     barrier = threading.Barrier(20)
 
@@ -358,7 +367,7 @@ def test_twenty_parallel_repeats_are_one_comment(
 
 
 def test_a_commit_that_stored_nothing_leaves_nothing(
-    store: datastore.Store, site: records.Site, tmp_path: Path
+    store: connection.Store, site: records.Site, tmp_path: Path
 ) -> None:
     parent = trees.post(site, "parent")
 
@@ -366,6 +375,6 @@ def test_a_commit_that_stored_nothing_leaves_nothing(
         raise errors.Conflict("no")
 
     with pytest.raises(errors.Conflict):
-        datastore.transaction(body)
-    assert floor.thread(trees.name_of(site))[0].child_count == 0
+        transactions.transaction(body)
+    assert ordered_query.thread(trees.name_of(site))[0].child_count == 0
     assert parent.child_count == 0

@@ -7,18 +7,13 @@ from typing import Any
 
 import pytest
 
-from comments import (
-    counts,
-    datastore,
-    delivery,
-    errors,
-    outbox,
-    posting,
-    postroom,
-    records,
-    tallies,
-)
-from comments import handlers as wiring
+from comments import errors
+from comments.domain import records
+from comments.events import dead_letters, dispatcher, outbox
+from comments.jobs import wiring
+from comments.posting import submission
+from comments.store import connection, ownership
+from comments.tree.counters import from_events, totals
 from emulator import inprocess
 from tests import recounts, trees
 from tests.comments.interceptors import Commits
@@ -36,10 +31,10 @@ def interceptor(faults: Commits) -> Commits:
     return faults
 
 
-def test_every_verb_tells_of_itself_once(store: datastore.Store, site: records.Site) -> None:
+def test_every_verb_tells_of_itself_once(store: connection.Store, site: records.Site) -> None:
     row = trees.post(site, "old")
     for _ in range(2):  # the second time there is nothing to tell
-        posting.edit(
+        submission.edit(
             row.id,
             author_id=row.author.id,
             body="new",
@@ -62,7 +57,7 @@ def test_every_verb_tells_of_itself_once(store: datastore.Store, site: records.S
 
 
 def test_what_is_not_committed_is_told_to_nobody(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     store.deadline = 0.1
     faults.plan = ["before"] * 100
@@ -75,16 +70,16 @@ def test_what_is_not_committed_is_told_to_nobody(
 
 
 def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_nothing(
-    engine: inprocess.Engine, store: datastore.Store, site: records.Site
+    engine: inprocess.Engine, store: connection.Store, site: records.Site
 ) -> None:
     told: list[str] = []
     early: list[str] = []
-    recorder = delivery.Sending("recorder", lambda event: told.append(event.id))
+    recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id))
     handlers = (*wiring.HANDLERS, recorder)
 
     def hasten(events: list[str]) -> None:
         with store.context():
-            delivery.deliver(events, now=NOW, handlers=handlers)
+            dispatcher.deliver(events, now=NOW, handlers=handlers)
 
     def overtake(method: str, request: Any, proceed: Any) -> Any:
         if method == "Commit":
@@ -96,7 +91,7 @@ def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_n
             assert told == []
         return proceed()
 
-    slow = datastore.Store(inprocess.Channel(engine, overtake), project="test")
+    slow = connection.Store(inprocess.Channel(engine, overtake), project="test")
     with ThreadPoolExecutor(1) as pool:
 
         def post() -> records.Comment:
@@ -105,40 +100,40 @@ def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_n
 
         row = pool.submit(post).result()
     assert early == recounts.events() == [f"{row.id}.1"]
-    assert delivery.sweep(now=NOW, handlers=handlers) == delivery.Done(1, 0)
+    assert dispatcher.sweep(now=NOW, handlers=handlers) == dispatcher.Done(1, 0)
     assert told == early
     recounts.check_all()
 
 
 def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     row = trees.post(site, "text")
     told: list[str] = []
-    handlers = (*wiring.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
+    handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
     store.deadline = 0.1
     faults.plan = ["", *["before"] * 100]  # counted, told, and then the store is gone
     with pytest.raises(errors.Overloaded):
-        delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+        dispatcher.deliver(recounts.events(), now=NOW, handlers=handlers)
     faults.plan = []
-    delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=handlers)
     assert told == [f"{row.id}.1"] * 2
     recounts.check_all()
 
 
-def test_an_event_waits_for_every_handler(store: datastore.Store, site: records.Site) -> None:
+def test_an_event_waits_for_every_handler(store: connection.Store, site: records.Site) -> None:
     trees.post(site, "text")
     told: list[str] = []
-    handlers = (*wiring.HANDLERS, delivery.Sending("mail", lambda event: told.append(event.id)))
+    handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
 
     def fail(_: outbox.Event) -> None:
         raise ValueError("planned")
 
-    failing = (*wiring.HANDLERS, delivery.Sending("mail", fail))
-    assert delivery.deliver(recounts.events(), now=NOW, handlers=failing) == delivery.Done(0, 1)
+    failing = (*wiring.HANDLERS, dispatcher.Sending("mail", fail))
+    assert dispatcher.deliver(recounts.events(), now=NOW, handlers=failing) == dispatcher.Done(0, 1)
     (row,) = outbox.read(recounts.events())
     assert row.done == ["counters", "erasures", "questions", "webhooks"]
-    delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=handlers)
     assert len(told) == 1
     recounts.check_all()
 
@@ -152,17 +147,17 @@ def _first_mail(event: outbox.Event) -> list[Any]:
 
 
 def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     row = trees.post(site, "text")
-    first = delivery.Sending("plan", _first_mail)
+    first = dispatcher.Sending("plan", _first_mail)
     store.deadline = 0.1
     faults.plan = ["before"] * 100
     with pytest.raises(errors.Overloaded):
-        delivery.deliver(recounts.events(), now=NOW, handlers=(first,))
+        dispatcher.deliver(recounts.events(), now=NOW, handlers=(first,))
     assert recounts.events() == [f"{row.id}.1"]
     faults.plan = ["after"]
-    delivery.deliver(recounts.events(), now=NOW, handlers=(first,))
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=(first,))
     assert recounts.events() == [f"{row.id}.1.mail"]
 
     told: list[tuple[str, str, str]] = []
@@ -175,16 +170,16 @@ def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
         detail = f"{int(event.detail) + 1}"
         return outbox.follow(outbox.Kind.MAIL, f"{row.id}.1.mail.{detail}", detail, due=NOW)
 
-    handlers = (*wiring.HANDLERS, delivery.Sending("mail", send, kinds=MAIL))
+    handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", send, kinds=MAIL))
     for _ in range(4):
-        delivery.sweep(now=NOW, handlers=handlers)
+        dispatcher.sweep(now=NOW, handlers=handlers)
     mail = f"{row.id}.1.mail"
     assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
     assert recounts.events() == []  # nobody waited for handlers of other kinds
 
 
 def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         row = trees.post(site, "text")
@@ -196,18 +191,18 @@ def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
         begun.set()
         assert end.wait(60)
 
-    handlers = (delivery.Sending("mail", slow, term=TERM),)
+    handlers = (dispatcher.Sending("mail", slow, term=TERM),)
     events = [f"{row.id}.1"]
 
     def work() -> None:
         with open_store.context():
-            delivery.deliver(events, now=NOW, handlers=handlers)
+            dispatcher.deliver(events, now=NOW, handlers=handlers)
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(work)
         assert begun.wait(60)
         with open_store.context():
-            delivery.deliver(events, now=NOW, handlers=handlers)
+            dispatcher.deliver(events, now=NOW, handlers=handlers)
             assert outbox.due(NOW + TERM / 2, 10) == []
             assert outbox.due(NOW + 2 * TERM, 10) == events
         assert told == events
@@ -218,60 +213,64 @@ def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
 
 
 def test_who_died_at_an_event_is_followed_by_another_when_the_term_is_over(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     row = trees.post(site, "text")
     told: list[str] = []
     handlers = (
-        delivery.Sending("mail", lambda event: told.append(event.id), term=TERM),  # type: ignore[func-returns-value]
+        dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),  # type: ignore[func-returns-value]
     )
     store.deadline = 0.1
     faults.plan = ["after", "", *["before"] * 100]  # claimed twice, told, never noted
     with pytest.raises(errors.Overloaded):
-        delivery.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
+        dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []
-    delivery.sweep(now=NOW + outbox.SWEPT_AFTER, handlers=handlers)
+    dispatcher.sweep(now=NOW + outbox.SWEPT_AFTER, handlers=handlers)
     assert len(told) == 1
-    delivery.sweep(now=NOW + 2 * TERM, handlers=handlers)
+    dispatcher.sweep(now=NOW + 2 * TERM, handlers=handlers)
     assert len(told) == 2
     assert recounts.events() == []
 
 
 def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     rows = [trees.post(site, f"{n}") for n in range(3)]
     bad = f"{rows[1].id}.1"
 
-    def count(events: Any) -> datastore.Writes:
+    def count(events: Any) -> ownership.Writes:
         if bad in [event.id for event in events]:
             raise ValueError("planned")
-        return tallies.from_events(events)
+        return from_events.from_events(events)
 
-    handlers = (delivery.Exact("counters", count),)
-    assert delivery.deliver(recounts.events(), now=NOW, handlers=handlers) == delivery.Done(2, 1)
+    handlers = (dispatcher.Exact("counters", count),)
+    assert dispatcher.deliver(recounts.events(), now=NOW, handlers=handlers) == dispatcher.Done(
+        2, 1
+    )
     assert recounts.events() == [bad]
     assert outbox.due(NOW, 10) == []
     later = NOW + outbox.FIRST_PAUSE
     assert outbox.due(later, 10) == [bad]
-    assert delivery.sweep(now=later, handlers=wiring.HANDLERS) == delivery.Done(1, 0)
+    assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
     recounts.check_all()
 
 
 def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     first, bad, last = (f"{trees.post(site, f'{n}').id}.1" for n in range(3))
     told: list[str] = []
 
-    def note(events: Any) -> datastore.Writes:
+    def note(events: Any) -> ownership.Writes:
         if bad in [event.id for event in events]:
             raise ValueError("planned")
         told.extend(event.id for event in events)
-        return datastore.Writes("nobody")
+        return ownership.Writes("nobody")
 
-    handlers = [*wiring.HANDLERS, *(delivery.Exact(name, note) for name in ("one", "other"))]
-    assert delivery.deliver(recounts.events(), now=NOW, handlers=handlers) == delivery.Done(2, 1)
+    handlers = [*wiring.HANDLERS, *(dispatcher.Exact(name, note) for name in ("one", "other"))]
+    assert dispatcher.deliver(recounts.events(), now=NOW, handlers=handlers) == dispatcher.Done(
+        2, 1
+    )
     (row,) = outbox.read(recounts.events())
     assert (row.key.id(), row.done, row.attempts) == (
         bad,
@@ -279,44 +278,44 @@ def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
         1,
     )
     assert sorted(told) == sorted([first, last] * 2)
-    assert counts.of_site("demo")["approved"] == 3
+    assert totals.of_site("demo")["approved"] == 3
     # Whoever was done with it is not told again when the others are.
     bad = ""
-    delivery.deliver(recounts.events(), now=NOW, handlers=handlers)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=handlers)
     recounts.check_all()
 
 
 def test_exact_handlers_share_a_commit(
-    store: datastore.Store, site: records.Site, faults: Commits
+    store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     trees.grow(site, trees.TREE)
-    other = delivery.Exact("other", lambda _: datastore.Writes("nobody"))
+    other = dispatcher.Exact("other", lambda _: ownership.Writes("nobody"))
     faults.calls.clear()
-    delivery.deliver(recounts.events(), now=NOW, handlers=(*wiring.HANDLERS, other))
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=(*wiring.HANDLERS, other))
     assert faults.calls.count("Commit") == 1
     recounts.check_all()
 
 
 def test_an_event_that_always_fails_is_given_up_kept_and_revived(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.post(site, "text")
 
-    def fail(_: Any) -> datastore.Writes:
+    def fail(_: Any) -> ownership.Writes:
         raise ValueError("planned")
 
-    handlers = (delivery.Exact("counters", fail),)
+    handlers = (dispatcher.Exact("counters", fail),)
     now, pauses = NOW, []
     for _ in range(outbox.MOST_ATTEMPTS):
-        delivery.sweep(now=now, handlers=handlers)
+        dispatcher.sweep(now=now, handlers=handlers)
         (row,) = outbox.read(recounts.events())
         pauses.append(row.due - now)
         now = min(row.due, now + outbox.LONGEST_PAUSE)
     assert pauses[:3] == [outbox.FIRST_PAUSE * n for n in (1, 2, 4)]
     assert max(pauses[:-1]) == outbox.LONGEST_PAUSE
-    assert list(postroom.dead_ids()) == recounts.events() != []
+    assert list(dead_letters.dead_ids()) == recounts.events() != []
     assert outbox.due(NOW + timedelta(days=365), 10) == []
     assert [event.id for event in outbox.pending("counters")] == recounts.events()
-    postroom.revive(recounts.events()[0], now=NOW)
-    assert delivery.sweep(now=NOW, handlers=wiring.HANDLERS) == delivery.Done(1, 0)
+    dead_letters.revive(recounts.events()[0], now=NOW)
+    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
     recounts.check_all()

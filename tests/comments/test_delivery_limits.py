@@ -8,20 +8,11 @@ from typing import Any
 
 import pytest
 
-from comments import (
-    categories,
-    counts,
-    datastore,
-    delivery,
-    filing,
-    hooks,
-    opinions,
-    outbound,
-    outbox,
-    records,
-    webhooks,
-)
-from comments import handlers as wiring
+from comments.domain import categories, classifier_verdicts, records
+from comments.events import dispatcher, outbox, safe_http, webhook_endpoints, webhooks
+from comments.jobs import recategorize, wiring
+from comments.store import connection
+from comments.tree.counters import totals
 from tests import recounts, trees
 
 NOW = trees.START + timedelta(days=1)
@@ -63,8 +54,8 @@ def _node(number: int) -> records.ImportedComment:
     return trees.node(f"{number:016}", author=f"g:{number:026}", created=created)
 
 
-def _deliver() -> delivery.Done:
-    return delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+def _deliver() -> dispatcher.Done:
+    return dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def _check(commits: Commits) -> None:
@@ -77,15 +68,19 @@ def _check(commits: Commits) -> None:
 
 def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
     # A mark, a message for each hook, and the rows of counters.
-    assert delivery.AT_ONCE * (1 + hooks.MOST + opinions.MOST) + delivery.MOST_ROWS <= MOST_WRITES
-    assert outbox.MOST_ROWS <= delivery.MOST_ROWS
+    assert (
+        dispatcher.AT_ONCE * (1 + webhook_endpoints.MOST + classifier_verdicts.MOST)
+        + dispatcher.MOST_ROWS
+        <= MOST_WRITES
+    )
+    assert outbox.MOST_ROWS <= dispatcher.MOST_ROWS
 
 
 def test_an_import_of_many_authors_and_days_is_told_in_parts(
-    store: datastore.Store, site: records.Site, commits: Commits
+    store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     trees.store_imported(PAGE, _node(0))
-    filing.change(PAGE, BEFORE, now=NOW)
+    recategorize.change(PAGE, BEFORE, now=NOW)
     _deliver()
     nodes = [_node(number) for number in range(1, 101)]
     assert trees.store_imported(PAGE, *nodes) == 100
@@ -94,37 +89,37 @@ def test_an_import_of_many_authors_and_days_is_told_in_parts(
     # Run again, an import adds nothing and tells of nothing.
     assert trees.store_imported(PAGE, *nodes) == 0
     assert recounts.events() == events
-    assert _deliver() == delivery.Done(len(events), 0)
-    assert counts.of_site("demo")["participants"] == 101
+    assert _deliver() == dispatcher.Done(len(events), 0)
+    assert totals.of_site("demo")["participants"] == 101
     _check(commits)
 
 
 def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
-    store: datastore.Store, site: records.Site, commits: Commits
+    store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     trees.store_imported(PAGE, _node(0))
-    filing.change(PAGE, BEFORE, now=NOW)
-    trees.store_imported(PAGE, *(_node(number) for number in range(1, filing.AT_ONCE)))
+    recategorize.change(PAGE, BEFORE, now=NOW)
+    trees.store_imported(PAGE, *(_node(number) for number in range(1, recategorize.AT_ONCE)))
     _deliver()
-    assert filing.change(PAGE, AFTER, now=NOW) == filing.AT_ONCE
+    assert recategorize.change(PAGE, AFTER, now=NOW) == recategorize.AT_ONCE
     events = recounts.events()
     assert len(events) > 1
-    assert _deliver() == delivery.Done(len(events), 0)
+    assert _deliver() == dispatcher.Done(len(events), 0)
     _check(commits)
 
 
 def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
-    store: datastore.Store, site: records.Site, commits: Commits
+    store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     site = trees.filing(site, *BEFORE)
-    client = outbound.Client(resolver=lambda _host: ["93.184.215.14"])
+    client = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
     secret = webhooks.secret(bytes(32))
-    for number in range(hooks.MOST):
+    for number in range(webhook_endpoints.MOST):
         url = f"https://hooks.example/{number}"
-        made = hooks.Registered(f"{number}", url, (secret,), tuple(webhooks.Type), NOW)
-        hooks.add("demo", made, client)
-    for number in range(delivery.AT_ONCE):
+        made = webhook_endpoints.Registered(f"{number}", url, (secret,), tuple(webhooks.Type), NOW)
+        webhook_endpoints.add("demo", made, client)
+    for number in range(dispatcher.AT_ONCE):
         trees.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
-    assert _deliver() == delivery.Done(delivery.AT_ONCE, 0)
-    assert max(commits.writes) > delivery.MOST_ROWS  # what they have in common is one row
+    assert _deliver() == dispatcher.Done(dispatcher.AT_ONCE, 0)
+    assert max(commits.writes) > dispatcher.MOST_ROWS  # what they have in common is one row
     _check(commits)

@@ -6,14 +6,11 @@ import flask
 import pytest
 
 from comments import app as apps
-from comments import (
-    config,
-    datastore,
-    outbox,
-    records,
-    tasks,
-    workers,
-)
+from comments import config
+from comments.domain import records
+from comments.events import backlog, outbox
+from comments.jobs import worker_thread
+from comments.store import connection
 from tests import recounts, trees
 from tests.comments.conftest import Clock
 from tests.comments.interceptors import Commits
@@ -32,22 +29,22 @@ def interceptor(faults: Commits) -> Commits:
 
 
 @pytest.fixture
-def worker(open_store: datastore.Store, clock: Clock) -> Iterator[workers.Worker]:
+def worker(open_store: connection.Store, clock: Clock) -> Iterator[worker_thread.Worker]:
     """A worker whose steps the test takes, the first being done."""
-    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    made = workers.Worker(open_store, trees.SETTINGS.scheme)
+    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    made = worker_thread.Worker(open_store, trees.SETTINGS.scheme)
     with open_store.context():
         made.step()
         yield made
 
 
 def test_the_process_that_posted_delivers_soon_and_asks_no_query(
-    worker: workers.Worker, site: records.Site, clock: Clock, faults: Commits
+    worker: worker_thread.Worker, site: records.Site, clock: Clock, faults: Commits
 ) -> None:
     trees.grow(site, trees.TREE)
     worker.step()
     assert len(recounts.events()) == 8
-    clock.now += tasks.TELL_AFTER
+    clock.now += backlog.TELL_AFTER
     faults.calls.clear()
     worker.step()
     assert "RunQuery" not in faults.calls
@@ -56,53 +53,53 @@ def test_the_process_that_posted_delivers_soon_and_asks_no_query(
 
 
 def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
-    worker: workers.Worker, store: datastore.Store, site: records.Site, clock: Clock
+    worker: worker_thread.Worker, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
-    store._kept.pop(tasks.HOLDINGS)  # another process posts, and dies
+    store._kept.pop(backlog.HOLDINGS)  # another process posts, and dies
     trees.grow(site, trees.TREE)
     worker.step()
     assert len(recounts.events()) == 8
-    clock.now += workers.SWEEP_EVERY
+    clock.now += worker_thread.SWEEP_EVERY
     worker.step()
     recounts.check_all()
 
 
 def test_a_store_that_fails_while_delivering_stops_no_worker(
-    worker: workers.Worker,
-    store: datastore.Store,
+    worker: worker_thread.Worker,
+    store: connection.Store,
     site: records.Site,
     clock: Clock,
     faults: Commits,
 ) -> None:
     trees.post(site, "text")
-    clock.now += tasks.TELL_AFTER
+    clock.now += backlog.TELL_AFTER
     store.deadline = 0.1
     faults.plan = ["before"] * 100
     worker.step()
     faults.plan = []
     (row,) = outbox.read(recounts.events())
     assert row.attempts == 0  # that was not the event's fault
-    clock.now += workers.SWEEP_EVERY
+    clock.now += worker_thread.SWEEP_EVERY
     worker.step()
     recounts.check_all()
 
 
 def test_what_waits_in_a_process_is_bounded(
-    open_store: datastore.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    open_store: connection.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MOST_EVENTS", 5)
-    monkeypatch.setattr(tasks, "TOLD_AT_ONCE", 3)
-    waiting = tasks.Backlog(clock)
+    monkeypatch.setattr(backlog, "MOST_EVENTS", 5)
+    monkeypatch.setattr(backlog, "TOLD_AT_ONCE", 3)
+    waiting = backlog.Backlog(clock)
     waiting.tell("nobody would deliver it")
     waiting.open()
     for n in range(9):
         waiting.tell(f"{n}")
     assert waiting.take_events() == []
-    clock.now += tasks.TELL_AFTER
+    clock.now += backlog.TELL_AFTER
     assert [waiting.take_events() for _ in range(3)] == [["0", "1", "2"], ["3", "4"], []]
 
 
-def test_cron_delivers_and_only_cron_may(open_store: datastore.Store, site: records.Site) -> None:
+def test_cron_delivers_and_only_cron_may(open_store: connection.Store, site: records.Site) -> None:
     with open_store.context():
         trees.grow(site, trees.TREE)
     client = _client(open_store)
@@ -120,6 +117,6 @@ def test_cron_delivers_and_only_cron_may(open_store: datastore.Store, site: reco
         recounts.check_all()
 
 
-def _client(store: datastore.Store) -> flask.testing.FlaskClient:
+def _client(store: connection.Store) -> flask.testing.FlaskClient:
     settings = config.Settings(secret="a secret of the tests", tasks_secret=SECRET)
     return apps.create_app(settings, store).test_client()

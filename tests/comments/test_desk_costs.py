@@ -16,7 +16,8 @@ import pytest
 
 from benchmarks import ours
 from comments import app as apps
-from comments import config, datastore
+from comments import config
+from comments.store import connection
 from emulator import inprocess, meter, testing
 from tests.comments import callers, desksites
 from tests.comments.callers import OWNER, SECRET
@@ -37,7 +38,7 @@ class World:
     """A site of a size, and somebody at its desk."""
 
     engine: inprocess.Engine
-    store: datastore.Store
+    store: connection.Store
     desk: Desk
     newest: str
 
@@ -80,7 +81,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> World:
     path = tmp_path_factory.mktemp("desk") / "data"
     desksites.make(path, size)
     engine = inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast")
-    store = datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+    store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
     with store.context():
         callers.account("ann", OWNER)
         app = apps.create_app(config.Settings(secret=SECRET), store)

@@ -6,8 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, docket, errors, models, moderation, records, sites
-from comments.records import Status, Verb
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status, Verb
+from comments.moderation import decisions, review_queue
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import conversion
 from emulator import inprocess
 from tests import trees
 from tests.conftest import ROOT
@@ -21,19 +26,19 @@ VERBS = {
 
 
 @pytest.fixture(scope="module")
-def full() -> Iterator[tuple[datastore.Store, dict[str, records.Case]]]:
+def full() -> Iterator[tuple[connection.Store, dict[str, records.Case]]]:
     """Sixty comments of four authors in two threads, many of one moment, of every status."""
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            site = sites.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+            site = site_settings.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
             found = _fill(site)
         yield store, found
 
 
 @pytest.fixture
 def filled(
-    full: tuple[datastore.Store, dict[str, records.Case]],
+    full: tuple[connection.Store, dict[str, records.Case]],
 ) -> Iterator[dict[str, records.Case]]:
     with full[0].context():
         yield full[1]
@@ -49,21 +54,21 @@ def _fill(site: records.Site) -> dict[str, records.Case]:
         )  # fmt: skip
         status = chance.choice([Status.APPROVED, *VERBS])
         if status is not Status.APPROVED:
-            moderation.decide("demo", row.id, VERBS[status], ADA, now=trees.START)
-    elsewhere = sites.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+            decisions.decide("demo", row.id, VERBS[status], ADA, now=trees.START)
+    elsewhere = site_settings.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
     row = trees.post(elsewhere, "text elsewhere", author=records.Author("Name 1", id="g:1"))
-    moderation.decide("blog", row.id, Verb.HOLD, ADA, now=trees.START)
-    query = datastore.Query("Comment")
-    found = [models.case_from_message(message) for message in datastore.fetch(query)]
+    decisions.decide("blog", row.id, Verb.HOLD, ADA, now=trees.START)
+    query = reads.Query("Comment")
+    found = [conversion.case_from_message(message) for message in reads.fetch(query)]
     return {each.comment.id: each for each in found if each.comment.site == "demo"}
 
 
-def walk(wanted: docket.Wanted, limit: int) -> list[records.Case]:
+def walk(wanted: review_queue.Wanted, limit: int) -> list[records.Case]:
     """Every page after the other."""
     found: list[records.Case] = []
     cursor = None
     for _ in range(200):
-        page = docket.page(wanted, limit=limit, cursor=cursor, secret=SECRET)
+        page = review_queue.page(wanted, limit=limit, cursor=cursor, secret=SECRET)
         assert len(page.cases) <= limit
         found += page.cases
         if page.cursor is None:
@@ -76,20 +81,20 @@ def walk(wanted: docket.Wanted, limit: int) -> list[records.Case]:
 @pytest.mark.parametrize(
     "wanted",
     [
-        docket.Wanted("demo"),
-        docket.Wanted("demo", docket.STATUSES),
-        docket.Wanted("demo", (Status.SPAM, Status.APPROVED)),
-        docket.Wanted("demo", docket.STATUSES, author="g:1"),
-        docket.Wanted("demo", author="g:2"),
-        docket.Wanted("demo", docket.STATUSES, text="TEXT 1"),
-        docket.Wanted("demo", docket.STATUSES, text="name 3"),
-        docket.Wanted("demo", docket.STATUSES, author="g:1", text="5"),
-        docket.Wanted("demo", docket.STATUSES, text="nobody said this"),
+        review_queue.Wanted("demo"),
+        review_queue.Wanted("demo", review_queue.STATUSES),
+        review_queue.Wanted("demo", (Status.SPAM, Status.APPROVED)),
+        review_queue.Wanted("demo", review_queue.STATUSES, author="g:1"),
+        review_queue.Wanted("demo", author="g:2"),
+        review_queue.Wanted("demo", review_queue.STATUSES, text="TEXT 1"),
+        review_queue.Wanted("demo", review_queue.STATUSES, text="name 3"),
+        review_queue.Wanted("demo", review_queue.STATUSES, author="g:1", text="5"),
+        review_queue.Wanted("demo", review_queue.STATUSES, text="nobody said this"),
     ],
     ids=str,
 )
 def test_every_page_together_are_all_that_were_wanted_once_and_newest_first(
-    filled: dict[str, records.Case], wanted: docket.Wanted, limit: int
+    filled: dict[str, records.Case], wanted: review_queue.Wanted, limit: int
 ) -> None:
     def is_wanted(case: records.Case) -> bool:
         said, text = case.comment, wanted.text.lower()
@@ -111,9 +116,9 @@ def test_every_page_together_are_all_that_were_wanted_once_and_newest_first(
 def test_words_are_looked_for_in_a_part_and_the_next_page_goes_on(
     filled: dict[str, records.Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(docket, "LOOKED_THROUGH", 10)
-    wanted = docket.Wanted("demo", docket.STATUSES, text="text 0")
-    page = docket.page(wanted, limit=5, secret=SECRET)
+    monkeypatch.setattr(review_queue, "LOOKED_THROUGH", 10)
+    wanted = review_queue.Wanted("demo", review_queue.STATUSES, text="text 0")
+    page = review_queue.page(wanted, limit=5, secret=SECRET)
     assert page.cases == ()
     assert page.cursor
     assert page.back_to == trees.START + timedelta(seconds=7)
@@ -123,41 +128,41 @@ def test_words_are_looked_for_in_a_part_and_the_next_page_goes_on(
 def test_a_case_read_in_bulk_is_the_case_read_alone(filled: dict[str, records.Case]) -> None:
     assert len(filled) == 60
     for name, case in filled.items():
-        assert moderation.case("demo", name) == case
-    assert docket.cases([*filled, "a" * 26, *filled]) == filled
+        assert decisions.case("demo", name) == case
+    assert review_queue.cases([*filled, "a" * 26, *filled]) == filled
 
 
 def test_a_thread_shows_all_that_stands_in_it_in_reading_order(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     grown = trees.grow(site, trees.TREE)
     for name in ("1.1", "3"):
-        moderation.decide("demo", grown[name].id, Verb.SPAM, ADA, now=trees.START)
+        decisions.decide("demo", grown[name].id, Verb.SPAM, ADA, now=trees.START)
     found: list[str] = []
     cursor = None
     while True:
-        run = docket.thread(trees.name_of(site), limit=3, cursor=cursor, secret=SECRET)
+        run = review_queue.thread(trees.name_of(site), limit=3, cursor=cursor, secret=SECRET)
         found += [case.comment.body for case in run.cases]
         cursor = run.cursor
         if cursor is None:
             break
     assert found == trees.ORDER
-    above = docket.ancestors(grown["1.1.2"], 20)
+    above = review_queue.ancestors(grown["1.1.2"], 20)
     assert [each.body for each in above] == ["1", "1.1"]
-    assert [each.body for each in docket.ancestors(grown["1.1.2"], 1)] == ["1.1"]
-    assert docket.ancestors(grown["1"], 20) == []
+    assert [each.body for each in review_queue.ancestors(grown["1.1.2"], 1)] == ["1.1"]
+    assert review_queue.ancestors(grown["1"], 20) == []
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_the_threads_of_a_site_are_all_there_and_the_newest_first(
-    store: datastore.Store, site: records.Site, limit: int
+    store: connection.Store, site: records.Site, limit: int
 ) -> None:
     for number in range(6):
         trees.post(site, "x", thread=f"t{number}", now=trees.START + timedelta(seconds=number // 3))
     found: list[str] = []
     cursor = None
     while True:
-        page = docket.threads("demo", limit=limit, cursor=cursor, secret=SECRET)
+        page = review_queue.threads("demo", limit=limit, cursor=cursor, secret=SECRET)
         found += [each.name.id for each in page.threads]
         cursor = page.cursor
         if cursor is None:
@@ -166,35 +171,35 @@ def test_the_threads_of_a_site_are_all_there_and_the_newest_first(
 
 
 def test_a_cursor_is_good_for_its_own_listing_only(filled: dict[str, records.Case]) -> None:
-    cursor = docket.page(docket.Wanted("demo"), limit=1, secret=SECRET).cursor
+    cursor = review_queue.page(review_queue.Wanted("demo"), limit=1, secret=SECRET).cursor
     for other in (
-        docket.Wanted("blog"),
-        docket.Wanted("demo", (Status.SPAM,)),
-        docket.Wanted("demo", author="g:1"),
-        docket.Wanted("demo", text="x"),
+        review_queue.Wanted("blog"),
+        review_queue.Wanted("demo", (Status.SPAM,)),
+        review_queue.Wanted("demo", author="g:1"),
+        review_queue.Wanted("demo", text="x"),
     ):
         with pytest.raises(errors.BadCursor):
-            docket.page(other, cursor=cursor, secret=SECRET)
+            review_queue.page(other, cursor=cursor, secret=SECRET)
     with pytest.raises(errors.BadCursor):
-        docket.threads("demo", cursor=cursor, secret=SECRET)
+        review_queue.threads("demo", cursor=cursor, secret=SECRET)
     with pytest.raises(errors.BadCursor):
-        docket.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
+        review_queue.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
     for limit in (0, 101):
         with pytest.raises(errors.BadInput):
-            docket.page(docket.Wanted("demo"), limit=limit, secret=SECRET)
+            review_queue.page(review_queue.Wanted("demo"), limit=limit, secret=SECRET)
     with pytest.raises(errors.BadInput, match="q: longer"):
-        docket.Wanted("demo", text="x" * 101)
+        review_queue.Wanted("demo", text="x" * 101)
 
 
 # The last one: it changes what the others share.
 def test_who_decides_while_he_reads_misses_nothing(filled: dict[str, records.Case]) -> None:
-    wanted, met, cursor = docket.Wanted("demo"), set(), None
+    wanted, met, cursor = review_queue.Wanted("demo"), set(), None
     waiting = {name for name, case in filled.items() if case.comment.status is Status.PENDING}
     while True:
-        page = docket.page(wanted, limit=2, cursor=cursor, secret=SECRET)
+        page = review_queue.page(wanted, limit=2, cursor=cursor, secret=SECRET)
         for case in page.cases:
             met.add(case.comment.id)
-            moderation.decide("demo", case.comment.id, Verb.APPROVE, ADA, now=trees.START)
+            decisions.decide("demo", case.comment.id, Verb.APPROVE, ADA, now=trees.START)
         cursor = page.cursor
         if cursor is None:
             break

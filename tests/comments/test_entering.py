@@ -12,20 +12,12 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import (
-    config,
-    datastore,
-    entering,
-    errors,
-    guards,
-    handlers,
-    proving,
-    records,
-    rushes,
-    sites,
-    upkeep,
-)
-from comments.accounts import people, readers
+from comments import config, errors
+from comments.accounts import accounts, email_login, login_mail_rush, reader_accounts
+from comments.domain import records
+from comments.jobs import scheduler, wiring
+from comments.sites import post_limits, proof_policy, site_settings
+from comments.store import connection, reads
 from emulator import inprocess, testing
 from tests import programs, recounts, trees
 from tests.comments import callers, calls, entrants, postboxes
@@ -55,7 +47,7 @@ class Mail:
 
     def ask(self, email: str = ADDRESS, *, network: str = "") -> str:
         self._asked += 1
-        return entering.ask(
+        return email_login.ask(
             email,
             self.site,
             network=network or f"192.0.2.{self._asked}",
@@ -64,7 +56,7 @@ class Mail:
         )
 
     def deliver(self) -> None:
-        made = upkeep.Upkeep(self.settings.scheme, handlers=handlers.of(self.settings))
+        made = scheduler.Upkeep(self.settings.scheme, handlers=wiring.of(self.settings))
         while events := recounts.events():
             made.deliver(events)
 
@@ -75,18 +67,18 @@ class Mail:
         return found[1]
 
     def code(self) -> str:
-        return entering.code(self.link(), secret=SECRET, now=self.now)
+        return email_login.code(self.link(), secret=SECRET, now=self.now)
 
     def enter(
         self, key: str, code: str, name: str = "Ann", *, site: str = "demo", later: float = 0
-    ) -> people.Account:
+    ) -> accounts.Account:
         now = self.now + timedelta(minutes=later)
-        return entering.enter(key, code, name, site, secret=SECRET, now=now)
+        return email_login.enter(key, code, name, site, secret=SECRET, now=now)
 
 
 @pytest.fixture
 def mail(
-    store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
+    store: connection.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
 ) -> Mail:
     return Mail(box, settings, site)
 
@@ -136,12 +128,12 @@ def test_who_has_a_role_keeps_his_name_and_gets_nothing_but_his_comments(mail: M
 
 
 def test_a_code_is_of_its_key_its_site_and_its_half_hour(mail: Mail) -> None:
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=mail.now)
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=mail.now)
     other = mail.ask("eve@example.org")
     mail.code()
     key = mail.ask()
     code = mail.code()
-    minutes = entering.TERM.total_seconds() / 60
+    minutes = email_login.TERM.total_seconds() / 60
     for wrong in (
         lambda: mail.enter(other, code),
         lambda: mail.enter(key, code, site="blog"),
@@ -150,13 +142,13 @@ def test_a_code_is_of_its_key_its_site_and_its_half_hour(mail: Mail) -> None:
         lambda: mail.enter("", code),
         lambda: mail.enter(callers.invite(callers.OWNER, now=mail.now), code),
     ):
-        with pytest.raises(readers.Refused):
+        with pytest.raises(reader_accounts.Refused):
             wrong()
     for link in ("", "x", mail.link()[:-8]):
         with pytest.raises(errors.BadLink):
-            entering.code(link, secret=SECRET, now=mail.now)
+            email_login.code(link, secret=SECRET, now=mail.now)
     with pytest.raises(errors.BadLink):
-        entering.code(mail.link(), secret=SECRET, now=mail.now + entering.TERM * 2)
+        email_login.code(mail.link(), secret=SECRET, now=mail.now + email_login.TERM * 2)
     assert mail.enter(key, f" {code[:4]}-{code[5:]} ").name == "Ann"
 
 
@@ -164,7 +156,7 @@ def test_without_the_code_the_page_that_asked_has_nothing(mail: Mail) -> None:
     """Somebody has an address mailed that is not his: the key alone is worth nothing."""
     key = mail.ask()
     for guess in ("", "        ", "aaaa aaaa"):
-        with pytest.raises(readers.Refused):
+        with pytest.raises(reader_accounts.Refused):
             mail.enter(key, guess)
 
 
@@ -172,12 +164,12 @@ def test_the_newest_code_counts(mail: Mail) -> None:
     key = mail.ask()
     first, second = mail.code(), mail.code()
     assert first != second
-    with pytest.raises(readers.Refused):
+    with pytest.raises(reader_accounts.Refused):
         mail.enter(key, first)
     assert mail.enter(key, second)
 
 
-def _at_once(store: datastore.Store, count: int, act: Callable[[], T]) -> list[T]:
+def _at_once(store: connection.Store, count: int, act: Callable[[], T]) -> list[T]:
     """What so many get who do the same at once."""
     start = threading.Barrier(count)
 
@@ -191,7 +183,7 @@ def _at_once(store: datastore.Store, count: int, act: Callable[[], T]) -> list[T
 
 
 def test_guesses_are_counted_one_by_one_however_many_come_at_once(
-    open_store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
+    open_store: connection.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
 ) -> None:
     with open_store.context():
         mail = Mail(box, settings, site)
@@ -199,19 +191,19 @@ def test_guesses_are_counted_one_by_one_however_many_come_at_once(
         code = mail.code()
 
     def guess() -> str:
-        with pytest.raises(readers.Refused) as refused:
+        with pytest.raises(reader_accounts.Refused) as refused:
             mail.enter(key, "aaaa aaaa")
         return refused.value.code
 
     codes = _at_once(open_store, 20, guess)
-    assert codes.count("wrong-code") == entering.TRIES
+    assert codes.count("wrong-code") == email_login.TRIES
     # Now the right one is too late.
-    with open_store.context(), pytest.raises(readers.Refused, match="too often"):
+    with open_store.context(), pytest.raises(reader_accounts.Refused, match="too often"):
         mail.enter(key, code)
 
 
 def test_of_many_who_use_one_code_at_once_one_is_let_in(
-    open_store: datastore.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
+    open_store: connection.Store, box: postboxes.Box, settings: config.Settings, site: records.Site
 ) -> None:
     with open_store.context():
         mail = Mail(box, settings, site)
@@ -221,7 +213,7 @@ def test_of_many_who_use_one_code_at_once_one_is_let_in(
     def use() -> object:
         try:
             return mail.enter(key, code)
-        except readers.Refused:
+        except reader_accounts.Refused:
             return None
 
     assert len([each for each in _at_once(open_store, 8, use) if each]) == 1
@@ -244,11 +236,11 @@ def test_the_answer_and_the_cost_are_the_same_for_every_address(
 def test_an_address_is_mailed_a_few_times_and_a_network_asks_a_few(
     mail: Mail, box: postboxes.Box
 ) -> None:
-    for _ in range(entering.PER_ADDRESS.most + 3):
+    for _ in range(email_login.PER_ADDRESS.most + 3):
         mail.ask()
     mail.deliver()
-    assert len(box.taken) == entering.PER_ADDRESS.most
-    for number in range(entering.PER_NETWORK.most):
+    assert len(box.taken) == email_login.PER_ADDRESS.most
+    for number in range(email_login.PER_NETWORK.most):
         mail.ask(f"n{number}@example.org", network="198.51.100.1")
     with pytest.raises(errors.TooMany) as refused:
         mail.ask("another@example.org", network="198.51.100.1")
@@ -272,16 +264,18 @@ def test_one_mailbox_has_one_limit_however_its_address_is_written(
         assert answer.status_code == 202
         assert set(calls.answer(answer)) == {"key", "expires"}
     mail.deliver()
-    assert len(ONE_MAILBOX) > len(box.taken) == entering.PER_ADDRESS.most
+    assert len(ONE_MAILBOX) > len(box.taken) == email_login.PER_ADDRESS.most
 
 
 @pytest.fixture
 def rush(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three mails in an hour to a domain, and five in all, are very many; proofs are quick."""
-    monkeypatch.setattr(rushes, "SHARES", 1)
-    monkeypatch.setattr(rushes, "PER_DOMAIN", rushes.PER_DOMAIN._replace(most=3))
-    monkeypatch.setattr(rushes, "PER_SERVICE", rushes.PER_SERVICE._replace(most=5))
-    monkeypatch.setattr(proving, "LEAST", 10)
+    monkeypatch.setattr(login_mail_rush, "SHARES", 1)
+    monkeypatch.setattr(login_mail_rush, "PER_DOMAIN", login_mail_rush.PER_DOMAIN._replace(most=3))
+    monkeypatch.setattr(
+        login_mail_rush, "PER_SERVICE", login_mail_rush.PER_SERVICE._replace(most=5)
+    )
+    monkeypatch.setattr(proof_policy, "LEAST", 10)
 
 
 def _asked(client: FlaskClient, email: str, proof: str = "") -> TestResponse:
@@ -334,7 +328,7 @@ def test_a_rush_ends_with_its_hour(mail: Mail) -> None:
         mail.ask(f"a{number}@example.org")
     with pytest.raises(errors.Forbidden):
         mail.ask("b@example.org")
-    mail.now += rushes.HOUR
+    mail.now += login_mail_rush.HOUR
     mail.ask("b@example.org")
 
 
@@ -343,10 +337,10 @@ def test_a_mail_in_a_rush_takes_more_work_than_a_post(settings: config.Settings)
     for most in (0, 1_000, 100_000, 2_000_000):
         given = dataclasses.replace(settings, proof_of_work=most)
         works = [
-            proving.work(site, purpose, settings=given, now=here())
-            for purpose in (proving.Purpose.POST, proving.Purpose.SIGN_IN)
+            proof_policy.work(site, purpose, settings=given, now=here())
+            for purpose in (proof_policy.Purpose.POST, proof_policy.Purpose.SIGN_IN)
         ]
-        assert works[0] < works[1] or works[1] == guards.HARDEST
+        assert works[0] < works[1] or works[1] == post_limits.HARDEST
 
 
 def test_nothing_readable_of_it_is_stored(mail: Mail) -> None:
@@ -354,14 +348,14 @@ def test_nothing_readable_of_it_is_stored(mail: Mail) -> None:
     rows = [
         str(row)
         for kind in ("Ticket", "Event", "RateBucket")
-        for row in datastore.fetch(datastore.Query(kind))
+        for row in reads.fetch(reads.Query(kind))
     ]
     code = mail.code()
     mail.enter(key, code)
     rows += [
         str(row)
         for kind in ("Ticket", "Account", "Identity")
-        for row in datastore.fetch(datastore.Query(kind))
+        for row in reads.fetch(reads.Query(kind))
     ]
     for secret in (ADDRESS, "example.org", key, code, code.replace(" ", "")):
         assert secret not in "".join(rows)

@@ -9,7 +9,11 @@ from google.cloud import ndb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comments import datastore, entities, models, records
+from comments import models
+from comments.domain import records
+from comments.store import connection
+from comments.store.models import comment_rows, counter_rows
+from comments.store.wire import codec
 
 KINDS = [
     each
@@ -52,14 +56,14 @@ def _values(data: st.DataObject, kind: type[ndb.Model]) -> dict[str, Any]:
 
 def _message(row: ndb.Model) -> Any:
     path = row.key.pairs()
-    return entities.message(row, datastore.current().key(*path))
+    return codec.message(row, connection.current().key(*path))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_row_is_sent_and_read_as_ndb_would(
-    store: datastore.Store, kind: type[ndb.Model], data: st.DataObject
+    store: connection.Store, kind: type[ndb.Model], data: st.DataObject
 ) -> None:
     row = kind(key=ndb.Key(kind, "a name"), **_values(data, kind))
     sent = _message(row)
@@ -67,34 +71,34 @@ def test_a_row_is_sent_and_read_as_ndb_would(
     assert sent.SerializeToString(deterministic=True) == theirs._pb.SerializeToString(
         deterministic=True
     )
-    assert entities.row(row.key, sent) == ndb.model._entity_from_protobuf(theirs) == row
+    assert codec.row(row.key, sent) == ndb.model._entity_from_protobuf(theirs) == row
 
 
-def test_a_row_that_was_read_may_be_changed_and_sent(store: datastore.Store) -> None:
-    key = models.thread_counter_key(records.ThreadName("demo", "page"), 0)
-    stored = _message(models.Counter(key=key, scope="thread/demo/page", shards=2))
-    row: Any = entities.row(key, stored)
+def test_a_row_that_was_read_may_be_changed_and_sent(store: connection.Store) -> None:
+    key = counter_rows.thread_counter_key(records.ThreadName("demo", "page"), 0)
+    stored = _message(counter_rows.Counter(key=key, scope="thread/demo/page", shards=2))
+    row: Any = codec.row(key, stored)
     row.shards += 1
     assert _message(row).properties["shards"].integer_value == 3
 
 
 def test_what_is_not_stored_has_its_default_and_what_is_unknown_is_left_out(
-    store: datastore.Store,
+    store: connection.Store,
 ) -> None:
-    key = models.site_key("demo")
-    stored = _message(models.Site(key=key, digits="AB", width=2, cdn_seconds=5))
+    key = comment_rows.site_key("demo")
+    stored = _message(comment_rows.Site(key=key, digits="AB", width=2, cdn_seconds=5))
     del stored.properties["cdn_seconds"], stored.properties["origins"]
     stored.properties["gone"].string_value = "of an older version"
-    row: Any = entities.row(key, stored)
+    row: Any = codec.row(key, stored)
     assert (row.width, row.cdn_seconds, row.origins) == (2, 0, [])
     assert "gone" not in _message(row).properties
 
 
-def test_a_required_property_without_a_value_is_refused(store: datastore.Store) -> None:
+def test_a_required_property_without_a_value_is_refused(store: connection.Store) -> None:
     with pytest.raises(ValueError, match="width"):
-        _message(models.Site(key=models.site_key("demo"), digits="AB"))
+        _message(comment_rows.Site(key=comment_rows.site_key("demo"), digits="AB"))
 
 
-def test_a_kind_with_another_property_is_refused(store: datastore.Store) -> None:
+def test_a_kind_with_another_property_is_refused(store: connection.Store) -> None:
     with pytest.raises(TypeError, match=r"Odd\.where"):
         _message(Odd(key=ndb.Key(Odd, "one")))

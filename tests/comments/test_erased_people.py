@@ -13,26 +13,17 @@ from types import SimpleNamespace
 import pytest
 
 from comments import app as apps
-from comments import (
-    config,
-    consent,
-    datastore,
-    handlers,
-    limits,
-    materialized,
-    moderation,
-    personal,
-    posting,
-    records,
-    reporting,
-    reports,
-    sealed,
-    sites,
-    subscriptions,
-    upkeep,
-    voting,
-)
-from comments.records import Verb
+from comments import config
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.domain.records import Verb
+from comments.jobs import personal_data, scheduler, wiring
+from comments.moderation import decisions, reports
+from comments.notifications import double_opt_in, subscriptions
+from comments.posting import cast_vote, file_report, submission
+from comments.reading.materialized import thread_view, view_cache
+from comments.sites import rate_limits, site_settings
+from comments.store import connection, reads
 from emulator import inprocess, peers, storage
 from tests import programs, readers, recounts, trees
 from tests.comments import callers
@@ -56,8 +47,8 @@ AGE = 0.3  # seconds that a directory may be used here
 
 def _let_age_pass(_grace: float) -> None:
     """What a process has kept of a thread must not be used any more when it is cleared."""
-    since = materialized.seconds()
-    programs.wait_until(lambda: materialized.seconds() - since > AGE)
+    since = view_cache.seconds()
+    programs.wait_until(lambda: view_cache.seconds() - since > AGE)
 
 
 class Clock:
@@ -75,11 +66,13 @@ class World:
 
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
         self.path, self.engine, self.clock = path, engine, clock
-        self.store = datastore.Store(inprocess.Channel(engine), project="test")
+        self.store = connection.Store(inprocess.Channel(engine), project="test")
         self.client = apps.create_app(SETTINGS, self.store).test_client()
 
     def fill(self) -> None:
-        site = sites.add("demo", ["https://a.example"], scheme=SETTINGS.scheme, now=trees.START)
+        site = site_settings.add(
+            "demo", ["https://a.example"], scheme=SETTINGS.scheme, now=trees.START
+        )
         self.account = callers.account("zebedees-login", password="", mail=ADDRESS)
         self.author = self.account.author
         callers.session(self.account.id)
@@ -88,24 +81,31 @@ class World:
         self.say(site, "an answer", shown.id, author=records.Author("Bob", id="g:bob"))
         for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
             row = self.say(site, f"quetzalcoatlus to {verb}")
-            moderation.decide("demo", row.id, verb, ADA, now=here())
+            decisions.decide("demo", row.id, verb, ADA, now=here())
         edited = self.say(site, "quetzalcoatlus before")
-        posting.edit(
+        submission.edit(
             edited.id, author_id=self.author, body="quetzalcoatlus after", revision=None,
             settings=SETTINGS, now=here(),
         )  # fmt: skip
-        voter = voting.Voter(self.author, "192.0.2.1")
-        voting.vote(other.id, "demo", voter, 1, settings=SETTINGS, now=here())
-        voting.vote(
-            shown.id, "demo", voting.Voter("g:bob", "192.0.2.2"), 1, settings=SETTINGS, now=here()
+        voter = cast_vote.Voter(self.author, "192.0.2.1")
+        cast_vote.vote(other.id, "demo", voter, 1, settings=SETTINGS, now=here())
+        cast_vote.vote(
+            shown.id,
+            "demo",
+            cast_vote.Voter("g:bob", "192.0.2.2"),
+            1,
+            settings=SETTINGS,
+            now=here(),
         )
-        reporting.report(
+        file_report.report(
             other.id, "demo", reports.Reason.SPAM, author=self.author, network="192.0.2.1",
             settings=SETTINGS, now=here(),
         )  # fmt: skip
-        address = sealed.seal(ADDRESS, "address", SECRET, now=here())
+        address = encryption.seal(ADDRESS, "address", SECRET, now=here())
         wanted = subscriptions.Wanted("demo", "", self.author, replies=True)
-        subscriptions.subscribe(consent.subscriber_of(ADDRESS, SECRET), address, wanted, now=here())
+        subscriptions.subscribe(
+            double_opt_in.subscriber_of(ADDRESS, SECRET), address, wanted, now=here()
+        )
         self.settle()
 
     def say(
@@ -113,18 +113,18 @@ class World:
     ) -> records.Comment:
         home = "https://zebedee-home.example/"
         author = more.get("author") or records.Author("Zebedee", home, ADDRESS, self.author)
-        draft = posting.Draft(site, "page", parent, author, body)
-        return posting.post(draft, settings=SETTINGS, now=here()).comment
+        draft = submission.Draft(site, "page", parent, author, body)
+        return submission.post(draft, settings=SETTINGS, now=here()).comment
 
     def settle(self) -> None:
         """Deliver, count and fold, until nothing is left to do."""
-        made = upkeep.Upkeep(SETTINGS.scheme, handlers=handlers.of(SETTINGS))
+        made = scheduler.Upkeep(SETTINGS.scheme, handlers=wiring.of(SETTINGS))
         for _ in range(2):
             while events := recounts.events():
                 made.deliver(events)
-            for each in voting.waiting(here() + timedelta(minutes=5)):
-                voting.count(each.id, now=here() + timedelta(minutes=5))
-        upkeep.fold_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
+            for each in cast_vote.waiting(here() + timedelta(minutes=5)):
+                cast_vote.count(each.id, now=here() + timedelta(minutes=5))
+        scheduler.fold_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
 
     def shown(self) -> set[str]:
         """Where which word of his is shown."""
@@ -136,7 +136,7 @@ class World:
         return {
             bytes(blob)
             for kind in ("Bucket", "BucketDirectory", "Ranking")
-            for message in datastore.fetch(datastore.Query(kind))
+            for message in reads.fetch(reads.Query(kind))
             if any(word.encode() in readers.decompressed(message) for word in WORDS)
             for blob in readers.blobs(message)
             if blob
@@ -160,13 +160,13 @@ class World:
         assert self.client.get("/healthz").status_code == 200
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(peers, "_SECONDS", 0)
-            limit = limits.Limit("tests", 1, timedelta(hours=1))
-            limits.take(limit, "somebody", SECRET, now=here())
+            limit = rate_limits.Limit("tests", 1, timedelta(hours=1))
+            rate_limits.take(limit, "somebody", SECRET, now=here())
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(materialized, "CACHE_MAX_AGE", AGE)
+    monkeypatch.setattr(thread_view, "CACHE_MAX_AGE", AGE)
     (tmp_path / "data").mkdir()
     path, clock = tmp_path / "data" / "store.db", Clock()
     with inprocess.open_engine(
@@ -187,7 +187,7 @@ def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
 
     done = SimpleNamespace(is_done=False)
     while not done.is_done:
-        done = personal.erase(world.author, now=here())
+        done = personal_data.erase(world.author, now=here())
     assert world.shown() == set()
     world.settle()
     world.pass_by()
@@ -204,5 +204,5 @@ def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
         assert (each["slug"], each["parent"], each["created"]) == (
             was["slug"], was["parent"], was["created"],
         )  # fmt: skip
-    told = personal.export(world.author, secret=trees.SETTINGS.secret, now=trees.START)
+    told = personal_data.export(world.author, secret=trees.SETTINGS.secret, now=trees.START)
     assert (told.account, told.comments, told.votes, told.mailed) == (None, [], {}, 0)

@@ -13,23 +13,17 @@ from urllib.parse import quote
 
 import pytest
 
-from comments import (
-    datastore,
-    delivery,
-    folding,
-    materialized,
-    models,
-    moderation,
-    personal,
-    policies,
-    posting,
-    records,
-    sites,
-    upkeep,
-    workers,
-)
-from comments import handlers as wiring
-from comments.records import Policy, Status, Verb
+from comments.domain import records
+from comments.domain.records import Policy, Status, Verb
+from comments.events import dispatcher
+from comments.jobs import personal_data, scheduler, wiring, worker_thread
+from comments.moderation import decisions, policy_changes
+from comments.posting import submission
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess, storage
 from tests import ballots, folds, programs, readers, recounts, trees
 
@@ -47,13 +41,15 @@ AGE = 1.5  # seconds that a directory may be used by these processes
 READING = """
 import json
 import sys
-from comments import app, config, datastore, materialized
+from comments import app, config
+from comments.store import connection
+from comments.reading.thread_pages.materialized import thread_view
 from emulator import inprocess
 from tests.comments import test_erasure as shared
 
-materialized.CACHE_MAX_AGE = shared.AGE
+thread_view.CACHE_MAX_AGE = shared.AGE
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES, history=0) as engine:
-    store = datastore.Store(inprocess.Channel(engine), project="test")
+    store = connection.Store(inprocess.Channel(engine), project="test")
     client = app.create_app(config.Settings(secret="a secret of the tests"), store).test_client()
     for line in sys.stdin:
         answers = [client.get(path) for path in json.loads(line)]
@@ -133,21 +129,21 @@ def processes(path: Path, said: list[records.Comment]) -> Iterator[Processes]:
 
 
 @pytest.fixture
-def entered(path: Path, clock: Clock) -> Iterator[datastore.Store]:
+def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
     """A store in a file, as the product opens it."""
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency="pessimistic", history=0, clock=clock
     ) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield store
 
 
 @pytest.fixture
-def said(entered: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
+def said(entered: connection.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
     """Three comments that are to vanish: in a bucket, which `best` shows, in the tail, in a row."""
     folds.small_buckets(monkeypatch)
-    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
     rows = trees.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
     ann = records.Author("Ann", id="g:ann")
     said = [trees.post(site, f"{CANARY} in a bucket", rows["0"].id, author=ann)]
@@ -162,13 +158,13 @@ def said(entered: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> list[reco
 
 def _vote(row: records.Comment) -> None:
     def body() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.up += 3
         stored.revision += 1
         stored.unfolded = True
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def _paths(said: list[records.Comment]) -> list[str]:
@@ -188,7 +184,7 @@ def _stored_forms() -> set[bytes]:
     return {
         bytes(blob)
         for kind in ("Bucket", "BucketDirectory", "Ranking")
-        for message in datastore.fetch(datastore.Query(kind))
+        for message in reads.fetch(reads.Query(kind))
         if CANARY.encode() in readers.decompressed(message)
         for blob in readers.blobs(message)
         if blob
@@ -220,50 +216,50 @@ def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
     for row in said:
         _take_back(row, verb)
     assert processes.showing(paths) == [[], []]
-    keeper = upkeep.Upkeep(SCHEME)
+    keeper = scheduler.Upkeep(SCHEME)
     keeper.round([NAME])
     assert processes.showing(paths) == [[], []]
     _let_age_pass()
     for switched in keeper.waiting:
-        upkeep.clear(switched)
+        scheduler.clear(switched)
     ballots.count_waiting()
-    assert upkeep.look() == []
+    assert scheduler.look() == []
     assert processes.showing(paths) == processes.showing(paths) == [[], []]
     assert _stored_forms() == set()
     assert _rows_with_the_text() == set()
 
     clock.now += storage.LOG_SECONDS
-    assert upkeep.look() == []  # any request
+    assert scheduler.look() == []  # any request
     assert _files_with(path, forms) == set()
 
 
 def test_what_is_erased_is_in_no_file_and_an_address_never_was(
-    path: Path, clock: Clock, entered: datastore.Store
+    path: Path, clock: Clock, entered: connection.Store
 ) -> None:
-    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
     eve = records.Author("Eve", email=f"{ADDRESS}@example.org", id="g:eve")
     title = f"{CANARY} as a title"
-    policies.set_policy("demo", ADA, now=trees.START, policy=Policy.ALL)
+    policy_changes.set_policy("demo", ADA, now=trees.START, policy=Policy.ALL)
     held = [trees.post(site, f"{CANARY} {n}", author=eve, title=title) for n in range(3)]
-    moderation.decide("demo", held[0].id, Verb.APPROVE, ADA, now=trees.START)
-    moderation.decide("demo", held[1].id, Verb.SPAM, ADA, now=trees.START)
+    decisions.decide("demo", held[0].id, Verb.APPROVE, ADA, now=trees.START)
+    decisions.decide("demo", held[1].id, Verb.SPAM, ADA, now=trees.START)
     folds.whole(NAME)
     assert held[2].status is Status.PENDING
     assert _files_with(path, set())
     assert _files_with(path, set(), ADDRESS.encode()) == set()
 
-    personal.erase("g:eve", now=trees.START)
-    keeper = upkeep.Upkeep(SCHEME, clock=lambda: clock.now)
+    personal_data.erase("g:eve", now=trees.START)
+    keeper = scheduler.Upkeep(SCHEME, clock=lambda: clock.now)
     keeper.round([NAME])
-    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     # A worker folds within seconds, and makes a request each time it sweeps.
-    assert storage.LOG_SECONDS + workers.SWEEP_EVERY < 120 - 10
+    assert storage.LOG_SECONDS + worker_thread.SWEEP_EVERY < 120 - 10
     clock.now += storage.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()
     # Nor is it in a bucket any more once nobody can read that.
-    clock.now += folding.GRACE
-    keeper.round(upkeep.look())
+    clock.now += compactor.GRACE
+    keeper.round(scheduler.look())
     assert _rows_with_the_text() == set()
     assert _stored_forms() == set()
 
@@ -272,16 +268,16 @@ def _rows_with_the_text() -> set[str]:
     return {
         kind
         for kind in ("Comment", "Thread", "Site", "Bucket", "BucketDirectory", "Ranking")
-        for message in datastore.fetch(datastore.Query(kind))
+        for message in reads.fetch(reads.Query(kind))
         if CANARY.encode() in message.SerializeToString()
     }
 
 
 def _take_back(row: records.Comment, verb: str) -> None:
     if verb == "retract":
-        posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
         return
-    posting.edit(
+    submission.edit(
         row.id,
         author_id=row.author.id,
         body="nothing",
@@ -292,5 +288,5 @@ def _take_back(row: records.Comment, verb: str) -> None:
 
 
 def _let_age_pass() -> None:
-    since = materialized.seconds()
-    programs.wait_until(lambda: materialized.seconds() - since > AGE)
+    since = view_cache.seconds()
+    programs.wait_until(lambda: view_cache.seconds() - since > AGE)

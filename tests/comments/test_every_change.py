@@ -33,11 +33,11 @@ def quick_passwords_here() -> Iterator[None]:
     """As `quick_passwords`, for a world that a whole module shares."""
     import argon2  # noqa: PLC0415 - only here
 
-    from comments.accounts import passwords  # noqa: PLC0415 - same
+    from comments.accounts.passwords import hashing  # noqa: PLC0415 - same
 
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "_hasher", lambda: weak)
+        patch.setattr(hashing, "_hasher", lambda: weak)
         yield
 
 

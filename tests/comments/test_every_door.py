@@ -12,7 +12,8 @@ import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from comments import app as apps
-from comments import datastore, moderation
+from comments.moderation import decisions
+from comments.store import connection
 from emulator import faults, inprocess
 from tests.comments import postboxes
 from tests.comments.test_who_may import ROWS, Row, World, path_of
@@ -63,7 +64,7 @@ def engine() -> Iterator[inprocess.Engine]:
 @pytest.fixture(scope="module")
 def world(engine: inprocess.Engine) -> Iterator[World]:
     with postboxes.serving() as box:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield World(store, apps.create_app(box.settings(), store))
 
@@ -81,7 +82,7 @@ def test_headers_that_name_somebody_else_open_nothing(
     answer = world.ask(row, caller, comment.id)
     assert answer.status_code == row.statuses.get(caller, row.others), answer.text
     if answer.status_code >= 400:
-        assert moderation.case("demo", comment.id).comment == comment
+        assert decisions.case("demo", comment.id).comment == comment
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
@@ -106,7 +107,7 @@ def test_while_the_store_is_away_nobody_may_what_takes_a_role(
             world.store.deadline = deadline
         # What needs no store is answered as ever, which is how nobody is answered.
         assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller
-    assert moderation.case("demo", comment.id).comment == comment
+    assert decisions.case("demo", comment.id).comment == comment
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import moderation, posting, records, rendering
-from comments.records import Verb
-from comments.web import discussion
+from comments.domain import records
+from comments.domain.records import Verb
+from comments.domain.text import sanitizing
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.web.public import nesting
 from tests import htmlpages, trees
 from tests.comments.test_who_may import ROWS, Row, World, opened, path_of
 
@@ -113,14 +116,14 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
     """The other half of the guard, without the first: an older release may have let it in."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
     with monkeypatch.context() as patch:
-        patch.setattr(rendering, "clean_website", lambda raw: raw)
+        patch.setattr(sanitizing, "clean_website", lambda raw: raw)
         rows = []
         for number, website in enumerate(STORED):
             author = records.Author("Mallory", website, id=f"g:m{number}")
-            draft = posting.Draft(world.site, "bad", None, author, f"text {number}")
-            rows.append(posting.post(draft, settings=trees.SETTINGS, now=now).comment)
+            draft = submission.Draft(world.site, "bad", None, author, f"text {number}")
+            rows.append(submission.post(draft, settings=trees.SETTINGS, now=now).comment)
     assert all(row.author.website for row in rows)
-    moderation.decide("demo", rows[0].id, Verb.HOLD, ada, now=now)
+    decisions.decide("demo", rows[0].id, Verb.HOLD, ada, now=now)
     client, owner = world.app.test_client(), world.client("owner")
     documents = [
         client.get("/embed/demo?thread=bad"), client.get("/embed/demo/fragment?thread=bad"),
@@ -142,4 +145,4 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
     assert "<uri>" not in feed
     listed = client.get("/api/v1/sites/demo/comments?thread=bad").get_json()["comments"]
     assert len(listed) == len(STORED) - 1
-    assert discussion.web_address("https://x.example/") == "https://x.example/"
+    assert nesting.web_address("https://x.example/") == "https://x.example/"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from comments.accounts import people
-from comments.web import callers as web_callers
+from comments.accounts import accounts
+from comments.web.admin import signed_in
 from tests.comments import callers, calls, snapshots
 from tests.comments.callers import SECRET
 from tests.comments.test_who_may import CALLERS, ROWS, Row, World, opened
@@ -67,14 +67,14 @@ def test_answers_to_one_are_never_anothers(world: World) -> None:
             world.app.test_client(), name, f"a secret of {name}", email=f"{name}@x.example"
         )
         said[name] = calls.bearer(posted)
-    token = callers.session(people.named("owner", SECRET).id).token
+    token = callers.session(accounts.named("owner", SECRET).id).token
     mine = "/api/v1/sites/demo/author"
 
     def ask(number: int) -> tuple[str, int]:
         client, name = world.app.test_client(), ("Ann", "Bob", "owner", "nobody")[number % 4]
         headers = said.get(name, {})
         if name == "owner":
-            client.set_cookie(web_callers.COOKIE, token)
+            client.set_cookie(signed_in.COOKIE, token)
         path = (mine, "/admin", "/admin/sites/demo/settings")[number // 4 % 3]
         answer = client.get(path, headers=headers)
         shown = answer.text if answer.status_code == 200 else ""

@@ -13,23 +13,16 @@ from typing import Any
 import grpc
 import pytest
 
-from comments import (
-    counters,
-    counts,
-    datastore,
-    delivery,
-    errors,
-    filing,
-    filings,
-    models,
-    outbox,
-    posting,
-    records,
-    recount,
-    tree,
-    upkeep,
-)
-from comments import handlers as wiring
+from comments import errors
+from comments.domain import counting, records
+from comments.events import dispatcher, outbox
+from comments.jobs import recategorize, recount, scheduler, wiring
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, counter_rows
+from comments.tree import maintenance
+from comments.tree.counters import totals
+from comments.tree.threads import category_journal
 from emulator import errors as engine_errors
 from tests import folds, recounts, trees
 
@@ -83,11 +76,11 @@ def interceptor(hook: Hook) -> Hook:
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filing, "AT_ONCE", 2)
+    monkeypatch.setattr(recategorize, "AT_ONCE", 2)
 
 
 @pytest.fixture
-def filed(store: datastore.Store, site: records.Site) -> records.Site:
+def filed(store: connection.Store, site: records.Site) -> records.Site:
     """Six comments of three authors on two days in news and sport, and another thread in news."""
     site = trees.filing(site, "news", "sport", "travel")
     for n in range(6):
@@ -105,31 +98,31 @@ def _author(number: int) -> records.Author:
 
 
 def _deliver() -> None:
-    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def _change(*names: str) -> int:
-    return filing.change(NAME, names, now=NOW)
+    return recategorize.change(NAME, names, now=NOW)
 
 
 def _check() -> None:
     """No walk goes on, every counter is exact, and the recount agrees before and after delivery."""
     # A comment that comes or goes may give its thread other categories: a worker walks through it.
-    filing.finish(now=NOW)
-    journals = [each.key.path[-1].name for each in datastore.fetch(datastore.Query("Job"))]
-    assert [each for each in journals if each.startswith(filings.PREFIX)] == []
+    recategorize.finish(now=NOW)
+    journals = [each.key.path[-1].name for each in reads.fetch(reads.Query("Job"))]
+    assert [each for each in journals if each.startswith(category_journal.PREFIX)] == []
     assert recount.site("demo", tell=print, fixes=False) == 0
     _deliver()
     recounts.check_all()
     assert recount.site("demo", tell=print, fixes=False) == 0
 
 
-def _numbers(category: str) -> counts.Numbers:
-    key = models.statistics_key(counters.category_scope("demo", category))
-    return counts.numbers_of(datastore.get(key))
+def _numbers(category: str) -> totals.Numbers:
+    key = counter_rows.statistics_key(counting.category_scope("demo", category))
+    return totals.numbers_of(reads.get(key))
 
 
-def _elsewhere(store: datastore.Store, act: Callable[[], object]) -> Callable[[], None]:
+def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[], None]:
     """Do it in a thread of its own and wait for it."""
 
     def work() -> None:
@@ -160,23 +153,21 @@ def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> No
 def test_readers_see_nothing_of_it(filed: records.Site) -> None:
     folds.whole(NAME)
     rows = _rows()
-    assert upkeep.look() == [OTHER]
+    assert scheduler.look() == [OTHER]
     _change("travel")
-    assert upkeep.look() == [OTHER]
+    assert scheduler.look() == [OTHER]
     assert _rows() == rows  # at the same revisions
 
 
 def _rows() -> list[records.Comment]:
-    return [
-        models.comment_from_message(each) for each in datastore.fetch(datastore.Query("Comment"))
-    ]
+    return [conversion.comment_from_message(each) for each in reads.fetch(reads.Query("Comment"))]
 
 
 def test_what_is_no_thread_or_no_category_is_refused_and_changes_nothing(
     filed: records.Site,
 ) -> None:
     with pytest.raises(errors.NotFound):
-        filing.change(records.ThreadName("demo", "nothing"), ["news"], now=NOW)
+        recategorize.change(records.ThreadName("demo", "nothing"), ["news"], now=NOW)
     with pytest.raises(errors.BadInput):
         _change("a/b")
     _check()
@@ -195,7 +186,7 @@ def test_a_change_that_was_killed_after_any_commit_is_finished_by_whoever_comes_
     assert hook.is_over
     trees.post(filed, "meanwhile", author=_author(4))
     assert recount.site("demo", tell=print, fixes=False) == 0
-    upkeep.settle(NOW)
+    scheduler.settle(NOW)
     _check()
     assert _numbers("travel") == {"approved": 7, "participants": 4}
 
@@ -219,9 +210,9 @@ def test_a_commit_whose_answer_is_lost_counts_once(
 
 @pytest.mark.parametrize("commit", range(COMMITS))
 def test_two_runners_share_one_walk(
-    filed: records.Site, open_store: datastore.Store, hook: Hook, commit: int
+    filed: records.Site, open_store: connection.Store, hook: Hook, commit: int
 ) -> None:
-    other = _elsewhere(open_store, lambda: filing.finish(now=NOW, steps=2))
+    other = _elsewhere(open_store, lambda: recategorize.finish(now=NOW, steps=2))
     hook.plan(commit, "after", other)
     _change("travel")
     assert hook.is_over
@@ -231,10 +222,12 @@ def test_two_runners_share_one_walk(
 
 @pytest.mark.parametrize("commit", range(COMMITS))
 def test_a_change_upon_a_change_wins(
-    filed: records.Site, open_store: datastore.Store, hook: Hook, commit: int
+    filed: records.Site, open_store: connection.Store, hook: Hook, commit: int
 ) -> None:
     hook.plan(
-        commit, "after", _elsewhere(open_store, lambda: filing.change(NAME, ["sport"], now=NOW))
+        commit,
+        "after",
+        _elsewhere(open_store, lambda: recategorize.change(NAME, ["sport"], now=NOW)),
     )
     _change("travel")
     assert hook.is_over
@@ -245,10 +238,10 @@ def test_a_change_upon_a_change_wins(
 
 @pytest.mark.parametrize("step", range(COMMITS - 1))
 def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
-    filed: records.Site, open_store: datastore.Store, hook: Hook, step: int
+    filed: records.Site, open_store: connection.Store, hook: Hook, step: int
 ) -> None:
     """It has read where the walk goes on, and the walk begins anew before its transaction."""
-    act = _elsewhere(open_store, lambda: filing.begin(NAME, ("sport",)))
+    act = _elsewhere(open_store, lambda: recategorize.begin(NAME, ("sport",)))
     hook.plan(step, "after", act, "RunQuery")
     _change("travel")
     assert hook.is_over
@@ -260,13 +253,13 @@ def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("commit", range(COMMITS))
 def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
-    filed: records.Site, open_store: datastore.Store, hook: Hook, commit: int, when: str
+    filed: records.Site, open_store: connection.Store, hook: Hook, commit: int, when: str
 ) -> None:
     first, *_, last = (row for row in _rows() if row.thread == NAME.id)
 
     def write() -> None:
         trees.post(filed, "reply", first.id, author=_author(5))
-        posting.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
+        submission.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
         _deliver()
 
     # Before a commit the transaction holds locks on what it read, so people write around them.
@@ -278,26 +271,26 @@ def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
 
 
 def test_writers_and_changes_at_once_leave_every_counter_exact(
-    filed: records.Site, open_store: datastore.Store
+    filed: records.Site, open_store: connection.Store
 ) -> None:
     def write(label: int) -> None:
         with open_store.context():
             for n in range(12):
                 row = trees.post(filed, f"{label}.{n}", author=_author(n % 4))
                 if n % 3 == 0:
-                    posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+                    submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
 
     def file(names: list[str]) -> None:
         with open_store.context():
             for turn in range(3):
-                filing.change(NAME, names[turn:], now=NOW)
+                recategorize.change(NAME, names[turn:], now=NOW)
 
     with ThreadPoolExecutor(5) as pool:
         work = [pool.submit(write, label) for label in range(3)]
         work += [pool.submit(file, names) for names in (["news", "a", "b"], ["c", "sport"])]
         for each in work:
             each.result()
-    filing.finish(now=NOW)
+    recategorize.finish(now=NOW)
     _check()
 
 
@@ -316,31 +309,31 @@ def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> N
 def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
     filed: records.Site,
 ) -> None:
-    row = datastore.get(models.comment_key(_rows()[0].id))
+    row = reads.get(comment_rows.comment_key(_rows()[0].id))
     row.categories = ["lost"]
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     recount.site("demo", tell=print, fixes=True)
     assert _numbers("lost") == {"approved": 1, "participants": 1}
-    moved = _change(*datastore.get(models.thread_key(NAME)).categories)
-    moved += filing.change(OTHER, ["news"], now=NOW)
+    moved = _change(*reads.get(comment_rows.thread_key(NAME)).categories)
+    moved += recategorize.change(OTHER, ["news"], now=NOW)
     assert moved == 1
     _check()
 
 
 def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> None:
-    filing.begin(NAME, ("travel",))
+    recategorize.begin(NAME, ("travel",))
     (other,) = [row.id for row in _rows() if row.thread == "other"]
-    refiled = datastore.transaction(lambda: tree.refile(NAME, [other, "a" * 26], now=NOW))
+    refiled = transactions.transaction(lambda: maintenance.refile(NAME, [other, "a" * 26], now=NOW))
     assert (refiled.writes, refiled.changed) == ((), 0)
-    filing.finish(now=NOW)
+    recategorize.finish(now=NOW)
     _check()
 
 
 def test_one_call_takes_a_bounded_number_of_steps(filed: records.Site) -> None:
-    filing.begin(NAME, ("travel",))
-    filing.begin(OTHER, ("travel",))
-    assert filing.finish(now=NOW, steps=2) < 7
-    assert filing.finish(now=NOW, steps=0) == 0
-    filing.finish(now=NOW)
+    recategorize.begin(NAME, ("travel",))
+    recategorize.begin(OTHER, ("travel",))
+    assert recategorize.finish(now=NOW, steps=2) < 7
+    assert recategorize.finish(now=NOW, steps=0) == 0
+    recategorize.finish(now=NOW)
     _check()
     assert _numbers("travel") == {"approved": 7, "participants": 3}

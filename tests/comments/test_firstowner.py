@@ -7,9 +7,11 @@ from pathlib import Path
 import flask
 import pytest
 
-from comments import accountcli, config, datastore, errors, firstowner
 from comments import app as apps
-from comments.accounts import people
+from comments import config, errors
+from comments.accounts import accounts, first_owner
+from comments.cli import account_commands
+from comments.store import connection
 from tests.comments import callers
 from tests.comments.adminforms import browser, send, sign_in
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -61,7 +63,7 @@ def test_only_its_owner_may_read_it_whatever_was_there(
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.touch(0o644)
-    firstowner.path(settings).symlink_to(elsewhere)
+    first_owner.path(settings).symlink_to(elsewhere)
     offer = apps.offer_ownership(app, HERE)
     assert offer
     assert _token(offer)
@@ -83,13 +85,13 @@ def test_it_is_gone_once_there_is_an_owner(
     app: flask.Flask, offer: apps.Offer, come: Callable[[flask.Flask, str], None]
 ) -> None:
     come(app, _token(offer))
-    assert people.is_owned()
+    assert accounts.is_owned()
     assert not offer.file.exists()
     assert apps.offer_ownership(app, HERE) is None
 
 
 def test_the_link_has_the_name_that_the_service_answers_to(
-    store: datastore.Store, settings: config.Settings
+    store: connection.Store, settings: config.Settings
 ) -> None:
     public = "https://comments.example"
     app = apps.create_app(dataclasses.replace(settings, public_url=public), store)
@@ -110,7 +112,9 @@ def test_what_is_left_over_goes_with_the_next_start(
     app: flask.Flask, settings: config.Settings, offer: apps.Offer
 ) -> None:
     callers.account("ann", OWNER)
-    callers.accept(accountcli.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now())
+    callers.accept(
+        account_commands.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now()
+    )
     assert offer.file.exists(), "the link has not been used"
     assert apps.offer_ownership(app, HERE) is None
     assert not offer.file.exists()
@@ -122,6 +126,6 @@ def test_a_store_that_is_away_costs_nobody_the_session(
     def away() -> bool:
         raise errors.Overloaded("the store is away")
 
-    monkeypatch.setattr(people, "is_owned", away)
-    firstowner.settle(settings)
+    monkeypatch.setattr(accounts, "is_owned", away)
+    first_owner.settle(settings)
     assert offer.file.exists()

@@ -5,73 +5,69 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from comments import (
-    datastore,
-    flagged,
-    floor,
-    folding,
-    models,
-    moderation,
-    posting,
-    records,
-    tasks,
-    tree,
-    upkeep,
-)
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import scheduler
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.reading.compaction import compactor, due_threads
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import changes, ordered_query
 from emulator import inprocess, testing
 from tests import folds, trees
 
 NAME = records.ThreadName("demo", "page")
 NOW = trees.START
-LATER = NOW + timedelta(seconds=tasks.FOLD_AFTER)
+LATER = NOW + timedelta(seconds=backlog.FOLD_AFTER)
 MOMENT = timedelta(microseconds=1)
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
-def _row(comment: records.Comment) -> models.Comment:
-    row: models.Comment = datastore.get(models.comment_key(comment.id))
+def _row(comment: records.Comment) -> comment_rows.Comment:
+    row: comment_rows.Comment = reads.get(comment_rows.comment_key(comment.id))
     return row
 
 
 def _score(comment: records.Comment, up: int, now: datetime) -> None:
     def body() -> None:
-        datastore.apply(*tree.count_votes(comment.id, (up, 0), now=now).writes)
+        transactions.apply(*changes.count_votes(comment.id, (up, 0), now=now).writes)
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def test_nothing_waits_in_a_thread_of_which_all_is_folded(site: records.Site) -> None:
-    assert flagged.due(LATER) == []
-    assert flagged.wait(NAME, LATER) == math.inf
+    assert due_threads.due(LATER) == []
+    assert due_threads.wait(NAME, LATER) == math.inf
     trees.post(site, "text")
     folds.whole(NAME)
-    assert flagged.due(LATER) == []
-    assert flagged.wait(NAME, LATER) == math.inf
+    assert due_threads.due(LATER) == []
+    assert due_threads.wait(NAME, LATER) == math.inf
 
 
 def test_a_comment_waits_for_its_time(site: records.Site) -> None:
     comment = trees.post(site, "text")
     trees.post(site, "later", now=NOW + timedelta(seconds=9))
-    assert flagged.wait(NAME, NOW) == tasks.FOLD_AFTER
-    assert flagged.due(LATER - MOMENT) == []
-    assert flagged.due(LATER) == [NAME]
-    assert flagged.wait(NAME, LATER) == 0
+    assert due_threads.wait(NAME, NOW) == backlog.FOLD_AFTER
+    assert due_threads.due(LATER - MOMENT) == []
+    assert due_threads.due(LATER) == [NAME]
+    assert due_threads.wait(NAME, LATER) == 0
     folds.whole(NAME)
     assert _row(comment).fold_by is None
 
 
 def test_as_many_as_a_folding_is_for_do_not_wait(site: records.Site) -> None:
-    for number in range(tasks.FOLD_ROWS - 1):
+    for number in range(backlog.FOLD_ROWS - 1):
         trees.post(site, f"{number}")
     trees.post(site, "elsewhere", thread="other")
-    assert flagged.due(NOW) == []
+    assert due_threads.due(NOW) == []
     trees.post(site, "one more")
-    assert flagged.due(NOW) == [NAME]
-    assert flagged.wait(NAME, NOW) == 0
+    assert due_threads.due(NOW) == [NAME]
+    assert due_threads.wait(NAME, NOW) == 0
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
@@ -84,9 +80,9 @@ def test_what_takes_a_text_away_does_not_wait(
     trees.post(site, "other")
     if is_folded:
         folds.whole(NAME)
-    assert flagged.due(NOW) == []
+    assert due_threads.due(NOW) == []
     if verb == "edit":
-        posting.edit(
+        submission.edit(
             comment.id,
             author_id=comment.author.id,
             body="new",
@@ -98,32 +94,32 @@ def test_what_takes_a_text_away_does_not_wait(
         trees.retract(comment)
     else:
         actor = records.Actor("cli", "the command line")
-        moderation.decide("demo", comment.id, records.Verb.REJECT, actor, now=NOW)
-    assert flagged.due(NOW) == [NAME]
+        decisions.decide("demo", comment.id, records.Verb.REJECT, actor, now=NOW)
+    assert due_threads.due(NOW) == [NAME]
 
 
 def test_a_score_waits_from_the_first_vote_and_puts_nothing_off(site: records.Site) -> None:
     comment = trees.post(site, "text")
     _score(comment, 1, NOW + timedelta(seconds=9))
-    assert flagged.due(LATER) == [NAME]
+    assert due_threads.due(LATER) == [NAME]
     folds.whole(NAME)
     for seconds in (20, 30):
         _score(comment, seconds, NOW + timedelta(seconds=seconds))
-    assert flagged.due(LATER + timedelta(seconds=20) - MOMENT) == []
-    assert flagged.due(LATER + timedelta(seconds=20)) == [NAME]
+    assert due_threads.due(LATER + timedelta(seconds=20) - MOMENT) == []
+    assert due_threads.due(LATER + timedelta(seconds=20)) == [NAME]
 
 
 def test_an_import_does_not_wait(site: records.Site) -> None:
     end = datetime.max.replace(tzinfo=UTC)
     trees.store_imported(NAME, trees.node("a", created=end), trees.node("b", "a"))
-    assert flagged.due(NOW) == [NAME]
+    assert due_threads.due(NOW) == [NAME]
 
 
 def test_rows_that_were_flagged_before_there_was_a_time_do_not_wait(site: records.Site) -> None:
     row = _row(trees.post(site, "text"))
     row.fold_by = None
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
-    assert flagged.due(NOW) == [NAME]
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
+    assert due_threads.due(NOW) == [NAME]
 
 
 def test_a_look_is_a_query_and_a_read_for_each_thread_that_may_wait(
@@ -133,30 +129,30 @@ def test_a_look_is_a_query_and_a_read_for_each_thread_that_may_wait(
         trees.post(site, "text", thread=thread, now=NOW - timedelta(days=1))
     trees.post(site, "text", thread="new")
     with testing.meter(engine) as cost:
-        assert {name.id for name in flagged.due(NOW)} == {"old", "older"}
+        assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
     assert cost.reads == 3 + 1 + 2  # of the query, of the one that waits, the threads' names
     assert cost.writes == 0
 
 
 def test_what_somebody_else_folded_is_not_folded_again(site: records.Site) -> None:
     seconds = [0.0]
-    waiting = tasks.Backlog(lambda: seconds[0])
+    waiting = backlog.Backlog(lambda: seconds[0])
     waiting.open()
-    mine = upkeep.Upkeep(trees.SETTINGS.scheme, now=lambda: NOW + timedelta(seconds=seconds[0]))
+    mine = scheduler.Upkeep(trees.SETTINGS.scheme, now=lambda: NOW + timedelta(seconds=seconds[0]))
     trees.post(site, "mine")
     waiting.add(NAME)
     folds.whole(NAME)
     seconds[0] = 90.0
     trees.post(site, "theirs", now=NOW + timedelta(seconds=90))
-    seconds[0] = tasks.FOLD_AFTER
+    seconds[0] = backlog.FOLD_AFTER
     assert list(mine.due(waiting)) == []
-    assert waiting.next_due == tasks.FOLD_AFTER + 90
+    assert waiting.next_due == backlog.FOLD_AFTER + 90
     seconds[0] += 90
     assert list(mine.due(waiting)) == [NAME]
     assert mine.round([NAME]).folded == 1
-    folding.clear(mine.waiting[0].folded)
+    compactor.clear(mine.waiting[0].folded)
     waiting.add(NAME)
-    seconds[0] += tasks.FOLD_AFTER
+    seconds[0] += backlog.FOLD_AFTER
     assert list(mine.due(waiting)) == []
     assert waiting.next_due == math.inf
 
@@ -165,55 +161,57 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
     site: records.Site, engine: inprocess.Engine
 ) -> None:
     trees.post(site, "first")
-    assert folding.fold(trees.SETTINGS.scheme, NAME) is not None
+    assert compactor.fold(trees.SETTINGS.scheme, NAME) is not None
     late = trees.post(site, "late", now=LATER)
-    end = LATER + timedelta(seconds=tasks.FOLD_AFTER)
-    for now, left in ((LATER, tasks.FOLD_AFTER), (end - timedelta(seconds=1), 1.0), (end, 0.0)):
+    end = LATER + timedelta(seconds=backlog.FOLD_AFTER)
+    for now, left in ((LATER, backlog.FOLD_AFTER), (end - timedelta(seconds=1), 1.0), (end, 0.0)):
         with testing.meter(engine) as cost:
-            folded = folding.fold(trees.SETTINGS.scheme, NAME, now=now, only_due=True)
+            folded = compactor.fold(trees.SETTINGS.scheme, NAME, now=now, only_due=True)
         assert folded is not None
         assert folded.left == left
         assert bool(cost.writes) == (not left)
     assert folded is not None
-    folding.clear(folded)
+    compactor.clear(folded)
     assert not _row(late).unfolded
-    assert [row.unfolded for row in map(_row, floor.thread(NAME))] == [False, False]
+    assert [row.unfolded for row in map(_row, ordered_query.thread(NAME))] == [False, False]
 
 
 def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
-    waiting = datastore.kept(tasks.HOLDINGS, lambda: tasks.Backlog(lambda: 0.0))
+    waiting = connection.kept(backlog.HOLDINGS, lambda: backlog.Backlog(lambda: 0.0))
     waiting.open()
-    mine = upkeep.Upkeep(trees.SETTINGS.scheme, now=lambda: LATER)
+    mine = scheduler.Upkeep(trees.SETTINGS.scheme, now=lambda: LATER)
     trees.post(site, "first")
-    assert folding.fold(trees.SETTINGS.scheme, NAME) is not None
+    assert compactor.fold(trees.SETTINGS.scheme, NAME) is not None
     trees.post(site, "late", now=LATER)
     waiting.close()
     waiting.open()
-    assert flagged.due(LATER) == [NAME]  # what is folded and not cleared may be a dead process's
-    assert mine.round([NAME]) == upkeep.Done(1, 0, 1)
-    assert waiting.next_due == tasks.FOLD_AFTER
+    assert due_threads.due(LATER) == [
+        NAME
+    ]  # what is folded and not cleared may be a dead process's
+    assert mine.round([NAME]) == scheduler.Done(1, 0, 1)
+    assert waiting.next_due == backlog.FOLD_AFTER
 
 
-@pytest.mark.parametrize("rows", [tasks.FOLD_ROWS - 1, tasks.FOLD_ROWS])
+@pytest.mark.parametrize("rows", [backlog.FOLD_ROWS - 1, backlog.FOLD_ROWS])
 def test_many_are_not_left_alone(site: records.Site, rows: int) -> None:
     trees.post(site, "first")
     folds.whole(NAME)
     for number in range(rows):
         trees.post(site, f"{number}")
-    folded = folding.fold(trees.SETTINGS.scheme, NAME, now=NOW, only_due=True)
+    folded = compactor.fold(trees.SETTINGS.scheme, NAME, now=NOW, only_due=True)
     assert folded is not None
-    assert (folded.left == 0) == (rows == tasks.FOLD_ROWS)
+    assert (folded.left == 0) == (rows == backlog.FOLD_ROWS)
 
 
 def test_where_the_store_is_away_the_folding_says_so(
     site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [0.0]
-    waiting = tasks.Backlog(lambda: seconds[0])
+    waiting = backlog.Backlog(lambda: seconds[0])
     waiting.open()
     waiting.add(NAME, within=0.0)
-    monkeypatch.setattr(flagged, "wait", _away)
-    assert list(upkeep.Upkeep(trees.SETTINGS.scheme).due(waiting)) == [NAME]
+    monkeypatch.setattr(due_threads, "wait", _away)
+    assert list(scheduler.Upkeep(trees.SETTINGS.scheme).due(waiting)) == [NAME]
 
 
 def _away(*_: object) -> float:

@@ -4,8 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from comments import datastore, errors, floor, posting, records
-from comments.floor import Order
+from comments import errors
+from comments.domain import records
+from comments.posting import submission
+from comments.store import connection
+from comments.tree import ordered_query
+from comments.tree.ordered_query import Order
 from tests import beginnings, trees
 
 SECRET = trees.SETTINGS.secret
@@ -19,7 +23,7 @@ BELOW = {"1": 4, "1.1": 2, "2": 3, "2.1": 2, "2.1.1": 1}
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
@@ -84,7 +88,7 @@ def test_one_level_is_paged_by_parent(
         assert counts == [BELOW.get(text, 0) for text in found]
         return found
 
-    assert read(floor.ROOTS) == ["1", "2", "3"]
+    assert read(ordered_query.ROOTS) == ["1", "2", "3"]
     assert read(grown["1"].id) == ["1.1", "1.2"]
     assert read(grown["3"].id) == []
 
@@ -94,7 +98,7 @@ def test_replies_are_everything_below_one_comment(
     site: records.Site, grown: dict[str, records.Comment], limit: int
 ) -> None:
     def read(cursor: str | None) -> records.Page:
-        return floor.replies(grown["1"].id, limit=limit, cursor=cursor, secret=SECRET)
+        return ordered_query.replies(grown["1"].id, limit=limit, cursor=cursor, secret=SECRET)
 
     found = [text for page in _pages(read) for text in trees.texts(page.comments)]
     assert found == ["1.1", "1.1.1", "1.1.2", "1.2"]
@@ -103,7 +107,7 @@ def test_replies_are_everything_below_one_comment(
 def test_a_comment_comes_with_its_ancestors(
     site: records.Site, grown: dict[str, records.Comment]
 ) -> None:
-    row, above = floor.comment(grown["2.1.1.1"].id)
+    row, above = ordered_query.comment(grown["2.1.1.1"].id)
     assert row.body == "2.1.1.1"
     assert trees.texts(above) == ["2", "2.1", "2.1.1"]
 
@@ -114,7 +118,7 @@ def test_the_page_around_a_comment_holds_it_and_continues(
     site: records.Site, grown: dict[str, records.Comment], limit: int, text: str
 ) -> None:
     name = trees.name_of(site)
-    page = floor.around(name, grown[text].id, limit=limit, secret=SECRET)
+    page = ordered_query.around(name, grown[text].id, limit=limit, secret=SECRET)
     shown = trees.texts(page.comments)
     assert text in shown
     start = ORDER.index(shown[0])
@@ -130,7 +134,7 @@ def test_what_comes_and_goes_while_paging_moves_nothing_else(
     first = _page(site, limit=4)
     trees.post(site, "1.0 late", grown["1.1"].id)
     gone = grown["1.1.2"]
-    posting.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
+    submission.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
     rest = _pages(lambda cursor: _page(site, limit=3, cursor=cursor or first.cursor))
     shown = [*trees.texts(first.comments), *(t for p in rest for t in trees.texts(p.comments))]
     assert shown == ["1", "1.1", "1.1.1", "1.1.2", "1.0 late", *ORDER[4:]]
@@ -141,7 +145,7 @@ def test_a_limit_out_of_range_is_refused(site: records.Site, limit: int) -> None
     with pytest.raises(errors.BadInput, match="limit"):
         _page(site, limit=limit)
     with pytest.raises(errors.BadInput, match="limit"):
-        floor.around(trees.name_of(site), "a" * 26, limit=limit, secret=SECRET)
+        ordered_query.around(trees.name_of(site), "a" * 26, limit=limit, secret=SECRET)
 
 
 def test_a_cursor_of_another_listing_is_refused(
@@ -155,11 +159,11 @@ def test_a_cursor_of_another_listing_is_refused(
     with pytest.raises(errors.BadCursor):
         _page(site, limit=1, cursor=cursor, order=Order.NEWEST)
     with pytest.raises(errors.BadCursor):
-        _page(site, limit=1, cursor=cursor, parent=floor.ROOTS)
+        _page(site, limit=1, cursor=cursor, parent=ordered_query.ROOTS)
     with pytest.raises(errors.BadCursor):
         _page(site, limit=1, cursor=cursor, thread="other")
     with pytest.raises(errors.BadCursor):
-        floor.replies(grown["1"].id, limit=1, cursor=cursor, secret=SECRET)
+        ordered_query.replies(grown["1"].id, limit=1, cursor=cursor, secret=SECRET)
 
 
 def test_a_parent_of_another_thread_is_refused(site: records.Site) -> None:
@@ -167,7 +171,7 @@ def test_a_parent_of_another_thread_is_refused(site: records.Site) -> None:
     with pytest.raises(errors.BadInput, match="parent: is a comment of another thread"):
         _page(site, parent=foreign.id)
     with pytest.raises(errors.BadInput, match="around: is a comment of another thread"):
-        floor.around(trees.name_of(site), foreign.id, limit=5, secret=SECRET)
+        ordered_query.around(trees.name_of(site), foreign.id, limit=5, secret=SECRET)
 
 
 def test_a_parent_goes_with_the_order_of_the_discussion_only(
@@ -179,11 +183,11 @@ def test_a_parent_goes_with_the_order_of_the_discussion_only(
 
 def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
     row = trees.post(site, "gone")
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
     for ask in (
-        lambda: floor.comment(row.id),
-        lambda: floor.replies(row.id, limit=1, cursor=None, secret=SECRET),
-        lambda: floor.comment(""),
+        lambda: ordered_query.comment(row.id),
+        lambda: ordered_query.replies(row.id, limit=1, cursor=None, secret=SECRET),
+        lambda: ordered_query.comment(""),
     ):
         with pytest.raises(errors.NotFound):
             ask()
@@ -192,8 +196,8 @@ def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
 def test_totals_count_what_readers_see(
     site: records.Site, grown: dict[str, records.Comment]
 ) -> None:
-    posting.retract(grown["3"].id, author_id="g:3", revision=None, now=trees.START)
-    assert floor.totals(site.id, ["page", "nobody was here"]) == [len(ORDER) - 1, 0]
+    submission.retract(grown["3"].id, author_id="g:3", revision=None, now=trees.START)
+    assert ordered_query.totals(site.id, ["page", "nobody was here"]) == [len(ORDER) - 1, 0]
 
 
 def test_threads_of_one_site_do_not_mix(
@@ -206,7 +210,7 @@ def test_threads_of_one_site_do_not_mix(
 
 def _page(site: records.Site, *, thread: str = "page", **asked: object) -> records.Page:
     values = {"order": Order.THREAD, "parent": None, "limit": 50, "cursor": None, "secret": SECRET}
-    return floor.page(trees.name_of(site, thread), **{**values, **asked})
+    return ordered_query.page(trees.name_of(site, thread), **{**values, **asked})
 
 
 def _pages(read: Callable[[str | None], records.Page]) -> list[records.Page]:

@@ -23,20 +23,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from comments import (
-    datastore,
-    errors,
-    floor,
-    folding,
-    models,
-    moderation,
-    posting,
-    ranking,
-    records,
-    repair,
-    sites,
-    voting,
-)
+from comments import errors
+from comments.domain import records
+from comments.jobs import repair
+from comments.moderation import decisions
+from comments.posting import cast_vote, submission
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import ranking
+from comments.sites import site_settings
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from emulator import inprocess
 from tests import ballots, folds, trees
 from tests.comments import folders
@@ -50,7 +47,7 @@ MODERATOR = records.Actor("cli", "the command line")
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes at which a short history makes and splits buckets."""
     folds.small_buckets(monkeypatch, 4, 3)
-    monkeypatch.setattr(folding, "MOST_CLEARING", 2)
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 2)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
 
@@ -72,10 +69,12 @@ class Machine(RuleBasedStateMachine):
         self.step = 0
         self.newest = trees.START
         with self.processes[0].store.context():
-            self.site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+            self.site = site_settings.add(
+                "demo", ["https://a.example"], scheme=SCHEME, now=trees.START
+            )
             # Folded once, so that readers have a directory from the start.
             self._post(None)
-            assert folding.fold(SCHEME, NAME) is not None
+            assert compactor.fold(SCHEME, NAME) is not None
 
     def teardown(self) -> None:
         for late in self.late:
@@ -88,7 +87,7 @@ class Machine(RuleBasedStateMachine):
             self.comments.append(posted.id)
 
     def _owner(self, comment_id: str) -> str:
-        return str(datastore.get(models.comment_key(comment_id)).author_id)
+        return str(reads.get(comment_rows.comment_key(comment_id)).author_id)
 
     def _pick(self, pick: int) -> str:
         return self.comments[pick % len(self.comments)]
@@ -102,18 +101,20 @@ class Machine(RuleBasedStateMachine):
     def retract(self, pick: int, by: int) -> None:
         comment_id = self._pick(pick)
         with self.processes[by].store.context():
-            row = datastore.get(models.comment_key(comment_id))
+            row = reads.get(comment_rows.comment_key(comment_id))
             if row.listed and row.status != records.Status.RETRACTED:
                 self.newest = max(self.newest, self._now)
-            posting.retract(comment_id, author_id=row.author_id or "", revision=None, now=self._now)
+            submission.retract(
+                comment_id, author_id=row.author_id or "", revision=None, now=self._now
+            )
 
     @rule(pick=st.integers(0, 99), verb=st.sampled_from(records.Verb), by=st.integers(0, 1))
     def judge(self, pick: int, verb: records.Verb, by: int) -> None:
         comment_id = self._pick(pick)
         with self.processes[by].store.context():
-            before = datastore.get(models.comment_key(comment_id))
+            before = reads.get(comment_rows.comment_key(comment_id))
             with contextlib.suppress(errors.Conflict):
-                row = moderation.decide("demo", comment_id, verb, MODERATOR, now=self._now)
+                row = decisions.decide("demo", comment_id, verb, MODERATOR, now=self._now)
                 if row.revision != before.revision and (row.listed or before.listed):
                     self.newest = max(self.newest, self._now)
 
@@ -126,12 +127,12 @@ class Machine(RuleBasedStateMachine):
     def edit(self, pick: int, by: int, text: int) -> None:
         comment_id = self._pick(pick)
         with self.processes[by].store.context():
-            before = datastore.get(models.comment_key(comment_id))
+            before = reads.get(comment_rows.comment_key(comment_id))
             refusals: list[type[Exception]] = [errors.NotFound, errors.Forbidden]
             if before.status in {records.Status.REJECTED, records.Status.HIDDEN}:
                 refusals.append(errors.Conflict)
             with contextlib.suppress(*refusals):
-                posting.edit(
+                submission.edit(
                     comment_id,
                     author_id=before.author_id or "g:nobody",
                     body=f"edited {text}",
@@ -140,7 +141,7 @@ class Machine(RuleBasedStateMachine):
                     now=self._now,
                 )
             # It may be gone from the list when somebody reads again: nobody reads while both doze.
-            row = datastore.get(models.comment_key(comment_id))
+            row = reads.get(comment_rows.comment_key(comment_id))
             if row.revision != before.revision and row.listed:
                 self.newest = max(self.newest, self._now)
 
@@ -157,11 +158,11 @@ class Machine(RuleBasedStateMachine):
 
         def retract() -> None:
             owner = self._owner(comment_id)
-            posting.retract(comment_id, author_id=owner, revision=None, now=trees.START)
+            submission.retract(comment_id, author_id=owner, revision=None, now=trees.START)
 
         def reject() -> None:
             reject = records.Verb.REJECT
-            moderation.decide("demo", comment_id, reject, MODERATOR, now=trees.START)
+            decisions.decide("demo", comment_id, reject, MODERATOR, now=trees.START)
 
         late = {"retract": retract, "reject": reject}.get(verb, post)
         self.late.append(folders.Late(self.engine, late))
@@ -174,7 +175,7 @@ class Machine(RuleBasedStateMachine):
     @rule(by=st.integers(0, 1))
     def start_folding(self, by: int) -> None:
         with self.processes[by].store.context():
-            prepared = folding.prepare(SCHEME, NAME)
+            prepared = compactor.prepare(SCHEME, NAME)
         if prepared is not None:
             self.folders.append(folders.Folder(self.processes[by], prepared))
 
@@ -186,8 +187,8 @@ class Machine(RuleBasedStateMachine):
         waiting = [each for each in self.folders if each.folded is None]
         folder = waiting[pick % len(waiting)]
         with folder.process.store.context():
-            folder.folded = folding.switch(folder.prepared)
-        folder.may_clear = folder.process.now + folding.GRACE
+            folder.folded = compactor.switch(folder.prepared)
+        folder.may_clear = folder.process.now + compactor.GRACE
         if folder.folded is None:
             self.folders.remove(folder)
 
@@ -199,7 +200,7 @@ class Machine(RuleBasedStateMachine):
         assert folder.folded is not None
         self._wait_until(folder)
         with folder.process.store.context():
-            folding.clear(folder.folded)
+            compactor.clear(folder.folded)
         self.folders.remove(folder)
 
     def _wait_until(self, folder: folders.Folder) -> None:
@@ -213,9 +214,9 @@ class Machine(RuleBasedStateMachine):
     @rule(by=st.integers(0, 1))
     def sweep(self, by: int) -> None:
         with self.processes[by].store.context():
-            found = folding.sweep(NAME)
-            self.pass_time(folding.GRACE)
-            folding.delete_orphans(NAME, found)
+            found = leftovers.sweep(NAME)
+            self.pass_time(compactor.GRACE)
+            leftovers.delete_orphans(NAME, found)
 
     @rule(seconds=st.sampled_from((1.0, 20.0, 59.0, 61.0, 20_000.0)))
     def pass_time(self, seconds: float) -> None:
@@ -228,7 +229,7 @@ class Machine(RuleBasedStateMachine):
         comment_id, refused = self._pick(pick), (errors.NotFound, errors.Forbidden, errors.Conflict)
         with self.processes[by].store.context(), contextlib.suppress(*refused):
             ballots.vote(ballots.comment(comment_id), f"voter {by}", value, now=trees.START)
-            voting.count(comment_id, now=trees.START)
+            cast_vote.count(comment_id, now=trees.START)
 
     @rule(pick=st.integers(0, 99), status=st.sampled_from(records.Status), size=st.integers(1, 4))
     def import_a_chain(self, pick: int, status: records.Status, size: int) -> None:
@@ -236,7 +237,7 @@ class Machine(RuleBasedStateMachine):
         reply_to = self._pick(pick) if pick % 3 else None
         nodes = []
         for number in range(size):
-            comment_id = models.comment_id(f"{len(self.comments) + number:016d}".encode())
+            comment_id = comment_rows.comment_id(f"{len(self.comments) + number:016d}".encode())
             nodes.append(
                 records.ImportedComment(
                     id=comment_id,
@@ -270,11 +271,11 @@ class Machine(RuleBasedStateMachine):
 
     def _damage(self, comment_id: str, field: str, value: object) -> None:
         def body() -> None:
-            row = datastore.get(models.comment_key(comment_id))
+            row = reads.get(comment_rows.comment_key(comment_id))
             setattr(row, field, value)
-            datastore.apply(datastore.Writes("tree", put=(row,)))
+            transactions.apply(ownership.Writes("tree", put=(row,)))
 
-        datastore.transaction(body)
+        transactions.transaction(body)
 
     @rule(by=st.integers(0, 1))
     def doze_or_wake(self, by: int) -> None:
@@ -288,10 +289,10 @@ class Machine(RuleBasedStateMachine):
             if by in self.dozing:
                 continue
             with process.store.context():
-                rows = floor.thread(NAME)
+                rows = ordered_query.thread(NAME)
                 seen = (moment for row in rows for moment in (row.created, row.edited))
                 self.newest = records.newest([self.newest, *seen]) or self.newest
-                assert floor.changed(NAME) == self.newest
+                assert ordered_query.changed(NAME) == self.newest
                 folders.compare_view(rows, self.shown)
                 folders.compare_page(rows, self.step)
 

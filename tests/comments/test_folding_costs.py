@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import folding as replays
 from benchmarks import paced, shapes
-from comments import tasks
+from comments.events import backlog
 
 MOST = 1.2  # writes for each change, amortised: buckets, directories, rankings, cleared rows
 
@@ -14,7 +14,7 @@ MOST = 1.2  # writes for each change, amortised: buckets, directories, rankings,
 def test_folding_writes_little_more_than_once_for_each_change(edits: float, votes: float) -> None:
     """A thread of the shape that real ones have, grown with them (`benchmarks/shapes.py`)."""
     spent, lines = replays.replay(
-        shapes.grown(700), edits=edits, votes=votes, at_once=tasks.FOLD_ROWS
+        shapes.grown(700), edits=edits, votes=votes, at_once=backlog.FOLD_ROWS
     )
     assert spent.changes > 700 * (1 + 0.8 * (edits + votes))
     assert lines > 2
@@ -28,5 +28,5 @@ def test_so_it_does_at_the_pace_of_a_thread_whoever_takes_its_comments(processes
     at = [paced.EVERY * place for place in range(400)]
     spent = paced.replay(shapes.grown(400), at, edits=0.1, votes=0.5, processes=processes)
     assert spent.changes > 400 * 1.5
-    assert spent.foldings > spent.changes / tasks.FOLD_ROWS
+    assert spent.foldings > spent.changes / backlog.FOLD_ROWS
     assert spent.writes <= MOST * spent.changes

@@ -11,21 +11,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from comments import (
-    datastore,
-    folding,
-    materialized,
-    models,
-    posting,
-    ranking,
-    records,
-    shelves,
-    sites,
-    tasks,
-    upkeep,
-    voting,
-)
-from comments.folding import leftovers
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import scheduler
+from comments.posting import cast_vote, submission
+from comments.reading.compaction import bucket_layout, compactor, leftovers
+from comments.reading.materialized import directories, ranking
+from comments.sites import site_settings
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess
 from tests import ballots, folds, readers, trees
 from tests.conftest import ROOT
@@ -60,7 +54,7 @@ class Folder(readers.Reader):
         self._before = before
         super().__init__(engine, seen=self._count)
         self.clock = Clock()
-        self._upkeep = upkeep.Upkeep(SCHEME, clock=self.clock)
+        self._upkeep = scheduler.Upkeep(SCHEME, clock=self.clock)
 
     def _count(self, method: str, _request: object) -> None:
         if method.endswith("Commit"):
@@ -69,16 +63,16 @@ class Folder(readers.Reader):
 
     def work(self, pass_grace: Callable[[], object]) -> None:
         """Fold and count what the store says is to be, and clear it after the grace."""
-        for name in self.do(upkeep.look):
+        for name in self.do(scheduler.look):
             self.do(lambda name=name: self._work_at(name))  # type: ignore[misc]
         pass_grace()
-        self.clock.now += folding.GRACE
+        self.clock.now += compactor.GRACE
         for switched in self._upkeep.waiting:
-            self.do(lambda switched=switched: upkeep.clear(switched))  # type: ignore[misc]
+            self.do(lambda switched=switched: scheduler.clear(switched))  # type: ignore[misc]
 
-    def _work_at(self, name: tasks.Name) -> None:
+    def _work_at(self, name: backlog.Name) -> None:
         if isinstance(name, records.VotedComment):
-            voting.count(name.id, now=ballots.LATER)
+            cast_vote.count(name.id, now=ballots.LATER)
         elif isinstance(name, records.ThreadName):
             self._upkeep.fold(name)
 
@@ -94,11 +88,11 @@ class Scene:
     def take_back(self) -> None:
         """Retract the texts that are to vanish."""
         for row in self.said:
-            posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+            submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
 
     def pass_grace(self) -> None:
         for reader in self.readers:
-            reader.now += folding.GRACE
+            reader.now += compactor.GRACE
 
     def check_readers(self) -> None:
         for reader in (*self.readers, readers.Reader(self.engine)):
@@ -110,9 +104,9 @@ class Scene:
         for _ in range(3):
             Folder(self.engine).work(self.pass_grace)
             self.check_readers()
-        assert upkeep.look() == []
-        directory = materialized.load_directory(NAME)
-        named = {line.key for line in directory.lines}.union(materialized.parts_of(NAME))
+        assert scheduler.look() == []
+        directory = directories.load_directory(NAME)
+        named = {line.key for line in directory.lines}.union(directories.parts_of(NAME))
         if directory.content.best is not None:
             named.add(directory.content.best.top)
         assert _stored("Bucket") == named
@@ -120,14 +114,14 @@ class Scene:
 
 
 def _stored(kind: str) -> set[str]:
-    return {each.key.path[-1].name for each in datastore.fetch(datastore.Query(kind))}
+    return {each.key.path[-1].name for each in reads.fetch(reads.Query(kind))}
 
 
 def _kinds_that_hold(text: str) -> set[str]:
     return {
         kind
         for kind in ("Comment", "Thread", "Ranking", "Bucket", "BucketDirectory")
-        for message in datastore.fetch(datastore.Query(kind))
+        for message in reads.fetch(reads.Query(kind))
         if text.encode() in message.SerializeToString() + readers.decompressed(message)
     }
 
@@ -136,7 +130,7 @@ def _kinds_that_hold(text: str) -> set[str]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of bucket there is, in a short thread: runs, a top, parts of a directory."""
     folds.small_buckets(monkeypatch, 4, 3)
-    monkeypatch.setattr(folding, "MOST_CLEARING", 3)
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 3)
     monkeypatch.setattr(leftovers, "_AT_ONCE", 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
@@ -158,7 +152,7 @@ def _scene() -> Iterator[Scene]:
 
 
 def _grow(scene: Scene) -> None:
-    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
     rows = trees.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(5)})
     first = trees.post(site, f"{CANARY} in a bucket", rows["0"].id)
     _vote(rows["0"], 3)
@@ -176,13 +170,13 @@ def _grow(scene: Scene) -> None:
 
 def _vote(row: records.Comment, votes: int) -> None:
     def body() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.up += votes
         stored.revision += 1
         stored.unfolded = True
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def _end_at_every_commit(play: Callable[[Scene, int], Folder]) -> None:
@@ -201,7 +195,7 @@ def _end_at_every_commit(play: Callable[[Scene, int], Folder]) -> None:
 def test_a_folder_that_dies_before_any_commit_leaves_nothing_behind(
     part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelves, "_PART_BYTES", part)
+    monkeypatch.setattr(bucket_layout, "_PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> Folder:
         def die(number: int) -> None:
@@ -222,7 +216,7 @@ def test_a_folder_that_is_stopped_while_others_work_leaves_nothing_behind(
     more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has read what is taken back then, wakes when all is done, and makes `more` commits."""
-    monkeypatch.setattr(shelves, "_PART_BYTES", part)
+    monkeypatch.setattr(bucket_layout, "_PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> Folder:
         def stop(number: int) -> None:
@@ -242,4 +236,4 @@ def test_a_folder_that_is_stopped_while_others_work_leaves_nothing_behind(
 
 
 def _work_to_do(scene: Scene) -> list[records.ThreadName]:
-    return readers.Reader(scene.engine).do(upkeep.look)
+    return readers.Reader(scene.engine).do(scheduler.look)

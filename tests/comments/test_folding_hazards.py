@@ -6,21 +6,14 @@ from collections.abc import Callable
 import pytest
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
-from comments import (
-    buckets,
-    datastore,
-    floor,
-    folding,
-    heads,
-    materialized,
-    models,
-    ndbclient,
-    posting,
-    public,
-    records,
-    shelves,
-    tree,
-)
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading.compaction import bucket_layout, compactor, leftovers
+from comments.reading.materialized import buckets, deltas, directories, first_page, thread_view
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows
+from comments.store.wire import ndb_client
+from comments.tree import maintenance, ordered_query
 from emulator import inprocess, testing
 from tests import folds, readers, trees
 
@@ -29,7 +22,7 @@ _CommitRequest = rpc_types.CommitRequest.pb()
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with buckets small enough for a short thread."""
     folds.small_buckets(monkeypatch)
 
@@ -47,14 +40,14 @@ def grown(site: records.Site) -> dict[str, records.Comment]:
     return rows
 
 
-def _prepare(name: records.ThreadName) -> folding.Prepared:
-    prepared = folding.prepare(SCHEME, name)
+def _prepare(name: records.ThreadName) -> compactor.Prepared:
+    prepared = compactor.prepare(SCHEME, name)
     assert prepared is not None
     return prepared
 
 
 def _edit(comment: records.Comment, body: str) -> None:
-    posting.edit(
+    submission.edit(
         comment.id,
         author_id=comment.author.id,
         body=body,
@@ -64,31 +57,31 @@ def _edit(comment: records.Comment, body: str) -> None:
     )
 
 
-def _row(comment: records.Comment) -> models.Comment:
-    row: models.Comment = datastore.get(models.comment_key(comment.id))
+def _row(comment: records.Comment) -> comment_rows.Comment:
+    row: comment_rows.Comment = reads.get(comment_rows.comment_key(comment.id))
     return row
 
 
 def _check_reader(name: records.ThreadName) -> None:
     """A view's rows, total and sizes are those of the floor."""
-    rows = floor.thread(name)
-    found = materialized.using(name, lambda view: [entry.json for entry in view.rows()])
-    assert found == [public.fragment(row) for row in rows]
-    assert materialized.view(name).total == len(rows)
-    sizes = materialized.using(name, lambda view: [view.below(row.sort_hash) for row in rows])
+    rows = ordered_query.thread(name)
+    found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
+    assert found == [presentation.fragment(row) for row in rows]
+    assert thread_view.view(name).total == len(rows)
+    sizes = thread_view.using(name, lambda view: [view.below(row.sort_hash) for row in rows])
     assert sizes == [
         sum(row.sort_hash.startswith(above.sort_hash) for row in rows) - 1 for above in rows
     ]
 
 
 def _stored_buckets(name: records.ThreadName) -> set[str]:
-    query = datastore.Query("Bucket", ancestor=models.thread_key(name), keys_only=True)
-    return {message.key.path[-1].name for message in datastore.fetch(query)}
+    query = reads.Query("Bucket", ancestor=comment_rows.thread_key(name), keys_only=True)
+    return {message.key.path[-1].name for message in reads.fetch(query)}
 
 
 def _named(name: records.ThreadName) -> set[str]:
-    directory = materialized.load_directory(name)
-    return {line.key for line in directory.lines}.union(materialized.parts_of(name))
+    directory = directories.load_directory(name)
+    return {line.key for line in directory.lines}.union(directories.parts_of(name))
 
 
 def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
@@ -98,7 +91,7 @@ def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
     slow = _prepare(name)
     trees.post(site, "theirs")
     folds.whole(name)
-    assert folding.switch(slow) is None
+    assert compactor.switch(slow) is None
     folds.forget()
     _check_reader(name)
     assert _stored_buckets(name) == _named(name)
@@ -110,13 +103,13 @@ def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
     grown: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(heads, "ROWS", 1)  # the head reads none of them, and misses nothing
+    monkeypatch.setattr(first_page, "ROWS", 1)  # the head reads none of them, and misses nothing
     for number in range(4):
         trees.post(site, f"new {number}")
     prepared = _prepare(name)
     assert prepared.written
-    folding.delete_orphans(name, folding.sweep(name))
-    assert folding.switch(prepared) is None
+    leftovers.delete_orphans(name, leftovers.sweep(name))
+    assert compactor.switch(prepared) is None
     folds.forget()
     _check_reader(name)
 
@@ -127,10 +120,10 @@ def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
     for number in range(4):
         trees.post(site, f"new {number}")
     prepared = _prepare(name)
-    found = folding.sweep(name)
+    found = leftovers.sweep(name)
     assert set(found) == set(prepared.written)
-    assert folding.switch(prepared) is not None
-    folding.delete_orphans(name, found)
+    assert compactor.switch(prepared) is not None
+    leftovers.delete_orphans(name, found)
     folds.forget()
     _check_reader(name)
 
@@ -141,11 +134,11 @@ def test_a_refused_switch_leaves_no_bucket_behind(
     for number in range(4):
         trees.post(site, f"new {number}")
     first, second = _prepare(name), _prepare(name)
-    folded = folding.switch(first)
+    folded = compactor.switch(first)
     assert folded is not None
     assert second.written
-    assert folding.switch(second) is None
-    folding.clear(folded)
+    assert compactor.switch(second) is None
+    compactor.clear(folded)
     assert _stored_buckets(name) == _named(name)
     folds.forget()
     _check_reader(name)
@@ -165,10 +158,10 @@ def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
     name: records.ThreadName, grown: dict[str, records.Comment]
 ) -> None:
     _edit(grown["1"], "first edit")
-    folded = folding.fold(SCHEME, name)
+    folded = compactor.fold(SCHEME, name)
     assert folded is not None
     _edit(grown["1"], "second edit")
-    folding.clear(folded)
+    compactor.clear(folded)
     assert _row(grown["1"]).unfolded
     folds.forget()
     _check_reader(name)
@@ -183,7 +176,7 @@ def test_a_change_after_clearing_counts_once(
     tail: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "TAIL_ROWS", tail)
+    monkeypatch.setattr(compactor, "TAIL_ROWS", tail)
     rows = trees.grow(site, {"a": {"b": {}, "c": {}}, "d": {}})
     folds.whole(name)
     assert {_row(row).shelved for row in rows.values()} == {True}
@@ -200,11 +193,11 @@ def test_a_change_after_clearing_counts_once(
 def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
     site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
 ) -> None:
-    view = materialized.view(name)
+    view = thread_view.view(name)
     for row in grown.values():
         _edit(row, f"edit of {row.body}")
     folds.whole(name)
-    with pytest.raises(materialized.Gone):
+    with pytest.raises(directories.Gone):
         list(view.rows())
     _check_reader(name)
 
@@ -213,10 +206,10 @@ def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> N
     old = buckets.Entry("AA", "id", 1, b"old")
     newer = buckets.Mark("AA", "id", 2, b"new", held=True)
     directory = buckets.Directory("v", buckets.Content(tail=(newer,)))
-    row = materialized.Row(
+    row = deltas.Row(
         old, is_listed=True, shelved=True, rewrites=False, changed=trees.START, votes=(0, 0)
     )
-    assert materialized.merged(directory, [row]) == [newer]
+    assert deltas.merged(directory, [row]) == [newer]
 
 
 def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
@@ -230,12 +223,12 @@ def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
 def test_a_directory_larger_than_one_entity_reads_right(
     site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelves, "_PART_BYTES", 50)
+    monkeypatch.setattr(bucket_layout, "_PART_BYTES", 50)
     trees.grow(site, {str(n): {f"{n}.1": {}} for n in range(10)})
     for number in range(3):
         trees.post(site, f"more {number}")
         folds.whole(name)
-        assert len(materialized.parts_of(name)) > 1
+        assert len(directories.parts_of(name)) > 1
         folds.forget()
         _check_reader(name)
         # The parts of directories before this one are gone with them.
@@ -249,9 +242,11 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
 
     def body() -> None:
         seen = {row.id: (row.revision, False) for row in rows.values()}
-        datastore.apply(tree.folded(seen))  # neither flagged nor shelved, as they were stored then
+        transactions.apply(
+            maintenance.folded(seen)
+        )  # neither flagged nor shelved, as they were stored then
 
-    datastore.transaction(body)
+    transactions.transaction(body)
     trees.post(site, "new")
     folds.whole(name)
     _check_reader(name)
@@ -269,22 +264,22 @@ def test_ten_thousand_held_comments_cost_a_reader_nothing(
     def cost() -> tuple[int, ...]:
         folds.forget()
         with testing.meter(engine) as met:
-            materialized.using(name, lambda view: list(view.rows()))
+            thread_view.using(name, lambda view: list(view.rows()))
         return met.reads, met.writes, met.small, met.index_entries
 
     trees.post(site, "new")
     before = cost()
     _hold(name, range(2))
-    _copy(engine, models.comment_id(b"spam 00000000000"), 10_000)
-    held = datastore.Query("Comment", where=(("status", "=", records.Status.SPAM.value),))
-    assert datastore.count(held) == 10_002
+    _copy(engine, comment_rows.comment_id(b"spam 00000000000"), 10_000)
+    held = reads.Query("Comment", where=(("status", "=", records.Status.SPAM.value),))
+    assert reads.count(held) == 10_002
     assert cost() == before
 
 
 def _hold(name: records.ThreadName, numbers: range) -> None:
     nodes = [
         records.ImportedComment(
-            id=models.comment_id(f"spam {number:011d}".encode()),
+            id=comment_rows.comment_id(f"spam {number:011d}".encode()),
             reply_to=None,
             author=records.Author("Spam"),
             body="buy",
@@ -301,9 +296,9 @@ def _hold(name: records.ThreadName, numbers: range) -> None:
 
 def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
     """Store copies of a comment by the shortest way: no transaction, no NDB."""
-    (row,) = datastore.lookup("Comment", [comment_id])
+    (row,) = reads.lookup("Comment", [comment_id])
     commit = inprocess.Channel(engine).unary_unary(
-        f"{ndbclient.SERVICE}Commit",
+        f"{ndb_client.SERVICE}Commit",
         request_serializer=_CommitRequest.SerializeToString,
         response_deserializer=rpc_types.CommitResponse.pb().FromString,
     )
@@ -312,7 +307,7 @@ def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
         for number in range(first, first + 500):
             copy = request.mutations.add().upsert
             copy.CopyFrom(row)
-            copy.key.path[-1].name = models.comment_id(f"copy {number:011d}".encode())
+            copy.key.path[-1].name = comment_rows.comment_id(f"copy {number:011d}".encode())
         commit(request)
 
 
@@ -324,14 +319,14 @@ def test_reading_writes_nothing_at_any_stage_of_a_folding(
 ) -> None:
     trees.post(site, "new")
     prepared = _prepare(name)
-    folded: list[folding.Folded] = []
+    folded: list[compactor.Folded] = []
 
     def switch() -> None:
-        switched = folding.switch(prepared)
+        switched = compactor.switch(prepared)
         assert switched is not None
         folded.append(switched)
 
-    steps: list[Callable[[], object]] = [switch, lambda: folding.clear(folded[0]), lambda: None]
+    steps: list[Callable[[], object]] = [switch, lambda: compactor.clear(folded[0]), lambda: None]
     for step in steps:
         with testing.meter(engine) as met:
             folds.forget()
@@ -348,11 +343,11 @@ def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
 ) -> None:
     for number in range(20):
         trees.post(site, f"new {number}")
-    folded = folding.fold(SCHEME, name)
+    folded = compactor.fold(SCHEME, name)
     assert folded is not None
     folds.forget()
     with testing.meter(engine) as met:
-        list(materialized.view(name).rows())
+        list(thread_view.view(name).rows())
     assert met.reads == 2 + len(folded.directory.lines)  # the directory, the probe, the buckets
 
 
@@ -372,17 +367,17 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
     assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
     for row in (in_bucket, in_tail, not_folded):
         _edit(row, "nothing") if verb == "edit" else trees.retract(row)
-    found = folding.sweep(name)
+    found = leftovers.sweep(name)
     assert set(orphan.written) <= set(found)
     folds.whole(name)
-    folding.delete_orphans(name, found)
+    leftovers.delete_orphans(name, found)
     assert _kinds_that_hold("quetzalcoatlus") == set()
     held = {"Comment", "Bucket", "BucketDirectory"}  # an edit leaves the name on the first page
     assert _kinds_that_hold("Ann") == (held if verb == "edit" else set())
     _check_reader(name)
 
 
-def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> folding.Prepared:
+def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> compactor.Prepared:
     for number in range(6):
         trees.post(site, f"later {number}")
     prepared = _prepare(name)
@@ -395,7 +390,7 @@ def _kinds_that_hold(text: str) -> set[str]:
     return {
         kind
         for kind in ("Comment", "Bucket", "BucketDirectory")
-        for message in datastore.fetch(datastore.Query(kind))
+        for message in reads.fetch(reads.Query(kind))
         if text.encode() in message.SerializeToString() + readers.decompressed(message)
     }
 
@@ -403,23 +398,23 @@ def _kinds_that_hold(text: str) -> set[str]:
 def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
     site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "MOST_CLEARING", 5)
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 5)
     posted = [trees.post(site, f"c{number}") for number in range(12)]
-    folded = folding.fold(SCHEME, name)
+    folded = compactor.fold(SCHEME, name)
     assert folded is not None
     assert len(folded.directory.content.clearing) == 12
     _edit(posted[3], "changed before it was cleared")
-    folding.clear(folded)
-    left = {each.id for each in materialized.load_directory(name).content.clearing}
+    compactor.clear(folded)
+    left = {each.id for each in directories.load_directory(name).content.clearing}
     # Some flags are cleared last, for whoever comes after a crash.
     assert posted[3].id in left
-    assert len(left) == 1 + folding.MOST_CLEARING
+    assert len(left) == 1 + compactor.MOST_CLEARING
     assert _row(posted[3]).unfolded
     assert not any(_row(each).unfolded for each in posted if each is not posted[3])
     folds.forget_directory(name)
-    found = materialized.using(name, lambda view: ([row.json for row in view.rows()], view.total))
-    rows = floor.thread(name)
-    assert found == ([public.fragment(row) for row in rows], len(rows))
+    found = thread_view.using(name, lambda view: ([row.json for row in view.rows()], view.total))
+    rows = ordered_query.thread(name)
+    assert found == ([presentation.fragment(row) for row in rows], len(rows))
 
 
 def test_a_machine_that_slept_reads_its_directory_anew(
@@ -441,5 +436,5 @@ def test_a_machine_that_slept_reads_its_directory_anew(
     trees.post(site, "while it slept")
     trees.retract(grown["1"])
     folds.whole(name)
-    asleep = materialized.CACHE_MAX_AGE
+    asleep = thread_view.CACHE_MAX_AGE
     _check_reader(name)

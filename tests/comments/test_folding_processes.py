@@ -10,18 +10,14 @@ from typing import Any
 
 import pytest
 
-from comments import (
-    datastore,
-    floor,
-    folding,
-    materialized,
-    posting,
-    public,
-    records,
-    repair,
-    sites,
-    upkeep,
-)
+from comments.domain import presentation, records
+from comments.jobs import repair, scheduler
+from comments.posting import submission
+from comments.reading.compaction import leftovers
+from comments.reading.materialized import directories, thread_view, view_cache
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
 from emulator import inprocess
 from tests import ballots, folds, programs, trees
 
@@ -35,21 +31,22 @@ INDEXES = programs.ROOT / "index.yaml"
 FOLDING = """
 import json
 import sys
-from comments import datastore, folding
+from comments.store import connection
+from comments.reading.thread_pages.compaction import compactor
 from emulator import faults, inprocess
 from tests.comments import test_folding_processes as shared
 
-folding.BUCKET_ROWS, folding.TAIL_ROWS = 4, 2
+compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     commits = []
     def counted(method, request, proceed):
         commits.append(method)
         return proceed()
     engine.install_faults(faults.Plan.parse(json.loads(sys.argv[2])))
-    store = datastore.Store(inprocess.Channel(engine, counted), project="test")
+    store = connection.Store(inprocess.Channel(engine, counted), project="test")
     with store.context():
-        folded = folding.fold(shared.SCHEME, shared.NAME)
-        folding.clear(folded)
+        folded = compactor.fold(shared.SCHEME, shared.NAME)
+        compactor.clear(folded)
     print(commits.count("Commit"))
 """
 
@@ -57,25 +54,26 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
 RACING = """
 import sys
 import threading
-from comments import datastore, folding
+from comments.store import connection
+from comments.reading.thread_pages.compaction import compactor
 from emulator import inprocess
 from tests.comments import test_folding_processes as shared
 
-folding.BUCKET_ROWS, folding.TAIL_ROWS = 4, 2
+compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
 told = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), told.set()), daemon=True).start()
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
-    store = datastore.Store(inprocess.Channel(engine), project="test")
+    store = connection.Store(inprocess.Channel(engine), project="test")
     print("opened", flush=True)
     switched = refused = 0
     with store.context():
         while not told.is_set():
-            folded = folding.fold(shared.SCHEME, shared.NAME)
+            folded = compactor.fold(shared.SCHEME, shared.NAME)
             if folded is None:
                 refused += 1
                 continue
             switched += 1
-            folding.clear(folded)  # nobody reads with an old directory here
+            compactor.clear(folded)  # nobody reads with an old directory here
     print(switched, refused)
 """
 
@@ -85,11 +83,15 @@ STOPPED = """
 import os
 import signal
 import sys
-from comments import datastore, floor, materialized, public
+from comments.store import connection
+from comments.tree import ordered_query
+from comments.reading.thread_pages.materialized import thread_view
+from comments.reading.thread_pages.materialized import view_cache
+from comments.domain import presentation
 from emulator import inprocess
 from tests.comments import test_folding_processes as shared
 
-materialized.CACHE_MAX_AGE = shared.AGE
+thread_view.CACHE_MAX_AGE = shared.AGE
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     stops = []
     def stopping(method, request, proceed):
@@ -99,28 +101,30 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
             print("stopping", flush=True)
             os.kill(os.getpid(), signal.SIGSTOP)
         return proceed()
-    store = datastore.Store(inprocess.Channel(engine, stopping), project="test")
+    store = connection.Store(inprocess.Channel(engine, stopping), project="test")
     def read():
-        return materialized.using(shared.NAME, lambda view: [row.json for row in view.rows()])
+        return thread_view.using(shared.NAME, lambda view: [row.json for row in view.rows()])
     with store.context():
         read()
-        store.kept(materialized.HOLDINGS, materialized.Holdings).cache.drop(
+        store.kept(view_cache.HOLDINGS, view_cache.Holdings).cache.drop(
             ("directory", shared.NAME)
         )
         stops.append(True)
         found = read()
-        print(found == [public.fragment(row) for row in floor.thread(shared.NAME)], flush=True)
+        expected = [presentation.fragment(row) for row in ordered_query.thread(shared.NAME)]
+        print(found == expected, flush=True)
 """
 # Folds and clears, stops itself before a commit of a kind, and goes on when it is woken.
 STOPPED_FOLDER = """
 import os
 import signal
 import sys
-from comments import datastore, folding
+from comments.store import connection
+from comments.reading.thread_pages.compaction import compactor
 from emulator import inprocess
 from tests.comments import test_folding_processes as shared
 
-folding.BUCKET_ROWS, folding.TAIL_ROWS = 4, 2
+compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     left = [sys.argv[2]]
     def stopping(method, request, proceed):
@@ -130,11 +134,11 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
             print("stopping", flush=True)
             os.kill(os.getpid(), signal.SIGSTOP)
         return proceed()
-    store = datastore.Store(inprocess.Channel(engine, stopping), project="test")
+    store = connection.Store(inprocess.Channel(engine, stopping), project="test")
     with store.context():
-        folded = folding.fold(shared.SCHEME, shared.NAME)
+        folded = compactor.fold(shared.SCHEME, shared.NAME)
         if folded is not None:
-            folding.clear(folded)
+            compactor.clear(folded)
     print("refused" if folded is None else "folded", flush=True)
 """
 AGE = 1.5  # seconds: longer than a read takes, shorter than anybody wants to wait
@@ -146,18 +150,18 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[datastore.Store]:
+def store(path: Path) -> Iterator[connection.Store]:
     """A store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES) as engine:
-        opened = datastore.Store(inprocess.Channel(engine), project="test")
+        opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
             yield opened
 
 
 @pytest.fixture
-def grown(store: datastore.Store) -> records.Site:
+def grown(store: connection.Store) -> records.Site:
     """A thread that was folded, and has changed since in buckets, tail and delta."""
-    site = sites.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=trees.START)
     for round_ in range(3):
         trees.grow(site, {f"{round_}.{n}": {f"{round_}.{n}.1": {}} for n in range(4)})
         if round_ < 2:
@@ -191,27 +195,27 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 def _check_reader() -> None:
     """What a process that has just started reads is the floor's."""
-    datastore.kept(
-        materialized.HOLDINGS, materialized.Holdings
-    ).cache = materialized.Holdings().cache
-    rows = floor.thread(NAME)
-    found = materialized.using(NAME, lambda view: [row.json for row in view.rows()])
-    assert found == [public.fragment(row) for row in rows]
-    assert materialized.view(NAME).total == len(rows)
+    connection.kept(view_cache.HOLDINGS, view_cache.Holdings).cache = view_cache.Holdings().cache
+    rows = ordered_query.thread(NAME)
+    found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
+    assert found == [presentation.fragment(row) for row in rows]
+    assert thread_view.view(NAME).total == len(rows)
 
 
 def _check_settled() -> None:
     """Nothing is left over after one more folding, by whoever comes next."""
-    orphans = folding.sweep(NAME)
+    orphans = leftovers.sweep(NAME)
     folds.whole(NAME)
-    folding.delete_orphans(NAME, orphans)
+    leftovers.delete_orphans(NAME, orphans)
     _check_reader()
     ballots.count_waiting()
-    assert upkeep.look() == []
-    assert folding.sweep(NAME) == []
-    directory = materialized.load_directory(NAME)
+    assert scheduler.look() == []
+    assert leftovers.sweep(NAME) == []
+    directory = directories.load_directory(NAME)
     rows = sum(line.count for line in directory.lines)
-    assert rows + sum(mark.weight for mark in directory.content.tail) == len(floor.thread(NAME))
+    assert rows + sum(mark.weight for mark in directory.content.tail) == len(
+        ordered_query.thread(NAME)
+    )
 
 
 def _run(path: Path, plan: object) -> tuple[int, str]:
@@ -284,11 +288,11 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
         assert folder.stdout.readline() == "stopping\n"
         programs.wait_until(lambda: _is_stopped(folder.pid))
         for text in ("late 1", "late 4"):
-            posting.retract(rows[text].id, author_id=f"g:{text}", revision=None, now=trees.START)
+            submission.retract(rows[text].id, author_id=f"g:{text}", revision=None, now=trees.START)
         _check_reader()
         folds.whole(NAME)
         # Not folded when the folder wakes: it must not take this flag, whose row it knows.
-        posting.retract(rows["late 2"].id, author_id="g:late 2", revision=None, now=trees.START)
+        submission.retract(rows["late 2"].id, author_id="g:late 2", revision=None, now=trees.START)
         trees.post(grown, "after all")
         _check_reader()
         folder.send_signal(signal.SIGCONT)
@@ -296,7 +300,7 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
     assert folder.returncode == 0
     _check_reader()
     ballots.count_waiting()
-    assert upkeep.look() == [NAME]
+    assert scheduler.look() == [NAME]
     _check_settled()
 
 
@@ -306,5 +310,5 @@ def _is_stopped(pid: int) -> bool:
 
 def _let_age_pass() -> None:
     """Until a directory that was read before this is too old for anybody."""
-    since = materialized.seconds()
-    programs.wait_until(lambda: materialized.seconds() - since > AGE)
+    since = view_cache.seconds()
+    programs.wait_until(lambda: view_cache.seconds() - since > AGE)

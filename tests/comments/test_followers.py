@@ -5,7 +5,11 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from comments import compaction, datastore, errors, followers, idsets, models, records
+from comments import errors
+from comments.domain import records
+from comments.notifications import follower_compaction, follower_lists, id_sets
+from comments.store import connection
+from comments.store.models import follower_rows
 from emulator import inprocess, testing
 
 NAME = records.ListName("a list")
@@ -13,36 +17,36 @@ OTHER = records.ListName("a list of others")
 
 
 @pytest.fixture(autouse=True)
-def _small(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with segments small enough for a short list."""
-    monkeypatch.setattr(compaction, "SEGMENT_BYTES", 60)
-    monkeypatch.setattr(followers, "_AT_ONCE", 3)
+    monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
+    monkeypatch.setattr(follower_lists, "_AT_ONCE", 3)
 
 
 def join(ids: Iterable[str], name: records.ListName = NAME) -> None:
     for each in ids:
-        followers.mark(name, each, follows=True)
+        follower_lists.mark(name, each, follows=True)
 
 
 def leave(ids: Iterable[str]) -> None:
     for each in ids:
-        followers.mark(NAME, each, follows=False)
+        follower_lists.mark(NAME, each, follows=False)
 
 
 def folded(ids: Iterable[str]) -> None:
     join(ids)
-    assert compaction.compact(NAME)
+    assert follower_compaction.compact(NAME)
 
 
 def members(limit: int = 4) -> list[str]:
     # Ends also where pages would not.
-    return list(itertools.islice(followers.every(NAME, limit=limit), 1_000))
+    return list(itertools.islice(follower_lists.every(NAME, limit=limit), 1_000))
 
 
 def test_nobody_belongs_to_a_list_that_nobody_joined() -> None:
     assert members() == []
-    assert followers.count(NAME) == 0
-    assert not followers.contains(NAME, "ann")
+    assert follower_lists.count(NAME) == 0
+    assert not follower_lists.contains(NAME, "ann")
     leave(["ann"])
     assert members() == []
 
@@ -51,36 +55,36 @@ def test_nobody_belongs_to_a_list_that_nobody_joined() -> None:
 def test_who_joined_belongs_to_the_list_until_leaving(*, is_folded: bool) -> None:
     def fold() -> None:
         if is_folded:
-            assert compaction.compact(NAME)
+            assert follower_compaction.compact(NAME)
 
     join(["ann", "bob"])
     fold()
-    assert followers.contains(NAME, "ann")
+    assert follower_lists.contains(NAME, "ann")
     leave(["ann"])
     fold()
-    assert not followers.contains(NAME, "ann")
+    assert not follower_lists.contains(NAME, "ann")
     assert members() == ["bob"]
     join(["ann"])
     assert members() == ["ann", "bob"]
     fold()
     assert members() == ["ann", "bob"]
-    assert followers.count(NAME) == 2
+    assert follower_lists.count(NAME) == 2
 
 
 def test_joining_twice_is_joining_once_and_leaving_twice_leaving_once() -> None:
     folded(["ann"])
     join(["ann", "ann"])
-    assert (members(), followers.count(NAME)) == (["ann"], 1)
+    assert (members(), follower_lists.count(NAME)) == (["ann"], 1)
     leave(["ann", "ann"])
-    assert (members(), followers.count(NAME)) == ([], 0)
+    assert (members(), follower_lists.count(NAME)) == ([], 0)
 
 
 def test_lists_do_not_meet() -> None:
     join(["ann"])
     join(["bob"], OTHER)
-    assert compaction.compact(NAME)
+    assert follower_compaction.compact(NAME)
     assert members() == ["ann"]
-    assert list(followers.every(OTHER, limit=9)) == ["bob"]
+    assert list(follower_lists.every(OTHER, limit=9)) == ["bob"]
 
 
 # An id that looks like a part of a key is an id like others.
@@ -89,9 +93,9 @@ def test_lists_do_not_meet() -> None:
 )
 def test_any_text_up_to_500_bytes_is_an_id(follower: str) -> None:
     join([follower, "other"])
-    assert followers.contains(NAME, follower)
-    assert compaction.compact(NAME)
-    assert followers.contains(NAME, follower)
+    assert follower_lists.contains(NAME, follower)
+    assert follower_compaction.compact(NAME)
+    assert follower_lists.contains(NAME, follower)
     assert members() == sorted([follower, "other"])
     leave([follower])
     assert members() == ["other"]
@@ -102,8 +106,8 @@ def test_what_cannot_be_an_id_is_refused(follower: str) -> None:
     for call in (
         lambda: join([follower]),
         lambda: leave([follower]),
-        lambda: followers.contains(NAME, follower),
-        lambda: compaction.load(NAME, ["fine", follower]),
+        lambda: follower_lists.contains(NAME, follower),
+        lambda: follower_compaction.load(NAME, ["fine", follower]),
     ):
         with pytest.raises(errors.BadInput) as refused:
             call()
@@ -119,7 +123,7 @@ def test_pages_hold_every_id_once_in_order(limit: int) -> None:
     leave(names[::5])
     expected = [name for name in names if int(name) % 5]
     assert members(limit) == expected
-    first = followers.page(NAME, limit=limit)
+    first = follower_lists.page(NAME, limit=limit)
     assert first.ids == tuple(expected[:limit])
     assert (first.position is None) == (limit > len(expected))
 
@@ -130,14 +134,14 @@ def test_a_pass_over_the_pages_meets_those_who_stay_exactly_once_whatever_is_fol
     met: list[str] = []
     position: str | None = ""
     for turn in range(100):
-        found = followers.page(NAME, after=str(position), limit=3)
+        found = follower_lists.page(NAME, after=str(position), limit=3)
         met += found.ids
         position = found.position
         if position is None:
             break
         leave(names[turn * 2 : turn * 2 + 1])
         join([f"{turn:02d} new"])
-        assert compaction.compact(NAME)
+        assert follower_compaction.compact(NAME)
     assert len(met) == len(set(met))
     assert {name for name in names if int(name) % 2} <= set(met)
 
@@ -145,20 +149,20 @@ def test_a_pass_over_the_pages_meets_those_who_stay_exactly_once_whatever_is_fol
 def test_a_directory_too_large_for_its_entity_is_cut_and_reads_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compaction, "DIRECTORY_BYTES", 1)
-    monkeypatch.setattr(compaction, "LINES", 3)
+    monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)
+    monkeypatch.setattr(follower_compaction, "LINES", 3)
     names = [f"{number:03d}" for number in range(120)]
-    compaction.load(NAME, names)
-    assert followers.pointer(NAME).directory.depth == 3
+    follower_compaction.load(NAME, names)
+    assert follower_lists.pointer(NAME).directory.depth == 3
     leave(names[::7])
     join(["0000", "~"])
     expected = sorted({*names, "0000", "~"} - set(names[::7]))
     for _ in range(2):
         assert members(11) == expected
-        assert followers.count(NAME) == len(expected)
-        assert [name for name in names if followers.contains(NAME, name)] == expected[1:-1]
-        assert followers.page(NAME, after="060", limit=2).ids == ("061", "062")
-        assert compaction.compact(NAME)
+        assert follower_lists.count(NAME) == len(expected)
+        assert [name for name in names if follower_lists.contains(NAME, name)] == expected[1:-1]
+        assert follower_lists.page(NAME, after="060", limit=2).ids == ("061", "062")
+        assert follower_compaction.compact(NAME)
 
 
 def test_what_a_mark_and_a_look_cost(
@@ -169,53 +173,53 @@ def test_what_a_mark_and_a_look_cost(
             call()
         return cost.reads, cost.writes, cost.deletes
 
-    monkeypatch.setattr(followers, "MARKS", 1_000_000)  # so that none of these asks
+    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000)  # so that none of these asks
     assert bill(lambda: join(["ann"])) == (2, 1, 0)
     assert bill(lambda: join(["ann"])) == (2, 0, 0)
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
     folded(["ann", "bob"])
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
-    assert bill(lambda: followers.contains(NAME, "ann")) == (2, 0, 0)
-    assert bill(lambda: followers.contains(NAME, "bob")) == (3, 0, 0)
+    assert bill(lambda: follower_lists.contains(NAME, "ann")) == (2, 0, 0)
+    assert bill(lambda: follower_lists.contains(NAME, "bob")) == (3, 0, 0)
     # List, segment, and a query of each sign; without a result a query of keys is free.
-    assert bill(lambda: followers.page(NAME, limit=9)) == (3, 0, 0)
-    compaction.close(NAME)
-    monkeypatch.setattr(compaction, "DIRECTORY_BYTES", 1)
-    compaction.load(NAME, [f"{number:03d}" for number in range(50)])
-    compaction.close(NAME)
-    assert followers.pointer(NAME).directory.depth == 1
-    assert bill(lambda: followers.contains(NAME, "bob")) == (5, 0, 0)
+    assert bill(lambda: follower_lists.page(NAME, limit=9)) == (3, 0, 0)
+    follower_compaction.close(NAME)
+    monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)
+    follower_compaction.load(NAME, [f"{number:03d}" for number in range(50)])
+    follower_compaction.close(NAME)
+    assert follower_lists.pointer(NAME).directory.depth == 1
+    assert bill(lambda: follower_lists.contains(NAME, "bob")) == (5, 0, 0)
 
 
 def test_one_mark_in_many_asks_for_a_folding_and_fewer_where_there_are_many_ids(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def asking(at: followers.Pointer) -> int:
-        return sum(followers._asks(f"{n:010d}", NAME, at) for n in range(10_000))
+    def asking(at: follower_lists.Pointer) -> int:
+        return sum(follower_lists._asks(f"{n:010d}", NAME, at) for n in range(10_000))
 
-    lines = (idsets.Line("key", "first", 200_000),)
-    assert 10_000 / 64 * 0.7 < asking(followers.Pointer()) < 10_000 / 64 * 1.4
-    large = followers.Pointer(directory=idsets.Directory(0, lines))
+    lines = (id_sets.Line("key", "first", 200_000),)
+    assert 10_000 / 64 * 0.7 < asking(follower_lists.Pointer()) < 10_000 / 64 * 1.4
+    large = follower_lists.Pointer(directory=id_sets.Directory(0, lines))
     assert 10_000 / 464 * 0.5 < asking(large) < 10_000 / 464 * 2
 
 
 def test_a_list_asks_until_it_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followers, "MARKS", 1)
-    assert followers.mark(NAME, "ann", follows=True)
-    assert followers.mark(NAME, "ann", follows=True)  # as before: it may be a repeat
-    assert followers.asking() == [NAME]
-    assert compaction.compact(NAME)
-    assert followers.asking() == []
+    monkeypatch.setattr(follower_lists, "MARKS", 1)
+    assert follower_lists.mark(NAME, "ann", follows=True)
+    assert follower_lists.mark(NAME, "ann", follows=True)  # as before: it may be a repeat
+    assert follower_lists.asking() == [NAME]
+    assert follower_compaction.compact(NAME)
+    assert follower_lists.asking() == []
 
 
 def test_the_keys_of_a_list_are_for_ever() -> None:
-    assert models.follower_list_key(NAME).pairs() == (("FollowerList", "a list"),)
-    mark = models.follower_mark_key(NAME, 12, "ann")
+    assert follower_rows.follower_list_key(NAME).pairs() == (("FollowerList", "a list"),)
+    mark = follower_rows.follower_mark_key(NAME, 12, "ann")
     assert mark.pairs() == (("FollowerList", "a list"), ("FollowerMark", "0000000012ann"))
-    assert models.follower_mark_entry(NAME, 12, follows=True) == "0000000012+a list"
-    assert models.follower_mark_entry(NAME, 12, follows=False) == "0000000012-a list"
-    segment = models.follower_segment_key(NAME, "0000000012-token-0")
+    assert follower_rows.follower_mark_entry(NAME, 12, follows=True) == "0000000012+a list"
+    assert follower_rows.follower_mark_entry(NAME, 12, follows=False) == "0000000012-a list"
+    segment = follower_rows.follower_segment_key(NAME, "0000000012-token-0")
     assert segment.pairs()[1] == ("FollowerSegment", "0000000012-token-0")
     for name in ("0000000012ann", "0000000012-token-0"):
-        assert models.generation_of(name) == 12
-    assert models.follower_of("0000000012ann") == "ann"
+        assert follower_rows.generation_of(name) == 12
+    assert follower_rows.follower_of("0000000012ann") == "ann"

@@ -15,7 +15,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from comments import compaction, datastore, errors, followers, records
+from comments import errors
+from comments.domain import records
+from comments.notifications import follower_compaction, follower_lists
+from comments.store import connection, reads
 from emulator import errors as engine_errors
 from emulator import faults, inprocess
 from tests import programs
@@ -35,20 +38,20 @@ def folding() -> Step:
     """The steps of a compaction: each gives the next one."""
 
     def close() -> Step | None:
-        base = compaction.close(NAME)
+        base = follower_compaction.close(NAME)
 
         def prepare() -> Step | None:
-            found = compaction.prepare(NAME, base)
+            found = follower_compaction.prepare(NAME, base)
             return None if found is None else lambda: switch(found)
 
         return prepare
 
-    def switch(found: compaction.Prepared) -> Step | None:
-        compaction.switch(found)
+    def switch(found: follower_compaction.Prepared) -> Step | None:
+        follower_compaction.switch(found)
         return clean
 
     def clean() -> None:
-        compaction.clean(NAME)
+        follower_compaction.clean(NAME)
 
     return close
 
@@ -64,13 +67,13 @@ class Lists(RuleBasedStateMachine):
         self.met: list[str] = []
         self.steady: set[str] = set()
         self.before_commit: Callable[[], object] | None = None
-        self.patches = mock.patch.multiple(compaction, **SMALL)
+        self.patches = mock.patch.multiple(follower_compaction, **SMALL)
         self.patches.start()
-        self.bounds = mock.patch.multiple(followers, MARKS=4, _AT_ONCE=2)
+        self.bounds = mock.patch.multiple(follower_lists, MARKS=4, _AT_ONCE=2)
         self.bounds.start()
         self.engine = inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic")
-        self.store = datastore.Store(inprocess.Channel(self.engine, self._call), project="test")
-        self.other = datastore.Store(inprocess.Channel(self.engine), project="test")
+        self.store = connection.Store(inprocess.Channel(self.engine, self._call), project="test")
+        self.other = connection.Store(inprocess.Channel(self.engine), project="test")
         self.context = self.store.context()
         self.context.__enter__()
 
@@ -93,7 +96,7 @@ class Lists(RuleBasedStateMachine):
         self.engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
 
     def _mark(self, follower: str, *, follows: bool) -> None:
-        followers.mark(NAME, follower, follows=follows)
+        follower_lists.mark(NAME, follower, follows=follows)
         (self.oracle.add if follows else self.oracle.discard)(follower)
         self.steady &= self.oracle
 
@@ -123,7 +126,7 @@ class Lists(RuleBasedStateMachine):
 
     @rule(ids=st.sets(FOLLOWERS, max_size=6))
     def load(self, ids: set[str]) -> None:
-        compaction.load(NAME, ids)
+        follower_compaction.load(NAME, ids)
         self.oracle |= ids
 
     def _step(self, folder: str) -> None:
@@ -165,7 +168,7 @@ class Lists(RuleBasedStateMachine):
     @precondition(lambda self: self.position is not None)
     @rule(limit=st.integers(1, 5))
     def turn_a_page(self, limit: int) -> None:
-        found = followers.page(NAME, after=str(self.position), limit=limit)
+        found = follower_lists.page(NAME, after=str(self.position), limit=limit)
         assert set(found.ids) <= self.oracle
         self.met += found.ids
         self.position = found.position
@@ -175,26 +178,26 @@ class Lists(RuleBasedStateMachine):
 
     @invariant()
     def the_list_is_the_set(self) -> None:
-        assert list(followers.every(NAME, limit=8)) == sorted(self.oracle)
+        assert list(follower_lists.every(NAME, limit=8)) == sorted(self.oracle)
 
     @rule(follower=FOLLOWERS)
     def look(self, follower: str) -> None:
-        assert followers.contains(NAME, follower) == (follower in self.oracle)
-        assert followers.count(NAME) == len(self.oracle)
+        assert follower_lists.contains(NAME, follower) == (follower in self.oracle)
+        assert follower_lists.count(NAME) == len(self.oracle)
 
     def _check_settled(self) -> None:
         """What is left is finished by whoever comes next, and nothing stays behind."""
         for _ in range(3):
-            assert compaction.compact(NAME)
+            assert follower_compaction.compact(NAME)
         self.the_list_is_the_set()
-        at = followers.pointer(NAME)
+        at = follower_lists.pointer(NAME)
         assert at.directory.count == len(self.oracle)
-        assert not followers.asking()
-        query = datastore.Query("FollowerMark", keys_only=True)
-        assert list(datastore.fetch(query)) == []
-        query = datastore.Query("FollowerSegment", keys_only=True)
-        stored = {message.key.path[-1].name for message in datastore.fetch(query)}
-        assert stored == set(followers.keys(NAME, at.directory))
+        assert not follower_lists.asking()
+        query = reads.Query("FollowerMark", keys_only=True)
+        assert list(reads.fetch(query)) == []
+        query = reads.Query("FollowerSegment", keys_only=True)
+        stored = {message.key.path[-1].name for message in reads.fetch(query)}
+        assert stored == set(follower_lists.keys(NAME, at.directory))
 
 
 TestLists = Lists.TestCase
@@ -205,8 +208,8 @@ def test_who_reads_the_list_before_a_generation_is_closed_marks_the_next_one() -
     machine = Lists()
     machine.mark_overtaken_by_a_folder("a1", follows=True, folder="one", steps=4)
     machine.the_list_is_the_set()
-    query = datastore.Query("FollowerMark", keys_only=True)
-    assert [each.key.path[-1].name for each in datastore.fetch(query)] == ["0000000002a1"]
+    query = reads.Query("FollowerMark", keys_only=True)
+    assert [each.key.path[-1].name for each in reads.fetch(query)] == ["0000000002a1"]
     machine.teardown()
 
 
@@ -224,28 +227,28 @@ def test_a_commit_that_arrives_after_its_caller_gave_up_undoes_nothing_decided_s
         return proceed()
 
     with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
-        store = datastore.Store(inprocess.Channel(engine, network), project="test", deadline=0.1)
+        store = connection.Store(inprocess.Channel(engine, network), project="test", deadline=0.1)
         with store.context():
-            followers.mark(NAME, "ann", follows=False)
+            follower_lists.mark(NAME, "ann", follows=False)
             is_slow = True
             with pytest.raises(errors.Overloaded):
-                followers.mark(NAME, "ann", follows=True)
+                follower_lists.mark(NAME, "ann", follows=True)
             is_slow = False
             assert late
-            followers.mark(NAME, "ann", follows=True)
-            followers.mark(NAME, "ann", follows=False)
+            follower_lists.mark(NAME, "ann", follows=True)
+            follower_lists.mark(NAME, "ann", follows=False)
             for commit in late:
                 with pytest.raises(engine_errors.Aborted):
                     commit()
-            assert not followers.contains(NAME, "ann")
+            assert not follower_lists.contains(NAME, "ann")
 
 
 def _contains() -> list[bool]:
-    return [followers.contains(NAME, each) for each in ("a2", "a3")]
+    return [follower_lists.contains(NAME, each) for each in ("a2", "a3")]
 
 
 def _members() -> list[str]:
-    return list(followers.page(NAME, limit=9).ids)
+    return list(follower_lists.page(NAME, limit=9).ids)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +256,7 @@ def _members() -> list[str]:
     [
         (_contains, [False, True]),
         (_members, ["a1", "a3"]),
-        (lambda: followers.count(NAME), 2),
+        (lambda: follower_lists.count(NAME), 2),
     ],
     ids=["contains", "page", "count"],
 )
@@ -265,8 +268,8 @@ def test_who_reads_while_somebody_folds_reads_one_moment(
     overtaken = 0
 
     def fold() -> None:
-        with datastore.Store(inprocess.Channel(engine), project="test").context():
-            assert compaction.compact(NAME)
+        with connection.Store(inprocess.Channel(engine), project="test").context():
+            assert follower_compaction.compact(NAME)
 
     def call(method: str, _: object, proceed: Callable[[], Any]) -> Any:
         calls.append(method)
@@ -276,15 +279,15 @@ def test_who_reads_while_somebody_folds_reads_one_moment(
         return proceed()
 
     with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
-        with datastore.Store(inprocess.Channel(engine, call), project="test").context():
+        with connection.Store(inprocess.Channel(engine, call), project="test").context():
             for overtaken in range(1, 30):
                 # In segments and in marks, one of each sign.
-                followers.mark(NAME, "a1", follows=True)
-                followers.mark(NAME, "a2", follows=True)
-                followers.mark(NAME, "a3", follows=False)
-                assert compaction.compact(NAME)
-                followers.mark(NAME, "a2", follows=False)
-                followers.mark(NAME, "a3", follows=True)
+                follower_lists.mark(NAME, "a1", follows=True)
+                follower_lists.mark(NAME, "a2", follows=True)
+                follower_lists.mark(NAME, "a3", follows=False)
+                assert follower_compaction.compact(NAME)
+                follower_lists.mark(NAME, "a2", follows=False)
+                follower_lists.mark(NAME, "a3", follows=True)
                 calls.clear()
                 assert read() == expected, overtaken
                 if len(calls) < overtaken:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from comments import compaction, datastore, followers, models, records
+from comments.domain import records
+from comments.notifications import follower_compaction, follower_lists
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import follower_rows
 from emulator import inprocess
 from tests import programs
 
@@ -26,20 +29,22 @@ LARGE = 200_000
 FOLDING = """
 import json
 import sys
-from comments import compaction, datastore, followers
+from comments.notifications import follower_compaction
+from comments.store import connection
+from comments.notifications import follower_lists
 from emulator import faults, inprocess
 from tests.comments import test_followers_processes as shared
 
-compaction.SEGMENT_BYTES, compaction.DIRECTORY_BYTES, compaction.LINES = 60, 60, 2
-followers._AT_ONCE = 5
-with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
+follower_compaction.SEGMENT_BYTES, follower_compaction.DIRECTORY_BYTES, follower_compaction.LINES =
+60, 60, 2 follower_lists._AT_ONCE = 5 with inprocess.open_engine(sys.argv[1],
+indexes=shared.INDEXES) as engine:
     commits = []
     def counted(method, request, proceed):
         commits.append(method)
         return proceed()
     engine.install_faults(faults.Plan.parse(json.loads(sys.argv[2])))
-    with datastore.Store(inprocess.Channel(engine, counted), project="test").context():
-        compaction.compact(shared.NAME)
+    with connection.Store(inprocess.Channel(engine, counted), project="test").context():
+        follower_compaction.compact(shared.NAME)
     print(commits.count("Commit"))
 """
 
@@ -49,12 +54,14 @@ import json
 import random
 import sys
 import threading
-from comments import compaction, datastore, followers
+from comments.notifications import follower_compaction
+from comments.store import connection
+from comments.notifications import follower_lists
 from emulator import inprocess
 from tests.comments import test_followers_processes as shared
 
 process = sys.argv[2]
-compaction.SEGMENT_BYTES = 500
+follower_compaction.SEGMENT_BYTES = 500
 last, folded, is_over = {}, [0, 0], threading.Event()
 
 def change(number):
@@ -64,16 +71,16 @@ def change(number):
             own = f"{process}-{number:02d}-{seed.randrange(4)}"
             for follower in (own, "everybody's"):
                 follows = seed.random() < 0.6
-                followers.mark(shared.NAME, follower, follows=follows)
+                follower_lists.mark(shared.NAME, follower, follows=follows)
                 last[follower] = follows
 
 def fold():
     with store.context():
         while not is_over.is_set():
-            folded[compaction.compact(shared.NAME)] += 1
+            folded[follower_compaction.compact(shared.NAME)] += 1
 
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
-    store = datastore.Store(inprocess.Channel(engine), project="test", deadline=120.0)
+    store = connection.Store(inprocess.Channel(engine), project="test", deadline=120.0)
     print("opened", flush=True)
     sys.stdin.read()
     folder = threading.Thread(target=fold)
@@ -95,10 +102,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[datastore.Store]:
+def store(path: Path) -> Iterator[connection.Store]:
     """A store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES, history=0) as engine:
-        opened = datastore.Store(inprocess.Channel(engine), project="test")
+        opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
             yield opened
 
@@ -120,33 +127,33 @@ def _run(path: Path, plan: object) -> tuple[int, str]:
 
 
 def _check(expected: set[str]) -> None:
-    assert list(followers.every(NAME, limit=10)) == sorted(expected)
+    assert list(follower_lists.every(NAME, limit=10)) == sorted(expected)
 
 
 def _check_settled(expected: set[str]) -> None:
     """Nothing is left over after whoever comes next has folded."""
     for _ in range(2):
-        assert compaction.compact(NAME)
+        assert follower_compaction.compact(NAME)
     _check(expected)
-    at = followers.pointer(NAME)
+    at = follower_lists.pointer(NAME)
     assert at.directory.count == len(expected)
-    query = datastore.Query("FollowerMark", keys_only=True)
-    assert list(datastore.fetch(query)) == []
-    query = datastore.Query("FollowerSegment", keys_only=True)
-    stored = {message.key.path[-1].name for message in datastore.fetch(query)}
-    assert stored == set(followers.keys(NAME, at.directory))
+    query = reads.Query("FollowerMark", keys_only=True)
+    assert list(reads.fetch(query)) == []
+    query = reads.Query("FollowerSegment", keys_only=True)
+    stored = {message.key.path[-1].name for message in reads.fetch(query)}
+    assert stored == set(follower_lists.keys(NAME, at.directory))
 
 
 def _change(expected: set[str], turn: int) -> None:
     """Some join and some leave."""
     for number in range(8):
         follower = f"{(turn * 5 + number * 3) % 40:02d}"
-        followers.mark(NAME, follower, follows=number % 3 > 0)
+        follower_lists.mark(NAME, follower, follows=number % 3 > 0)
         (expected.add if number % 3 else expected.discard)(follower)
 
 
 def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
-    path: Path, store: datastore.Store
+    path: Path, store: connection.Store
 ) -> None:
     expected: set[str] = set()
     for turn in range(3):
@@ -172,7 +179,7 @@ def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
 
 
 def test_fifty_threads_of_two_processes_change_a_list_that_both_fold(
-    path: Path, store: datastore.Store
+    path: Path, store: connection.Store
 ) -> None:
     with _start(CHANGING, path, "a") as one, _start(CHANGING, path, "b") as other:
         for child in (one, other):
@@ -186,46 +193,46 @@ def test_fifty_threads_of_two_processes_change_a_list_that_both_fold(
         wanted |= last
         assert folded > 0
     assert len(wanted) > THREADS * 2
-    found = set(followers.every(NAME, limit=50)) - {"everybody's"}
+    found = set(follower_lists.every(NAME, limit=50)) - {"everybody's"}
     assert found == {follower for follower, follows in wanted.items() if follows}
-    _check_settled(set(followers.every(NAME, limit=50)))
+    _check_settled(set(follower_lists.every(NAME, limit=50)))
 
 
 def _mark_many(ids: list[str], *, follows: bool) -> None:
     """As many who join or leave by themselves, in less time."""
-    at = followers.pointer(NAME)
-    entry = models.follower_mark_entry(NAME, at.generation, follows=follows)
+    at = follower_lists.pointer(NAME)
+    entry = follower_rows.follower_mark_entry(NAME, at.generation, follows=follows)
     for first in range(0, len(ids), 500):
         rows = tuple(
-            models.FollowerMark(
-                key=models.follower_mark_key(NAME, at.generation, each), entry=entry
+            follower_rows.FollowerMark(
+                key=follower_rows.follower_mark_key(NAME, at.generation, each), entry=entry
             )
             for each in ids[first : first + 500]
         )
-        writes = datastore.Writes("followers", put=rows)
-        datastore.transaction(lambda writes=writes: datastore.apply(writes))
+        writes = ownership.Writes("followers", put=rows)
+        transactions.transaction(lambda writes=writes: transactions.apply(writes))
 
 
-def test_200_000_follow_one_thread_and_no_step_holds_them_all(store: datastore.Store) -> None:
+def test_200_000_follow_one_thread_and_no_step_holds_them_all(store: connection.Store) -> None:
     names = [f"{(number * 7919) % LARGE:026d}" for number in range(LARGE)]
-    compaction.load(NAME, iter(names))
+    follower_compaction.load(NAME, iter(names))
     left, joined = sorted(names)[::100], [f"new {number}" for number in range(2_000)]
     _mark_many(left, follows=False)
     _mark_many(joined, follows=True)
     expected = sorted({*names, *joined} - set(left))
     del names
     whole = LARGE * sys.getsizeof(expected[0])
-    segments = len(followers.pointer(NAME).directory.lines)
+    segments = len(follower_lists.pointer(NAME).directory.lines)
     assert segments > 20
     tracemalloc.start()
     try:
-        assert compaction.compact(NAME)
-        pairs = itertools.zip_longest(followers.every(NAME, limit=5_000), expected)
+        assert follower_compaction.compact(NAME)
+        pairs = itertools.zip_longest(follower_lists.every(NAME, limit=5_000), expected)
         assert all(one == other for one, other in pairs)
         assert tracemalloc.get_traced_memory()[1] < whole / 2
     finally:
         tracemalloc.stop()
-    assert followers.count(NAME) == len(expected)
+    assert follower_lists.count(NAME) == len(expected)
     for follower in (expected[0], expected[77_777], expected[-1]):
-        assert followers.contains(NAME, follower)
-    assert not followers.contains(NAME, left[500])
+        assert follower_lists.contains(NAME, follower)
+    assert not follower_lists.contains(NAME, left[500])

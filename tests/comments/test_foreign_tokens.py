@@ -13,21 +13,17 @@ from flask.testing import FlaskClient
 from comments import (
     app as apps,
 )
-from comments import (
-    config,
-    consent,
-    datastore,
-    models,
-    personal,
-    posting,
-    records,
-    sites,
-    subscriptions,
-    votes,
-    voting,
-)
-from comments.accounts import people
-from comments.web import session
+from comments import config
+from comments.accounts import accounts
+from comments.domain import records
+from comments.jobs import personal_data
+from comments.notifications import double_opt_in, subscriptions
+from comments.posting import cast_vote, submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import follower_rows
+from comments.tree import votes
+from comments.web.api import api_tokens
 from emulator import inprocess
 from tests import trees
 from tests.comments import callers, calls, snapshots
@@ -44,7 +40,7 @@ class World:
         self.client = client
         now, scheme = datetime.now(UTC), trees.SETTINGS.scheme
         self.sites = {
-            name: sites.add(name, [f"https://{name}.example"], scheme=scheme, now=now)
+            name: site_settings.add(name, [f"https://{name}.example"], scheme=scheme, now=now)
             for name in ("demo", "blog")
         }
         self.ann = callers.account("ann", password="")
@@ -52,30 +48,30 @@ class World:
         self.rows = {name: self.say(name, self.ann.author, f"ann on {name}") for name in self.sites}
         self.others = {name: self.say(name, "g:eve", f"eve on {name}") for name in self.sites}
         for name, row in self.others.items():
-            voter = voting.Voter(self.ann.author, "192.0.2.1")
-            voting.vote(row.id, name, voter, votes.UP, settings=SETTINGS, now=now)
-        self.subscriber = consent.subscriber_of("ann@example.org", SECRET)
+            voter = cast_vote.Voter(self.ann.author, "192.0.2.1")
+            cast_vote.vote(row.id, name, voter, votes.UP, settings=SETTINGS, now=now)
+        self.subscriber = double_opt_in.subscriber_of("ann@example.org", SECRET)
         for name in self.sites:
             wanted = subscriptions.Wanted(name, "", self.ann.author, replies=True)
             subscriptions.subscribe(self.subscriber, "sealed", wanted, now=now)
 
     def say(self, site: str, author: str, body: str) -> records.Comment:
-        draft = posting.Draft(self.sites[site], "t", None, records.Author("X", id=author), body)
-        return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+        draft = submission.Draft(self.sites[site], "t", None, records.Author("X", id=author), body)
+        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
 
-    def token(self, site: str, account: people.Account) -> dict[str, str]:
-        member = session.Member(site, account.id, account.epoch)
-        return {"Authorization": f"Bearer {session.sign_member(member, secret=SECRET)}"}
+    def token(self, site: str, account: accounts.Account) -> dict[str, str]:
+        member = api_tokens.Member(site, account.id, account.epoch)
+        return {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
 
     @property
     def strangers(self) -> dict[str, dict[str, str]]:
         """Who may do nothing with Ann's comment on "demo"."""
         guests = {
-            f"guest of {site}": session.sign(session.Guest(site, "g:eve"), secret=SECRET)
+            f"guest of {site}": api_tokens.sign(api_tokens.Guest(site, "g:eve"), secret=SECRET)
             for site in self.sites
         }
-        ended = session.Member("demo", self.ann.id, "another epoch")
-        nobody = session.Member("demo", "a" * 26, self.ann.epoch)
+        ended = api_tokens.Member("demo", self.ann.id, "another epoch")
+        nobody = api_tokens.Member("demo", "a" * 26, self.ann.epoch)
         return {
             "nobody": {},
             "another account": self.token("demo", self.bob),
@@ -83,12 +79,12 @@ class World:
             "herself on no site": self.token("", self.ann),
             **{name: {"Authorization": f"Bearer {token}"} for name, token in guests.items()},
             **{
-                name: {"Authorization": f"Bearer {session.sign_member(member, secret=SECRET)}"}
+                name: {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
                 for name, member in {"an ended token": ended, "an account gone": nobody}.items()
             },
             "her id as a guest of another site": {
                 "Authorization": "Bearer "
-                + session.sign(session.Guest("blog", self.ann.author), secret=SECRET)
+                + api_tokens.sign(api_tokens.Guest("blog", self.ann.author), secret=SECRET)
             },
         }
 
@@ -96,7 +92,7 @@ class World:
 @pytest.fixture
 def world() -> Iterator[World]:
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield World(apps.create_app(SETTINGS, store).test_client())
 
@@ -125,8 +121,8 @@ def test_nobody_changes_a_comment_with_a_token_that_is_not_its_authors_there(
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_another_thread_of_the_same_site_is_as_foreign(world: World, method: str) -> None:
     """What a guest earned in one thread is his there; others' comments are elsewhere too."""
-    draft = posting.Draft(world.sites["demo"], "t2", None, records.Author("Bob"), "in t2")
-    row = posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+    draft = submission.Draft(world.sites["demo"], "t2", None, records.Author("Bob"), "in t2")
+    row = submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
     posted = calls.post(world.client)
     stored = snapshots.everything()
     sent = {"body": "x"} if method == "PATCH" else None
@@ -166,7 +162,9 @@ def test_what_is_told_by_a_sites_token_is_of_that_site(world: World) -> None:
         assert found["mailed"] == 1
         # With that name he signs in elsewhere; the page has no use for it.
         assert found["account"]["login"] == ""
-    everything = personal.export(world.ann.author, secret=trees.SETTINGS.secret, now=trees.START)
+    everything = personal_data.export(
+        world.ann.author, secret=trees.SETTINGS.secret, now=trees.START
+    )
     assert len(everything.comments) == len(everything.votes) == everything.mailed == 2
     assert everything.account is not None
     assert everything.account.login == "ann"
@@ -176,39 +174,39 @@ def test_what_is_erased_by_a_sites_token_is_of_that_site(world: World) -> None:
     path, headers = "/api/v1/sites/demo/author", world.token("demo", world.ann)
     erased = calls.answer(world.client.delete(path, headers=headers))
     assert erased == {"comments": 1, "votes": 1, "done": True}
-    left = personal.export(world.ann.author, secret=trees.SETTINGS.secret, now=trees.START)
+    left = personal_data.export(world.ann.author, secret=trees.SETTINGS.secret, now=trees.START)
     assert [each.body for each in left.comments] == ["ann on blog"]
     assert left.votes == {world.others["blog"].id: 1}
     assert len(subscriptions.of_subscriber(world.subscriber)) == 1
     # She is still who she was there; where nothing is left, she is nobody.
     there = "/api/v1/sites/blog/author"
     assert world.client.delete(there, headers=world.token("blog", world.ann)).status_code == 200
-    assert people.get(world.ann.id) is None
+    assert accounts.get(world.ann.id) is None
     assert subscriptions.of_subscriber(world.subscriber) == []
-    assert datastore.get(models.subscriber_key(world.subscriber)) is None
+    assert reads.get(follower_rows.subscriber_key(world.subscriber)) is None
 
 
 def test_who_is_erased_takes_no_subscription_of_others_along(world: World) -> None:
     """Somebody had another's address told of replies to himself, and she agreed."""
-    hers = consent.subscriber_of("victim@example.org", SECRET)
+    hers = double_opt_in.subscriber_of("victim@example.org", SECRET)
     now = datetime.now(UTC)
     for author in (world.ann.author, "g:victim"):
         wanted = subscriptions.Wanted("demo", "", author, replies=True)
         subscriptions.subscribe(hers, "sealed", wanted, now=now)
-    personal.erase(world.ann.author, now=now, site="demo")
+    personal_data.erase(world.ann.author, now=now, site="demo")
     assert [each.name for each in subscriptions.of_subscriber(hers)] == [
         subscriptions.name_of_replies("demo", "g:victim")
     ]
 
 
 def test_votes_of_a_site_are_found_whatever_its_threads_are_called(world: World) -> None:
-    now, voter = datetime.now(UTC), voting.Voter("g:long", "192.0.2.9")
+    now, voter = datetime.now(UTC), cast_vote.Voter("g:long", "192.0.2.9")
     cast = {}
     for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):
         author = records.Author("X", id="g:x")
-        draft = posting.Draft(world.sites[site], thread, None, author, thread)
-        row = posting.post(draft, settings=SETTINGS, now=now).comment
-        voting.vote(row.id, site, voter, votes.DOWN, settings=SETTINGS, now=now)
+        draft = submission.Draft(world.sites[site], thread, None, author, thread)
+        row = submission.post(draft, settings=SETTINGS, now=now).comment
+        cast_vote.vote(row.id, site, voter, votes.DOWN, settings=SETTINGS, now=now)
         cast.setdefault(site, {})[row.id] = -1
     assert {site: dict(votes.by("g:long", site)) for site in cast} == cast
     assert dict(votes.by("g:long")) == cast["demo"] | cast["blog"]

@@ -13,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comments import app as apps
-from comments import config, datastore, folding, materialized, records, sites
+from comments import config
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.reading.materialized import thread_view
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess, meter, testing
 from tests import folds, trees
 from tests.comments import calls, twins
@@ -41,10 +46,10 @@ def writer(engine: inprocess.Engine, settings: config.Settings, fresh: None) -> 
 
 
 @pytest.fixture
-def fresh(several: twins.Rows, open_store: datastore.Store) -> None:
+def fresh(several: twins.Rows, open_store: connection.Store) -> None:
     """The site takes pages of some age."""
     with open_store.context():
-        sites.change("demo", freshness=N)
+        site_settings.change("demo", freshness=N)
 
 
 def post(process: twins.Process, text: str, thread: str = "page") -> dict[str, Any]:
@@ -136,7 +141,7 @@ def test_an_older_probe_never_meets_a_newer_directory(
     reader: twins.Process, writer: twins.Process
 ) -> None:
     page(reader)
-    reader.now += materialized.CACHE_MAX_AGE - 1  # the directory is read anew after one more
+    reader.now += thread_view.CACHE_MAX_AGE - 1  # the directory is read anew after one more
     gone = post(reader, "is taken back")
     assert "is taken back" in page(reader)
     one, mine = calls.ONE + gone["comment"]["id"], calls.bearer(gone)
@@ -151,7 +156,7 @@ def test_without_freshness_every_page_rests_on_its_own_probe(
     engine: inprocess.Engine, reader: twins.Process, writer: twins.Process
 ) -> None:
     with reader.store.context():
-        sites.change("demo", freshness=0)
+        site_settings.change("demo", freshness=0)
     page(reader)
     with testing.meter(engine, meter.Pricing.STRICT) as cost:
         page(reader)
@@ -183,7 +188,7 @@ def test_a_probe_under_way_while_this_process_commits_is_not_used_again(
             assert committed.wait(60)
         return answer
 
-    store = datastore.Store(inprocess.Channel(engine, interceptor), project="test")
+    store = connection.Store(inprocess.Channel(engine, interceptor), project="test")
     app = apps.create_app(settings, store)
     assert app.test_client().get(PAGE).status_code == 200
     with store.context():
@@ -209,12 +214,12 @@ class World:
         self.now = 0.0
         self.written = [(-N, 1)]  # when, and how many comments there were then
         self.least = [1, 1]  # comments that each process has written or shown
-        self.folded: list[folding.Folded] = []
+        self.folded: list[compactor.Folded] = []
         with self.both[0].store.context():
-            site = sites.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+            site = site_settings.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
             trees.post(site, "first")
             folds.whole(self.name)
-            sites.change("demo", freshness=N)
+            site_settings.change("demo", freshness=N)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -228,13 +233,13 @@ class World:
 
     def fold(self, which: int) -> None:
         with self.both[which].store.context():
-            self.folded += filter(None, [folding.fold(trees.SETTINGS.scheme, self.name)])
+            self.folded += filter(None, [compactor.fold(trees.SETTINGS.scheme, self.name)])
 
     def clear(self, which: int) -> None:
-        self.wait(folding.GRACE)
+        self.wait(compactor.GRACE)
         with self.both[which].store.context():
             for each in self.folded:
-                folding.clear(each)
+                compactor.clear(each)
         self.folded.clear()
 
     def read(self, which: int, headers: dict[str, str]) -> None:

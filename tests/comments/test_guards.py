@@ -6,32 +6,35 @@ import click.testing
 import flask
 import pytest
 
-from comments import config, datastore, errors, guards, pressure, records, sites
+from comments import config, errors
+from comments.domain import records
+from comments.sites import demand, post_limits, site_settings
+from comments.store import connection
 
 
 def test_what_a_site_does_not_say_is_the_services(settings: config.Settings) -> None:
     service = dataclasses.replace(settings, proof_of_work=7, posts_per_thread=9)
     own = records.OwnGuard(proof_of_work=0, same_texts=4)
-    found = guards.of(records.Site("demo", (), "", 2, guard=own), service)
+    found = post_limits.of(records.Site("demo", (), "", 2, guard=own), service)
     assert dataclasses.astuple(found) == (0, 0, 0, 0, 9, 4)
 
 
 def test_a_service_asks_for_what_a_site_that_is_left_alone_needs() -> None:
     loaded = config.load({"SECRET": "0123456789abcdef"})
-    assert all(getattr(loaded, name) for name in guards.RANGES)
+    assert all(getattr(loaded, name) for name in post_limits.RANGES)
 
 
-@pytest.mark.parametrize("name", guards.RANGES)
-def test_each_rule_has_a_range(open_store: datastore.Store, site: records.Site, name: str) -> None:
+@pytest.mark.parametrize("name", post_limits.RANGES)
+def test_each_rule_has_a_range(open_store: connection.Store, site: records.Site, name: str) -> None:
     with open_store.context():
-        for wrong in (-1, guards.RANGES[name] + 1):
+        for wrong in (-1, post_limits.RANGES[name] + 1):
             with pytest.raises(errors.BadInput) as caught:
-                sites.change(site.id, guard={name: wrong})
+                site_settings.change(site.id, guard={name: wrong})
             assert caught.value.field == name
-        sites.change(site.id, guard={name: guards.RANGES[name]})
-        assert getattr(sites.get(site.id).guard, name) == guards.RANGES[name]
-        sites.change(site.id, guard={name: None}, cdn_seconds=1)
-        assert sites.get(site.id).guard == records.OwnGuard()
+        site_settings.change(site.id, guard={name: post_limits.RANGES[name]})
+        assert getattr(site_settings.get(site.id).guard, name) == post_limits.RANGES[name]
+        site_settings.change(site.id, guard={name: None}, cdn_seconds=1)
+        assert site_settings.get(site.id).guard == records.OwnGuard()
 
 
 def run(app: flask.Flask, *words: str) -> click.testing.Result:
@@ -64,8 +67,8 @@ class Clock:
 
 def test_work_is_harder_for_two_minutes_after_many_asked() -> None:
     clock = Clock()
-    load = pressure.Demand(clock)
-    assert [load.factor("a") for _ in range(pressure.CALM)] == [1] * pressure.CALM
+    load = demand.Demand(clock)
+    assert [load.factor("a") for _ in range(demand.CALM)] == [1] * demand.CALM
     assert load.factor("a") == 2
     assert load.factor("b") == 1
     clock.now += 60
@@ -75,13 +78,13 @@ def test_work_is_harder_for_two_minutes_after_many_asked() -> None:
 
 
 def test_work_is_never_harder_than_that() -> None:
-    load = pressure.Demand(Clock())
-    assert max(load.factor("a") for _ in range(10_000)) == pressure.MOST
+    load = demand.Demand(Clock())
+    assert max(load.factor("a") for _ in range(10_000)) == demand.MOST
 
 
 def test_a_quiet_while_is_forgotten_at_once() -> None:
     clock = Clock()
-    load = pressure.Demand(clock)
+    load = demand.Demand(clock)
     for _ in range(500):
         load.factor("a")
     clock.now += 600

@@ -10,17 +10,13 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from comments import (
-    datastore,
-    folding,
-    heads,
-    materialized,
-    models,
-    posting,
-    public,
-    reading,
-    records,
-)
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import directories, first_page, thread_view
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import bucket_rows
 from emulator import inprocess, testing
 from tests import folds, readers, trees
 
@@ -31,7 +27,7 @@ GOLDEN = (
     "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"
     "65706c696573223a307d"
 )
-HEAD = heads.Head(
+HEAD = first_page.Head(
     tag="tag",
     total=3,
     changed=datetime(2026, 1, 2, tzinfo=UTC),
@@ -43,17 +39,17 @@ HEAD = heads.Head(
 
 
 def test_a_head_comes_back() -> None:
-    assert heads.decode(heads.encode(HEAD)) == HEAD
+    assert first_page.decode(first_page.encode(HEAD)) == HEAD
 
 
 def test_the_form_of_a_head_is_for_ever() -> None:
-    assert heads.decode(bytes.fromhex(GOLDEN)) == HEAD
+    assert first_page.decode(bytes.fromhex(GOLDEN)) == HEAD
 
 
 def test_another_form_counts_as_none() -> None:
-    assert heads.decode(b"") is None
-    assert heads.decode(b"\x03" + heads.encode(HEAD)[1:]) is None
-    assert heads.encode(None) == b""
+    assert first_page.decode(b"") is None
+    assert first_page.decode(b"\x03" + first_page.encode(HEAD)[1:]) is None
+    assert first_page.encode(None) == b""
 
 
 def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
@@ -65,10 +61,10 @@ def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _small(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with buckets smaller than a head."""
     folds.small_buckets(monkeypatch, 8, 4)
-    monkeypatch.setattr(heads, "ROWS", 12)
+    monkeypatch.setattr(first_page, "ROWS", 12)
 
 
 @pytest.fixture
@@ -86,51 +82,51 @@ def _fold(name: records.ThreadName) -> records.ThreadName:
 
 
 def _page(name: records.ThreadName, limit: int) -> bytes:
-    return reading.page(SCHEME, name, reading.Asked(limit, None, SECRET)).json()
+    return thread_pages.page(SCHEME, name, thread_pages.Asked(limit, None, SECRET)).json()
 
 
 def _tags(name: records.ThreadName) -> Iterator[str]:
     """What names the first page, by way of the head or not."""
-    asked = reading.Asked(5, None, SECRET)
-    yield reading.listing(SCHEME, name, asked).answer(lambda offer: offer.tag)
+    asked = thread_pages.Asked(5, None, SECRET)
+    yield thread_pages.listing(SCHEME, name, asked).answer(lambda offer: offer.tag)
 
 
 def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "decode", lambda _stored: None)
+    monkeypatch.setattr(first_page, "decode", lambda _stored: None)
     folds.forget()
 
 
 def _check(name: records.ThreadName) -> None:
     """Fail unless the head is there and says what its directory says without it."""
     limits = (1, 5, 12)
-    head = materialized.head(name, max(limits))
+    head = thread_view.head(name, max(limits))
     assert head is not None
     found = [_page(name, limit) for limit in limits], list(_tags(name))
     with pytest.MonkeyPatch.context() as patch:
         _without_heads(patch)
         assert found == ([_page(name, limit) for limit in limits], list(_tags(name)))
-        assert head.tag == materialized.view(name).tag
-        assert head.weight == materialized.load_directory(name).weight
+        assert head.tag == thread_view.view(name).tag
+        assert head.weight == directories.load_directory(name).weight
     folds.forget()
 
 
 def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: records.Site) -> None:
     _check(name)
-    rows = materialized.view(name).rows()
+    rows = thread_view.view(name).rows()
     first, second = (next(rows).id for _ in range(2))
     trees.post(site, "in the tail", first)
     _check(_fold(name))
-    posting.retract(second, author_id="g:1.1", revision=None, now=trees.START)
+    submission.retract(second, author_id="g:1.1", revision=None, now=trees.START)
     _check(_fold(name))
 
 
 def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
     name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "MOST_CLEARING", 0)
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 0)
     trees.post(site, "more")
     _check(_fold(name))
-    assert not materialized.load_directory(name).content.clearing
+    assert not directories.load_directory(name).content.clearing
 
 
 def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
@@ -138,17 +134,17 @@ def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
 ) -> None:
     shown = _page(name, 12)
     rows = [
-        public.read(json, 0)
-        for json in reading.page(SCHEME, name, reading.Asked(12, None, SECRET)).comments
+        presentation.read(json, 0)
+        for json in thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET)).comments
     ]
     trees.post(site, "far below the first page")
     changed = _page(name, 12)
-    assert materialized.head(name, 12) is None
-    materialized.forget_probe()
+    assert thread_view.head(name, 12) is None
+    thread_view.forget_probe()
     assert changed != shown  # its total
-    posting.retract(rows[0].id, author_id="g:1", revision=None, now=trees.START)
+    submission.retract(rows[0].id, author_id="g:1", revision=None, now=trees.START)
     reader = readers.of_floor(name)
-    found = reading.page(SCHEME, name, reading.Asked(12, None, SECRET))
+    found = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
     assert (list(found.comments), list(found.replies), found.total) == (
         reader[0][:12],
         reader[1][:12],
@@ -163,8 +159,8 @@ def test_what_a_head_is_probed_with_is_probed_once(
     trees.post(site, "new")
     calls: list[str] = []
     process = readers.Reader(engine, seen=lambda method, _request: calls.append(method))
-    asked = reading.Asked(12, None, SECRET)
-    process.do(lambda: reading.page(SCHEME, name, asked))
+    asked = thread_pages.Asked(12, None, SECRET)
+    process.do(lambda: thread_pages.page(SCHEME, name, asked))
     assert calls.count("RunQuery") == 1
 
 
@@ -178,11 +174,11 @@ def test_a_head_that_is_too_old_when_its_probe_is_answered_is_not_shown(
     def seen(method: str, _request: object) -> None:
         calls.append(method)
         if calls.count(slow) == 1:
-            process.now = materialized.CACHE_MAX_AGE
+            process.now = thread_view.CACHE_MAX_AGE
 
     process = readers.Reader(engine, seen=seen)
-    asked = reading.Asked(12, None, SECRET)
-    process.do(lambda: reading.page(SCHEME, name, asked))
+    asked = thread_pages.Asked(12, None, SECRET)
+    process.do(lambda: thread_pages.page(SCHEME, name, asked))
     assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]
 
 
@@ -200,19 +196,19 @@ def test_a_thread_that_an_older_release_folded_is_read(
 
 def _store_head(name: records.ThreadName, head: bytes | None) -> None:
     def body() -> None:
-        row = datastore.get(models.directory_key(name))
+        row = reads.get(bucket_rows.directory_key(name))
         row.head = head
-        datastore.apply(datastore.Writes("folding", put=(row,)))
+        transactions.apply(ownership.Writes("folding", put=(row,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def test_rows_too_long_for_a_head_are_read_without_one(
     name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heads, "BYTES", 1_000)
+    monkeypatch.setattr(first_page, "BYTES", 1_000)
     trees.post(site, "more")
     _fold(name)
-    assert datastore.get(models.directory_key(name)).head == b""
-    page = reading.page(SCHEME, name, reading.Asked(12, None, SECRET))
+    assert reads.get(bucket_rows.directory_key(name)).head == b""
+    page = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
     assert list(page.comments) == readers.of_floor(name)[0][:12]

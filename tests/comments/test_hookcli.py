@@ -9,20 +9,20 @@ import click.testing
 import flask
 import pytest
 
-from comments import (
-    datastore,
-    delivery,
-    hookcli,
-    hooks,
-    messages,
+from comments.cli import webhook_commands
+from comments.domain import records
+from comments.domain.outcomes import End, Outcome
+from comments.events import (
+    dead_letters,
+    dispatcher,
+    message_queue,
+    message_sender,
     outbox,
-    postroom,
-    records,
-    sending,
+    webhook_endpoints,
     webhooks,
 )
-from comments import handlers as wiring
-from comments.outcomes import End, Outcome
+from comments.jobs import wiring
+from comments.store import connection, ownership, transactions
 from tests import recounts, trees
 from tests.comments import receivers
 
@@ -37,11 +37,11 @@ def run(app: flask.Flask) -> Run:
 
 
 @pytest.fixture
-def told(open_store: datastore.Store) -> Iterator[receivers.Receiver]:
+def told(open_store: connection.Store) -> Iterator[receivers.Receiver]:
     """A receiver that the commands may reach."""
     with receivers.receiver() as made:
         client = receivers.client(made.port)
-        open_store.kept(sending.OUTBOUND, lambda: client)
+        open_store.kept(message_sender.OUTBOUND, lambda: client)
         yield made
 
 
@@ -61,11 +61,11 @@ def _name(added: click.testing.Result) -> str:
 
 
 def _secrets() -> tuple[str, ...]:
-    return hooks.every("demo")[0].secrets
+    return webhook_endpoints.every("demo")[0].secrets
 
 
 def test_a_hook_is_added_listed_and_removed_and_its_secret_shown_once(
-    run: Run, store: datastore.Store, site: records.Site, told: receivers.Receiver
+    run: Run, store: connection.Store, site: records.Site, told: receivers.Receiver
 ) -> None:
     added = run("hook", "add", "demo", told.url, "--type", "comment.retracted")
     name = _name(added)
@@ -79,7 +79,7 @@ def test_a_hook_is_added_listed_and_removed_and_its_secret_shown_once(
 
 
 def test_a_new_secret_is_shown_once_and_is_the_first(
-    run: Run, store: datastore.Store, name: str
+    run: Run, store: connection.Store, name: str
 ) -> None:
     before = _secrets()
     turned = run("hook", "rotate", "demo", name)
@@ -90,7 +90,7 @@ def test_a_new_secret_is_shown_once_and_is_the_first(
 
 
 def test_a_test_message_arrives_signed_and_its_answer_is_told(
-    run: Run, store: datastore.Store, name: str, told: receivers.Receiver
+    run: Run, store: connection.Store, name: str, told: receivers.Receiver
 ) -> None:
     arrived = run("hook", "test", "demo", name)
     assert (arrived.exit_code, arrived.output) == (0, f"Hook {name}: answered 200.\n")
@@ -105,13 +105,13 @@ def test_a_test_message_arrives_signed_and_its_answer_is_told(
 
 
 def test_why_a_hook_is_off_or_failing_is_shown(
-    run: Run, store: datastore.Store, name: str, told: receivers.Receiver
+    run: Run, store: connection.Store, name: str, told: receivers.Receiver
 ) -> None:
     recipient = f"demo/{name}"
-    hooks.note(recipient, Outcome(End.RETRY, "answered 500"), now=trees.START)
+    webhook_endpoints.note(recipient, Outcome(End.RETRY, "answered 500"), now=trees.START)
     since = "since 2026-01-02T03:04:05+00:00"
     assert f"\ton, failed 1 times {since}: answered 500\t" in run("hook", "list", "demo").output
-    hooks.note(recipient, Outcome(End.GIVE_UP, "answered 410"), now=trees.START)
+    webhook_endpoints.note(recipient, Outcome(End.GIVE_UP, "answered 410"), now=trees.START)
     assert "\toff: answered 410\t" in run("hook", "list", "demo").output
     assert run("hook", "on", "demo", name).output == f"Hook {name} of demo is on.\n"
     assert "\ton\t" in run("hook", "list", "demo").output
@@ -166,22 +166,22 @@ def test_wrong_usage_is_exit_code_2(run: Run, site: records.Site, arguments: lis
 
 
 @pytest.fixture
-def dead(store: datastore.Store, site: records.Site) -> list[str]:
+def dead(store: connection.Store, site: records.Site) -> list[str]:
     """An event and two messages that were given up, and an event that waits."""
     event = f"{trees.post(site, 'text').id}.1"
 
-    def fail(_: object) -> datastore.Writes:
+    def fail(_: object) -> ownership.Writes:
         raise ValueError("planned")
 
     for _ in range(outbox.MOST_ATTEMPTS):
-        delivery.deliver(
-            [event], now=trees.START, handlers=(delivery.Exact(wiring.COUNTERS, fail),)
+        dispatcher.deliver(
+            [event], now=trees.START, handlers=(dispatcher.Exact(wiring.COUNTERS, fail),)
         )
-    rows = messages.made(event, ["hook/demo/a", "hook/demo/b"], "{}", at=trees.START)
-    datastore.transaction(lambda: datastore.apply(messages.writes(rows)))
+    rows = message_queue.made(event, ["hook/demo/a", "hook/demo/b"], "{}", at=trees.START)
+    transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
     ids = [row.key.id() for row in rows]
     for each in ids:
-        messages.give_up(each, "answered 410")
+        message_queue.give_up(each, "answered 410")
     trees.post(site, "waits", now=trees.START + timedelta(minutes=1))
     return [event, *ids]
 
@@ -210,27 +210,27 @@ def test_dead_letters_are_listed_in_pages_and_shown(run: Run, dead: list[str]) -
 
 
 def test_dead_letters_are_revived_one_or_all(
-    run: Run, store: datastore.Store, dead: list[str]
+    run: Run, store: connection.Store, dead: list[str]
 ) -> None:
     told = "1 revived; they are tried within a minute.\n"
     assert run("delivery", "revive", dead[0]).output == told
     assert "was not given up" in run("delivery", "revive", dead[0]).output
     assert run("delivery", "revive", "--all").output == f"2{told[1:]}"
-    assert postroom.waiting(trees.START).dead == 0
-    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+    assert dead_letters.waiting(trees.START).dead == 0
+    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     recounts.check_all()
 
 
 def test_dead_letters_are_dropped_one_or_all(
-    run: Run, store: datastore.Store, dead: list[str]
+    run: Run, store: connection.Store, dead: list[str]
 ) -> None:
     assert run("delivery", "drop", dead[1]).output == "1 dropped.\n"
     assert run("delivery", "drop", "--all").output == "2 dropped.\n"
-    assert postroom.waiting(trees.START) == postroom.Waiting(1, 0, 0, 0)
+    assert dead_letters.waiting(trees.START) == dead_letters.Waiting(1, 0, 0, 0)
     assert run("recount", "demo").exit_code == 0  # which finds what the event had to count
-    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     recounts.check_all()
 
 
 def test_the_types_that_the_command_takes_are_those_there_are() -> None:
-    assert tuple(webhooks.Type) == hookcli._TYPES
+    assert tuple(webhooks.Type) == webhook_commands._TYPES

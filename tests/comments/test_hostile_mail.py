@@ -20,16 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import app as apps
-from comments import (
-    datastore,
-    models,
-    policies,
-    records,
-    rendering,
-    sites,
-    subscriptions,
-    wording,
-)
+from comments.domain import records
+from comments.domain.text import sanitizing
+from comments.events.mail import plain_words
+from comments.moderation import policy_changes
+from comments.notifications import subscriptions
+from comments.sites import site_settings
+from comments.store import connection
+from comments.store.models import comment_rows
 from tests import recounts
 from tests.comments import letters, mailing, mailreading, postboxes
 from tests.comments.mailing import World
@@ -102,7 +100,7 @@ class Said:
 
 
 @pytest.fixture
-def world(store: datastore.Store, site: records.Site, box: Box) -> World:
+def world(store: connection.Store, site: records.Site, box: Box) -> World:
     return World(store, box.settings(mails_per_day=1_000), box)
 
 
@@ -111,10 +109,10 @@ def _told(world: World, said: Sequence[Said]) -> list[bytes]:
     client = apps.create_app(world.settings, world.store).test_client()
     for place, each in enumerate(said):
         thread = records.ThreadName("demo", f"page-{place}")
-        wanted = subscriptions.Wanted("demo", models.thread_key_name(thread))
+        wanted = subscriptions.Wanted("demo", comment_rows.thread_key_name(thread))
         seal = world.seal(FOLLOWER)
         subscriptions.subscribe(world.id_of(FOLLOWER), seal, wanted, now=mailing.START)
-        sent = {"name": each.name[: rendering.MAX_NAME], "body": each.text, "title": each.title}
+        sent = {"name": each.name[: sanitizing.MAX_NAME], "body": each.text, "title": each.title}
         answer = client.post(f"/api/v1/sites/demo/comments?thread={thread.id}", json=sent)
         assert answer.status_code in {201, 202}, answer.text
     world.now = datetime.now(UTC)
@@ -167,9 +165,9 @@ def test_an_encoded_word_in_two_fields_is_none(world: World) -> None:
 
 
 def test_moderators_get_no_header_of_an_authors_choice(world: World) -> None:
-    sites.change("demo", moderators=[MODERATOR])
+    site_settings.change("demo", moderators=[MODERATOR])
     actor = records.Actor("cli", "Ada")
-    policies.set_policy("demo", actor, now=world.now, policy=records.Policy.ALL)
+    policy_changes.set_policy("demo", actor, now=world.now, policy=records.Policy.ALL)
     for raw in _told(world, [Said(form, form) for form in _forms(PAYLOADS[0])[::3]]):
         _assert_ours(raw, TO_MODERATORS)
     assert set(world.box.recipients) == {MODERATOR}
@@ -224,10 +222,10 @@ def test_whatever_is_written_is_read_as_it_was_meant(name: str, title: str, text
     assert found.names == OURS
     assert kinds == ["multipart/alternative", "text/plain", "text/html"]
     assert subject == found.value("Subject")
-    for line in (wording.line(name), wording.line(title)):
-        assert wording.line(line) == line
-    assert wording.words(wording.words(text)) == wording.words(text)
-    quoted = "\n".join(f"> {line}" for line in wording.words(text).strip().split("\n"))
+    for line in (plain_words.line(name), plain_words.line(title)):
+        assert plain_words.line(line) == line
+    assert plain_words.words(plain_words.words(text)) == plain_words.words(text)
+    quoted = "\n".join(f"> {line}" for line in plain_words.words(text).strip().split("\n"))
     assert found.parts[0][1].replace("\r\n", "\n").startswith(f"{subject}:\n\n{quoted}\n")
     assert all(len(line) <= 78 for line in made.split(b"\r\n"))
 

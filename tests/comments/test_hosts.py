@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import errors, hosts
+from comments import errors
+from comments.domain.text import host_names
 
 
 @pytest.mark.parametrize(
@@ -20,8 +21,8 @@ from comments import errors, hosts
     ],
 )
 def test_a_host_has_one_form(name: str, host: str) -> None:
-    assert hosts.canonical(name, "x") == host
-    assert hosts.canonical(host, "x") == host
+    assert host_names.canonical(name, "x") == host
+    assert host_names.canonical(host, "x") == host
 
 
 NONE = [
@@ -34,18 +35,18 @@ NONE = [
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_no_host_is_refused_by_its_field(name: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        hosts.canonical(name, "website")
+        host_names.canonical(name, "website")
     assert caught.value.field == "website"
 
 
 @given(st.text())
 def test_any_text_is_a_host_in_one_form_or_none(name: str) -> None:
     try:
-        found = hosts.canonical(name, "x")
+        found = host_names.canonical(name, "x")
     except errors.BadInput:
         return
     assert found.isascii()
-    assert hosts.canonical(found, "x") == found
+    assert host_names.canonical(found, "x") == found
 
 
 MIXED = [
@@ -58,7 +59,7 @@ MIXED = [
 @pytest.mark.parametrize("name", MIXED)
 def test_a_word_of_several_scripts_is_refused(name: str) -> None:
     with pytest.raises(errors.BadInput, match="mixes scripts"):
-        hosts.check_scripts(name, "website")
+        host_names.check_scripts(name, "website")
 
 
 @pytest.mark.parametrize(
@@ -71,15 +72,15 @@ def test_a_word_of_several_scripts_is_refused(name: str) -> None:
     ],
 )  # fmt: skip
 def test_words_as_people_write_them_are_fine(name: str) -> None:
-    hosts.check_scripts(name, "website")
-    assert hosts.canonical(name, "website")
+    host_names.check_scripts(name, "website")
+    assert host_names.canonical(name, "website")
 
 
 def test_a_port_is_one_that_exists() -> None:
-    assert [hosts.port("http", text, "x") for text in ("", "1", "080", "65535")] == [
+    assert [host_names.port("http", text, "x") for text in ("", "1", "080", "65535")] == [
         80, 1, 80, 65_535,
     ]  # fmt: skip
     for text in ("0", "00000", "65536", "99999", "x", "-1", "\u0661"):
         with pytest.raises(errors.BadInput) as caught:
-            hosts.port("https", text, "website")
+            host_names.port("https", text, "website")
         assert caught.value.field == "website"

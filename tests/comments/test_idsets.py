@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import idsets
+from comments.notifications import id_sets
 
 IDS = st.sets(st.text(min_size=1, max_size=6), max_size=40).map(sorted)
 MARKS = st.dictionaries(st.text(min_size=1, max_size=3), st.booleans()).map(
@@ -14,7 +14,7 @@ MARKS = st.dictionaries(st.text(min_size=1, max_size=3), st.booleans()).map(
 )
 
 
-def applied(ids: set[str], *generations: list[idsets.Mark]) -> list[str]:
+def applied(ids: set[str], *generations: list[id_sets.Mark]) -> list[str]:
     """What a set of Python's makes of the marks."""
     for marks in generations:
         for each, belongs in marks:
@@ -24,40 +24,40 @@ def applied(ids: set[str], *generations: list[idsets.Mark]) -> list[str]:
 
 @given(IDS, MARKS, MARKS)
 def test_marks_change_a_set_as_they_would_one_after_the_other(
-    ids: list[str], older: list[idsets.Mark], newer: list[idsets.Mark]
+    ids: list[str], older: list[id_sets.Mark], newer: list[id_sets.Mark]
 ) -> None:
-    marks = list(idsets.overlaid(older, newer))
+    marks = list(id_sets.overlaid(older, newer))
     assert marks == sorted({**dict(older), **dict(newer)}.items())
-    assert list(idsets.changed(ids, marks)) == applied(set(ids), older, newer)
-    assert list(idsets.changed(idsets.changed(ids, older), newer)) == applied(
+    assert list(id_sets.changed(ids, marks)) == applied(set(ids), older, newer)
+    assert list(id_sets.changed(id_sets.changed(ids, older), newer)) == applied(
         set(ids), older, newer
     )
 
 
 @given(IDS, MARKS)
 def test_the_gain_of_marks_is_the_difference_they_make(
-    ids: list[str], marks: list[idsets.Mark]
+    ids: list[str], marks: list[id_sets.Mark]
 ) -> None:
-    assert len(ids) + idsets.gain(ids, marks) == len(applied(set(ids), marks))
+    assert len(ids) + id_sets.gain(ids, marks) == len(applied(set(ids), marks))
 
 
 @given(MARKS)
-def test_marks_are_their_two_signs_merged(marks: list[idsets.Mark]) -> None:
+def test_marks_are_their_two_signs_merged(marks: list[id_sets.Mark]) -> None:
     joined, left = ([each for each, belongs in marks if belongs is sign] for sign in (True, False))
-    assert list(idsets.signed(joined, left)) == marks
+    assert list(id_sets.signed(joined, left)) == marks
 
 
 @given(IDS, st.integers(1, 60))
 def test_runs_are_the_ids_in_order_none_too_long_and_none_a_crumb(
     ids: list[str], most: int
 ) -> None:
-    runs = list(idsets.runs(iter(ids), most))
+    runs = list(id_sets.runs(iter(ids), most))
     assert [each for run in runs for each in run] == ids
     for run in runs:
         assert run
-        assert idsets.size(run[:-1]) < most
+        assert id_sets.size(run[:-1]) < most
     for run in runs[:-1]:
-        assert idsets.size(run) >= most / 2
+        assert id_sets.size(run) >= most / 2
 
 
 def test_runs_of_a_long_list_are_cut_while_it_is_read() -> None:
@@ -69,24 +69,26 @@ def test_runs_of_a_long_list_are_cut_while_it_is_read() -> None:
             taken += 1
             yield f"{number:05d}"
 
-    first = next(idsets.runs(ids(), 1_000))
+    first = next(id_sets.runs(ids(), 1_000))
     assert len(first) == 100
     assert taken < 250
 
 
 @given(IDS.filter(bool), st.integers(1, 60), st.text(max_size=6))
 def test_an_id_lies_in_the_line_whose_span_it_is_in(ids: list[str], most: int, each: str) -> None:
-    lines = [idsets.Line(str(n), run[0], len(run)) for n, run in enumerate(idsets.runs(ids, most))]
-    found = lines[idsets.place_of(lines, each)]
-    ends = {line.key: end for line, end in idsets.spans(lines)}
+    lines = [
+        id_sets.Line(str(n), run[0], len(run)) for n, run in enumerate(id_sets.runs(ids, most))
+    ]
+    found = lines[id_sets.place_of(lines, each)]
+    ends = {line.key: end for line, end in id_sets.spans(lines)}
     assert found.first <= each or found is lines[0]
     end = ends[found.key]
     assert end is None or each < end
 
 
 @given(MARKS, st.lists(st.text(max_size=3)).map(sorted))
-def test_marks_are_taken_range_by_range(marks: list[idsets.Mark], ends: list[str]) -> None:
-    ahead = idsets.Ahead(marks)
+def test_marks_are_taken_range_by_range(marks: list[id_sets.Mark], ends: list[str]) -> None:
+    ahead = id_sets.Ahead(marks)
     taken = []
     for end in ends:
         part = list(ahead.until(end))
@@ -99,14 +101,14 @@ def test_marks_are_taken_range_by_range(marks: list[idsets.Mark], ends: list[str
 
 @given(IDS)
 def test_a_segment_reads_as_it_was_written(ids: list[str]) -> None:
-    assert idsets.decode_ids(idsets.encode_ids(ids)) == ids
+    assert id_sets.decode_ids(id_sets.encode_ids(ids)) == ids
 
 
-@given(st.lists(st.builds(idsets.Line, st.text(), st.text(), st.integers(0, 2**40))))
-def test_lines_and_directories_read_as_they_were_written(lines: list[idsets.Line]) -> None:
-    assert idsets.decode_lines(idsets.encode_lines(lines)) == tuple(lines)
-    directory = idsets.Directory(2, tuple(lines))
-    assert idsets.decode_directory(idsets.encode_directory(directory)) == directory
+@given(st.lists(st.builds(id_sets.Line, st.text(), st.text(), st.integers(0, 2**40))))
+def test_lines_and_directories_read_as_they_were_written(lines: list[id_sets.Line]) -> None:
+    assert id_sets.decode_lines(id_sets.encode_lines(lines)) == tuple(lines)
+    directory = id_sets.Directory(2, tuple(lines))
+    assert id_sets.decode_directory(id_sets.encode_directory(directory)) == directory
     assert directory.count == sum(line.count for line in lines)
 
 
@@ -115,7 +117,7 @@ def test_the_order_of_ids_is_that_of_their_bytes(one: str, other: str) -> None:
     assert (one < other) == (one.encode() < other.encode())
 
 
-LINE = idsets.Line("0000000001-ab-0", "ann", 2)
+LINE = id_sets.Line("0000000001-ab-0", "ann", 2)
 
 
 # What people have stored is lost when one of these changes.
@@ -124,14 +126,14 @@ LINE = idsets.Line("0000000001-ab-0", "ann", 2)
     [
         (
             "78019bb438312f6f45527e92c287f97d1d0034110713",
-            idsets.decode_ids,
+            id_sets.decode_ids,
             ["ann", "bob \U0001f388"],
         ),
-        ("78019b3879bd010c18ea2626e91a2c4ecccb63020056a706e4", idsets.decode_lines, (LINE,)),
+        ("78019b3879bd010c18ea2626e91a2c4ecccb63020056a706e4", id_sets.decode_lines, (LINE,)),
         (
             "78019bc43871f27a031830d44d4cd235589c9897c7040065030777",
-            idsets.decode_directory,
-            idsets.Directory(1, (LINE,)),
+            id_sets.decode_directory,
+            id_sets.Directory(1, (LINE,)),
         ),
     ],
     ids=["segment", "lines", "directory"],

@@ -7,13 +7,13 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from comments.accounts import idtokens
+from comments.accounts.oidc import id_tokens
 from tests.comments import travellers
 from tests.comments.callers import here
 from tests.comments.travellers import EC, OTHER_RSA, RSA
 
 ISSUER, NONCE = "https://acme.example", "n" * 43
-EXPECTED = idtokens.Expected(ISSUER, travellers.CLIENT, NONCE, "an-access-token")
+EXPECTED = id_tokens.Expected(ISSUER, travellers.CLIENT, NONCE, "an-access-token")
 KEYS = {"keys": [travellers.jwk(RSA, "one")]}
 MINUTE = 60
 MOMENT = here()  # of this module: its tests may run long after it was read
@@ -30,7 +30,7 @@ def said(**changed: Any) -> dict[str, Any]:
 
 
 def believed(token: object, keys: Mapping[str, object] = KEYS) -> Mapping[str, object]:
-    return idtokens.checked(idtokens.opened(token, keys), EXPECTED, now=MOMENT)
+    return id_tokens.checked(id_tokens.opened(token, keys), EXPECTED, now=MOMENT)
 
 
 WRONG_CLAIMS: dict[str, dict[str, Any]] = {
@@ -58,7 +58,7 @@ WRONG_CLAIMS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=WRONG_CLAIMS)
 def test_a_token_that_is_not_for_us_or_not_for_now_is_not_believed(claims: dict[str, Any]) -> None:
-    with pytest.raises(idtokens.NotBelieved):
+    with pytest.raises(id_tokens.NotBelieved):
         believed(_signed(said(**claims)))
 
 
@@ -98,13 +98,13 @@ FORGED: dict[str, Callable[[dict[str, Any]], str]] = {
 def test_what_no_key_of_the_provider_signed_is_not_believed(
     sign: Callable[[dict[str, Any]], str],
 ) -> None:
-    with pytest.raises(idtokens.NotBelieved):
+    with pytest.raises(id_tokens.NotBelieved):
         believed(sign(said()))
 
 
 @pytest.mark.parametrize("keys", [{}, {"keys": None}, {"keys": ["x", 7]}, {"keys": {"kty": "RSA"}}])
 def test_without_keys_nothing_is_believed(keys: dict[str, object]) -> None:
-    with pytest.raises(idtokens.NotBelieved):
+    with pytest.raises(id_tokens.NotBelieved):
         believed(_signed(said()), keys)
 
 
@@ -112,7 +112,7 @@ def test_a_secret_in_the_providers_keys_signs_nothing() -> None:
     secret = b"thirty-two bytes that are shared"
     shared = {"kty": "oct", "kid": "one", "k": travellers._b64(secret), "alg": "HS256"}
     for keys in ([shared], [shared, travellers.jwk(RSA, "two")]):
-        with pytest.raises(idtokens.NotBelieved):
+        with pytest.raises(id_tokens.NotBelieved):
             believed(travellers.swapped(said(), secret), {"keys": keys})
 
 

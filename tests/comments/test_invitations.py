@@ -6,8 +6,12 @@ from datetime import timedelta
 import pytest
 from google.api_core import exceptions as api
 
-from comments import datastore, errors, roles, transactions
-from comments.accounts import inviting, people, sessions, signing, tickets, totp
+from comments import errors
+from comments.accounts import accounts, invitations, one_time_links, sessions
+from comments.accounts.passwords import password_login, totp
+from comments.domain import roles
+from comments.store import connection, reads
+from comments.store.wire import wire_transaction
 from tests.beginnings import NOW
 from tests.comments import callers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -15,16 +19,16 @@ from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
 MAIL = "ann@example.org"
 
 
-def test_an_invitation_makes_an_account_with_its_roles_signed_in(store: datastore.Store) -> None:
+def test_an_invitation_makes_an_account_with_its_roles_signed_in(store: connection.Store) -> None:
     session = callers.accept(callers.invite(moderator("blog"), moderator("shop")))
     assert session.account.grants == (moderator("blog"), moderator("shop"))
     assert sessions.find(session.token, SECRET, now=NOW) == session
     assert callers.sign_in("ann").account == session.account
-    assert people.staff() == [session.account]
+    assert accounts.staff() == [session.account]
 
 
 def test_an_invitation_is_accepted_once_also_by_twenty_at_once(
-    open_store: datastore.Store,
+    open_store: connection.Store,
 ) -> None:
     with open_store.context():
         token = callers.invite(OWNER)
@@ -45,10 +49,10 @@ def test_an_invitation_is_accepted_once_also_by_twenty_at_once(
         thread.join()
     assert (len(got), len(refused)) == (1, 19)
     with open_store.context():
-        assert people.staff() == [got[0].account]
+        assert accounts.staff() == [got[0].account]
 
 
-def test_what_is_refused_leaves_an_invitation_as_it_is(store: datastore.Store) -> None:
+def test_what_is_refused_leaves_an_invitation_as_it_is(store: connection.Store) -> None:
     callers.account("bob")
     token = callers.invite(OWNER)
     for login, password in (("bob", PASSWORD), ("", PASSWORD), ("a b", PASSWORD), ("ann", "short")):
@@ -58,42 +62,42 @@ def test_what_is_refused_leaves_an_invitation_as_it_is(store: datastore.Store) -
 
 
 @pytest.mark.parametrize("token", ["", "x" * 43, "a.b", "\ud800" * 43, "x" * 10_000])
-def test_what_is_no_ticket_is_refused(store: datastore.Store, token: str) -> None:
+def test_what_is_no_ticket_is_refused(store: connection.Store, token: str) -> None:
     with pytest.raises(errors.BadLink):
         callers.accept(token)
     with pytest.raises(errors.BadLink):
-        inviting.renew(token, inviting.Choice(PASSWORD), secret=SECRET, now=NOW)
+        invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
 
 
-def test_a_ticket_is_good_for_its_purpose_and_its_term(store: datastore.Store) -> None:
+def test_a_ticket_is_good_for_its_purpose_and_its_term(store: connection.Store) -> None:
     ann = callers.account("ann", OWNER)
-    invitation, reset = callers.invite(OWNER), inviting.reset(ann, secret=SECRET, now=NOW)
+    invitation, reset = callers.invite(OWNER), invitations.reset(ann, secret=SECRET, now=NOW)
     with pytest.raises(errors.BadLink):
         callers.accept(reset, "bob")
     with pytest.raises(errors.BadLink):
-        inviting.renew(invitation, inviting.Choice(PASSWORD), secret=SECRET, now=NOW)
+        invitations.renew(invitation, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
     with pytest.raises(errors.BadLink) as late:
-        callers.accept(invitation, "bob", now=NOW + inviting.TERM)
+        callers.accept(invitation, "bob", now=NOW + invitations.TERM)
     assert late.value.code == "link-expired"
-    over = NOW + inviting.RESET_TERM
+    over = NOW + invitations.RESET_TERM
     with pytest.raises(errors.BadLink):
-        inviting.renew(reset, inviting.Choice(PASSWORD), secret=SECRET, now=over)
-    assert callers.accept(invitation, "bob", now=NOW + inviting.TERM - timedelta(seconds=1))
+        invitations.renew(reset, invitations.Choice(PASSWORD), secret=SECRET, now=over)
+    assert callers.accept(invitation, "bob", now=NOW + invitations.TERM - timedelta(seconds=1))
 
 
-def test_tickets_that_nobody_used_do_not_pile_up(store: datastore.Store) -> None:
+def test_tickets_that_nobody_used_do_not_pile_up(store: connection.Store) -> None:
     for day in range(30):
         callers.invite(OWNER, now=NOW + timedelta(days=day))
-    kept = list(datastore.fetch(datastore.Query("Ticket")))
-    assert len(kept) <= inviting.TERM.days + 1
+    kept = list(reads.fetch(reads.Query("Ticket")))
+    assert len(kept) <= invitations.TERM.days + 1
 
 
 @pytest.mark.usefixtures("store")
 class TestBoundToAnAddress:
     def test_a_new_account_has_the_address(self) -> None:
         made = callers.accept(callers.invite(moderator(), address=MAIL), "").account
-        assert people.named(MAIL, SECRET) == made
-        assert people.address_of(made, SECRET, now=NOW) == MAIL
+        assert accounts.named(MAIL, SECRET) == made
+        assert accounts.address_of(made, SECRET, now=NOW) == MAIL
         assert callers.sign_in(MAIL).account == made
 
     def test_an_account_with_another_address_is_refused_and_one_with_it_is_not(self) -> None:
@@ -101,17 +105,17 @@ class TestBoundToAnAddress:
         ann = callers.account("ann", mail=MAIL.upper())
         token = callers.invite(moderator(), address=MAIL)
         with pytest.raises(errors.Forbidden, match="another address"):
-            inviting.accept_as(bob.id, token, secret=SECRET, now=NOW)
-        assert people.named("bob", SECRET) == bob
+            invitations.accept_as(bob.id, token, secret=SECRET, now=NOW)
+        assert accounts.named("bob", SECRET) == bob
         with pytest.raises(errors.Conflict, match="sign in"):
             callers.accept(token, "eve")
-        given = inviting.accept_as(ann.id, token, secret=SECRET, now=NOW)
+        given = invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
         assert given.grants == (moderator(),)
         with pytest.raises(errors.BadLink):
-            inviting.accept_as(ann.id, token, secret=SECRET, now=NOW)
+            invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
 
 
-def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: datastore.Store) -> None:
+def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: connection.Store) -> None:
     ann = callers.account("ann", moderator("blog"))
     session = callers.sign_in("ann")
     for invited, held in (
@@ -119,43 +123,43 @@ def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: datastore.S
         (roles.Grant(roles.Role.OWNER, "blog"), [moderator("blog"), moderator("shop"),
                                                  roles.Grant(roles.Role.OWNER, "blog")]),
     ):  # fmt: skip
-        given = inviting.accept_as(ann.id, callers.invite(invited), secret=SECRET, now=NOW)
+        given = invitations.accept_as(ann.id, callers.invite(invited), secret=SECRET, now=NOW)
         assert list(given.grants) == held
     assert sessions.find(session.token, SECRET, now=NOW) is None
 
 
-def test_a_first_owner_may_have_had_an_account(store: datastore.Store) -> None:
+def test_a_first_owner_may_have_had_an_account(store: connection.Store) -> None:
     ann, bob = callers.account("ann"), callers.account("bob")
     tokens = [callers.invite(OWNER, first=True) for _ in range(3)]
-    inviting.accept_as(ann.id, tokens[0], secret=SECRET, now=NOW)
-    assert people.is_owned()
+    invitations.accept_as(ann.id, tokens[0], secret=SECRET, now=NOW)
+    assert accounts.is_owned()
     with pytest.raises(errors.Conflict):
-        inviting.accept_as(bob.id, tokens[1], secret=SECRET, now=NOW)
+        invitations.accept_as(bob.id, tokens[1], secret=SECRET, now=NOW)
     with pytest.raises(errors.Conflict):
         callers.accept(tokens[2], "eve")
-    assert people.staff() == [people.named("ann", SECRET)]
+    assert accounts.staff() == [accounts.named("ann", SECRET)]
 
 
 RENEWED = "another password"
 
 
 def _renew(token: str, password: str = RENEWED, code: str = "") -> sessions.Session:
-    choice = inviting.Choice(password, code, callers.NETWORK)
-    return inviting.renew(token, choice, secret=SECRET, now=NOW)
+    choice = invitations.Choice(password, code, callers.NETWORK)
+    return invitations.renew(token, choice, secret=SECRET, now=NOW)
 
 
 def _code(key: str) -> str:
     return totp.code(key, int(NOW.timestamp()) // totp.STEP)
 
 
-def test_a_reset_gives_a_password_and_ends_sessions(store: datastore.Store) -> None:
+def test_a_reset_gives_a_password_and_ends_sessions(store: connection.Store) -> None:
     ann = callers.account("ann", OWNER)
     session = callers.sign_in("ann")
-    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
     with pytest.raises(errors.BadInput):
         _renew(token, "short")
-    choice = inviting.Choice(RENEWED, browser=session.token)
-    renewed = inviting.renew(token, choice, secret=SECRET, now=NOW)
+    choice = invitations.Choice(RENEWED, browser=session.token)
+    renewed = invitations.renew(token, choice, secret=SECRET, now=NOW)
     assert sessions.find(session.token, SECRET, now=NOW) is None
     assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
     assert callers.sign_in("ann", RENEWED)
@@ -163,9 +167,9 @@ def test_a_reset_gives_a_password_and_ends_sessions(store: datastore.Store) -> N
         _renew(token, PASSWORD)
 
 
-def test_a_used_or_superseded_reset_link_is_dead(store: datastore.Store) -> None:
+def test_a_used_or_superseded_reset_link_is_dead(store: connection.Store) -> None:
     ann = callers.account("ann", OWNER)
-    first, second = (inviting.reset(ann, secret=SECRET, now=NOW) for _ in range(2))
+    first, second = (invitations.reset(ann, secret=SECRET, now=NOW) for _ in range(2))
     with pytest.raises(errors.BadLink):
         _renew(first)
     assert _renew(second)
@@ -177,23 +181,23 @@ def test_a_used_or_superseded_reset_link_is_dead(store: datastore.Store) -> None
 
 @pytest.mark.parametrize("meanwhile", ["password", "signed out"])
 def test_a_reset_link_dies_when_its_owner_does_without(
-    store: datastore.Store, meanwhile: str
+    store: connection.Store, meanwhile: str
 ) -> None:
     ann = callers.account("ann", OWNER)
-    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
     if meanwhile == "password":
-        people.set_password(ann.id, people.checked_password("a third password"))
+        accounts.set_password(ann.id, accounts.checked_password("a third password"))
     else:
-        people.end_sessions(ann.id)
+        accounts.end_sessions(ann.id)
     with pytest.raises(errors.BadLink):
         _renew(token)
 
 
-def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: datastore.Store) -> None:
+def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store) -> None:
     ann, key = callers.account("ann", OWNER), totp.secret()
-    people.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
     session = sessions.begin(ann.id, SECRET, now=NOW)
-    token = inviting.reset(ann, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
     for wrong in ("", "000000"):
         with pytest.raises(errors.BadInput, match="authenticator") as refused:
             _renew(token, code=wrong)
@@ -201,66 +205,68 @@ def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: datastore.Store)
     assert sessions.find(session.token, SECRET, now=NOW), "nothing has changed so far"
     renewed = _renew(token, code=_code(key))
     assert renewed.account.has_totp
-    with pytest.raises(signing.Wrong):
+    with pytest.raises(password_login.Wrong):
         callers.sign_in("ann", RENEWED)
-    with pytest.raises(signing.Wrong):
+    with pytest.raises(password_login.Wrong):
         callers.sign_in("ann", RENEWED, _code(key))  # it was used for the reset
 
 
-def test_codes_for_a_reset_are_not_to_be_guessed(store: datastore.Store) -> None:
+def test_codes_for_a_reset_are_not_to_be_guessed(store: connection.Store) -> None:
     ann, key = callers.account("ann", OWNER), totp.secret()
-    people.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
-    token = inviting.reset(ann, secret=SECRET, now=NOW)
-    for _ in range(signing.PER_NAME.most):
+    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    for _ in range(password_login.PER_NAME.most):
         with pytest.raises(errors.BadInput):
             _renew(token, code="000000")
     with pytest.raises(errors.TooMany):
         _renew(token, code=_code(key))
 
 
-def test_who_lost_both_gets_a_link_that_says_so(store: datastore.Store) -> None:
+def test_who_lost_both_gets_a_link_that_says_so(store: connection.Store) -> None:
     ann = callers.account("ann", OWNER)
-    people.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
-    token = inviting.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
-    assert people.named("ann", SECRET).has_totp, "until the link is used"
+    accounts.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
+    assert accounts.named("ann", SECRET).has_totp, "until the link is used"
     assert not _renew(token).account.has_totp
     assert callers.sign_in("ann", RENEWED)
 
 
-def test_a_reset_link_of_an_older_release_is_refused(store: datastore.Store) -> None:
+def test_a_reset_link_of_an_older_release_is_refused(store: connection.Store) -> None:
     ann = callers.account("ann", OWNER)
-    ticket = tickets.Ticket(tickets.Purpose.RESET, ann.id)
-    token = tickets.issue(ticket, SECRET, now=NOW, term=inviting.RESET_TERM)
+    ticket = one_time_links.Ticket(one_time_links.Purpose.RESET, ann.id)
+    token = one_time_links.issue(ticket, SECRET, now=NOW, term=invitations.RESET_TERM)
     with pytest.raises(errors.BadLink):
         _renew(token)
 
 
 @pytest.mark.parametrize("lost", ["accept", "accept_as", "renew", "sign_in"])
 def test_a_commit_whose_answer_is_lost_is_found_again(
-    store: datastore.Store, monkeypatch: pytest.MonkeyPatch, lost: str
+    store: connection.Store, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     ann = callers.account("ann", OWNER)
-    invitation, reset = callers.invite(OWNER), inviting.reset(ann, secret=SECRET, now=NOW)
-    commit, losses = transactions.Transaction.commit, []
+    invitation, reset = callers.invite(OWNER), invitations.reset(ann, secret=SECRET, now=NOW)
+    commit, losses = wire_transaction.Transaction.commit, []
 
-    def losing(self: transactions.Transaction) -> None:
+    def losing(self: wire_transaction.Transaction) -> None:
         commit(self)
         if len(losses) < 6 and self._mutations:
             losses.append(self)
             if len(losses) % 2:
                 raise api.ServiceUnavailable("the answer was lost")
 
-    monkeypatch.setattr(transactions.Transaction, "commit", losing)
+    monkeypatch.setattr(wire_transaction.Transaction, "commit", losing)
     done = {
         "accept": lambda: callers.accept(invitation, "bob"),
-        "accept_as": lambda: inviting.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
-        "renew": lambda: inviting.renew(reset, inviting.Choice(PASSWORD), secret=SECRET, now=NOW),
+        "accept_as": lambda: invitations.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
+        "renew": lambda: invitations.renew(
+            reset, invitations.Choice(PASSWORD), secret=SECRET, now=NOW
+        ),
         "sign_in": lambda: callers.sign_in("ann"),
     }[lost]()
     assert losses
     if isinstance(done, sessions.Session):
         assert sessions.find(done.token, SECRET, now=NOW) == done
-    used = [row for row in datastore.fetch(datastore.Query("Ticket"))
+    used = [row for row in reads.fetch(reads.Query("Ticket"))
             if row.properties["used"].string_value]  # fmt: skip
     assert len(used) == (lost != "sign_in")
-    assert tickets.Purpose.RESET in str(used) or lost != "renew"
+    assert one_time_links.Purpose.RESET in str(used) or lost != "renew"

@@ -3,10 +3,11 @@
 import flask
 import pytest
 
-from comments import config, datastore
-from comments.accounts import journeys
-from comments.web import callers as web_callers
-from comments.web import travel
+from comments import config
+from comments.accounts.oidc import login_flow
+from comments.store import connection, reads
+from comments.web.admin import signed_in
+from comments.web.public import provider_redirects
 from tests.comments import callers, travellers
 from tests.comments.callers import OWNER, SECRET, moderator
 from tests.comments.callers import here as now
@@ -54,7 +55,7 @@ class TestState:
         without, other = Traveller(app, provider), Traveller(app, provider)
         other.way(DESK, provider="acme")
         forged = Traveller(app, provider)
-        forged.client.set_cookie(travel.COOKIE, "")
+        forged.client.set_cookie(provider_redirects.COOKIE, "")
         for each in (without, other, forged):
             refused = each.back(way)
             assert refused.status_code == 403
@@ -63,7 +64,7 @@ class TestState:
         assert mine.back(way).status_code == 303
 
     def test_it_ends(self, traveller: Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(journeys, "TERM", -journeys.TERM)
+        monkeypatch.setattr(login_flow, "TERM", -login_flow.TERM)
         way = traveller.way(DESK, provider="acme")
         refused = traveller.back(way)
         assert (refused.status_code, "bad-state" in refused.text) == (403, True)
@@ -79,11 +80,11 @@ class TestState:
         response = traveller.send(DESK, provider="acme")
         (cookie,) = response.headers.getlist("Set-Cookie")
         name, *rest = cookie.split("; ")
-        assert name.startswith(f"{travel.COOKIE}=")
+        assert name.startswith(f"{provider_redirects.COOKIE}=")
         assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=600"} <= set(rest)
         assert not any(each.startswith("Domain") for each in rest)
         browser = app.test_client()
-        browser.set_cookie(web_callers.COOKIE, name.partition("=")[2])
+        browser.set_cookie(signed_in.COOKIE, name.partition("=")[2])
         assert browser.get("/admin").status_code == 303
 
     def test_what_it_was_begun_with_is_stored_sealed(self, traveller: Traveller) -> None:
@@ -92,7 +93,7 @@ class TestState:
         stored = "".join(
             str(entity)
             for kind in ("Ticket", "Providers", "RateBucket")
-            for entity in datastore.fetch(datastore.Query(kind))
+            for entity in reads.fetch(reads.Query(kind))
         )
         assert token not in stored
         assert travellers.CLIENT_SECRET not in stored
@@ -100,7 +101,7 @@ class TestState:
 
 
 def test_too_many_from_one_network_are_told_when_to_come_back(traveller: Traveller) -> None:
-    for _ in range(journeys.PER_NETWORK.most):
+    for _ in range(login_flow.PER_NETWORK.most):
         traveller.way(DESK, provider="acme")
     refused = traveller.send(DESK, provider="acme")
     assert refused.status_code == 429
@@ -108,7 +109,7 @@ def test_too_many_from_one_network_are_told_when_to_come_back(traveller: Travell
 
 
 def test_without_an_address_of_ours_nobody_sets_out(
-    provider: Impostor, open_store: datastore.Store
+    provider: Impostor, open_store: connection.Store
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - as conftest does
 

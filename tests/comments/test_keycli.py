@@ -6,8 +6,8 @@ from pathlib import Path
 import flask
 import pytest
 
-from comments import datastore
-from comments.accounts import readers, sitekeys
+from comments.accounts import reader_accounts, site_keys
+from comments.store import connection
 from tests.comments import assertions
 from tests.comments.callers import SECRET, here
 
@@ -20,7 +20,7 @@ def run(app: flask.Flask):
     return lambda *arguments: runner.invoke(args=("key", *map(str, arguments)))
 
 
-def test_a_key_is_added_listed_and_removed(run, open_store: datastore.Store) -> None:
+def test_a_key_is_added_listed_and_removed(run, open_store: connection.Store) -> None:
     added = run("add", "demo")
     found = re.fullmatch(
         r"Added key (\w{8}) to demo \(HS256\)\.\nIts secret, shown this once: (\S{43})\n",
@@ -29,8 +29,8 @@ def test_a_key_is_added_listed_and_removed(run, open_store: datastore.Store) -> 
     assert found
     with open_store.context():
         token = assertions.token(found[2])
-        assert readers.of_site(token, "demo", secret=SECRET, now=here()).name == "Ann"
-        assert found[2] not in str(sitekeys.every("demo"))
+        assert reader_accounts.of_site(token, "demo", secret=SECRET, now=here()).name == "Ann"
+        assert found[2] not in str(site_keys.every("demo"))
     listed = run("list", "demo").output
     assert listed.startswith(f"{found[1]}\tHS256\t")
     assert found[2] not in listed
@@ -54,6 +54,6 @@ def test_what_cannot_be_is_refused(run) -> None:
         refused = run(*arguments)
         assert refused.exit_code == 1
         assert "no such" in refused.output
-    for _ in range(sitekeys.MOST):
+    for _ in range(site_keys.MOST):
         assert run("add", "demo").exit_code == 0
     assert "the most there may be" in run("add", "demo").output

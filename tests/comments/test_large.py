@@ -6,7 +6,11 @@ from datetime import timedelta
 import pytest
 
 from benchmarks import shapes
-from comments import datastore, floor, models, records, repair
+from comments.domain import records
+from comments.jobs import repair
+from comments.store import connection
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from tests import trees
 
 pytestmark = pytest.mark.slow
@@ -16,13 +20,15 @@ BATCH = 200
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
 def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:
     """Store a thread of this shape; the ids in the order of the shape."""
-    ids = [models.comment_id(hashlib.sha256(str(n).encode()).digest()) for n in range(len(shape))]
+    ids = [
+        comment_rows.comment_id(hashlib.sha256(str(n).encode()).digest()) for n in range(len(shape))
+    ]
     nodes = [
         records.ImportedComment(
             id=ids[place],
@@ -46,20 +52,20 @@ def test_a_chain_of_10000_answers_stays_within_the_levels(site: records.Site) ->
     name = trees.name_of(site)
     chain: shapes.Shape = [None, *range(9_999)]
     ids = _fill(name, chain)
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     assert [row.id for row in rows] == ids
     assert max(row.level for row in rows) == SCHEME.levels - 1
     assert [row.reply_to for row in rows] == [None, *ids[:-1]]
     assert repair.find_problems(SCHEME, name) == []
-    page = floor.around(name, ids[7_000], limit=50, secret="x" * 20)
+    page = ordered_query.around(name, ids[7_000], limit=50, secret="x" * 20)
     assert ids[7_000] in {row.id for row in page.comments}
-    assert len(floor.comment(ids[-1])[1]) == SCHEME.levels - 1
+    assert len(ordered_query.comment(ids[-1])[1]) == SCHEME.levels - 1
 
 
 def test_a_long_thread_reads_as_a_walk_over_its_links(site: records.Site) -> None:
     name = trees.name_of(site)
     _fill(name, shapes.repeated(shapes.grown(1_000), 3_000))
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     assert len(rows) == 3_000
     assert [row.id for row in rows] == trees.walk(rows)
     assert repair.find_problems(SCHEME, name) == []

@@ -16,22 +16,16 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import app as apps
-from comments import (
-    consent,
-    datastore,
-    handlers,
-    hooks,
-    models,
-    policies,
-    records,
-    sealed,
-    sending,
-    sites,
-    subscriptions,
-    upkeep,
-    webhooks,
-)
-from comments.records import Policy
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.domain.records import Policy
+from comments.events import message_sender, webhook_endpoints, webhooks
+from comments.jobs import scheduler, wiring
+from comments.moderation import policy_changes
+from comments.notifications import double_opt_in, subscriptions
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
 from tests import programs, recounts, trees
 from tests.comments import postboxes, receivers
 from tests.comments.postboxes import PUBLIC, Box
@@ -53,8 +47,8 @@ class World:
     """The service, the mail server, and the receiver of the site's webhook."""
 
     client: FlaskClient
-    store: datastore.Store
-    upkeep: upkeep.Upkeep
+    store: connection.Store
+    upkeep: scheduler.Upkeep
     box: Box
     told: Receiver
 
@@ -73,7 +67,7 @@ class World:
         with self.store.context():
             while events := recounts.events():
                 self.upkeep.deliver(events)
-            sending.serve(lambda: datetime.now(UTC))
+            message_sender.serve(lambda: datetime.now(UTC))
 
     def left(self) -> str:
         """All that left, as text: messages with their headers, requests with theirs."""
@@ -84,25 +78,27 @@ class World:
 
 
 @pytest.fixture
-def world(open_store: datastore.Store, site: records.Site) -> Iterator[World]:
+def world(open_store: connection.Store, site: records.Site) -> Iterator[World]:
     """Ann follows the thread."""
     with postboxes.serving() as box, receivers.receiver() as told:
         settings = box.settings()
         client = receivers.client(told.port)
-        open_store.kept(sending.OUTBOUND, lambda: client)
+        open_store.kept(message_sender.OUTBOUND, lambda: client)
         with open_store.context():
-            made = hooks.Registered("one", told.url, (SECRET,), tuple(webhooks.Type), trees.START)
-            hooks.add("demo", made, client)
-            thread = models.thread_key_name(records.ThreadName("demo", "page"))
+            made = webhook_endpoints.Registered(
+                "one", told.url, (SECRET,), tuple(webhooks.Type), trees.START
+            )
+            webhook_endpoints.add("demo", made, client)
+            thread = comment_rows.thread_key_name(records.ThreadName("demo", "page"))
             now = datetime.now(UTC)
             subscriptions.subscribe(
-                consent.subscriber_of("ann@example.org", settings.secret),
-                sealed.seal("ann@example.org", "address", settings.secret, now=now),
+                double_opt_in.subscriber_of("ann@example.org", settings.secret),
+                encryption.seal("ann@example.org", "address", settings.secret, now=now),
                 subscriptions.Wanted("demo", thread, "", replies=False),
                 now=now,
             )
         app = apps.create_app(settings, open_store)
-        work = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
+        work = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
         yield World(app.test_client(), open_store, work, box, told)
 
 
@@ -195,8 +191,10 @@ def test_a_host_that_a_caller_names_leaves_in_nothing(world: World) -> None:
 
 def test_a_host_that_a_caller_names_is_in_no_link_to_decide(world: World) -> None:
     with world.store.context():
-        sites.change("demo", moderators=["boss@demo.example"])
-        policies.set_policy("demo", records.Actor("cli", "Ada"), now=trees.START, policy=Policy.ALL)
+        site_settings.change("demo", moderators=["boss@demo.example"])
+        policy_changes.set_policy(
+            "demo", records.Actor("cli", "Ada"), now=trees.START, policy=Policy.ALL
+        )
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     answer = world.client.post(URL, json={"name": "Bob", "body": "text"}, headers=evil)
     assert answer.status_code == 202
@@ -232,7 +230,7 @@ def test_a_webhook_says_what_readers_see_and_nothing_else(world: World) -> None:
         assert set(told["data"]) == {"site", "thread", "title", "url", "comment"}
         assert set(told["data"]["comment"]) == set(posted["comment"]) - {"replies", "cursor"}
     with world.store.context():
-        (subscriber,) = datastore.fetch(datastore.Query("Subscriber", keys_only=True))
+        (subscriber,) = reads.fetch(reads.Query("Subscriber", keys_only=True))
     everything = "".join(f"{each.path}{each.headers}{each.body!r}" for each in world.told.heard)
     secrets = [NEVER_SAID, "198.51.100.77", posted["token"], SECRET, "g:", "ann@example.org"]
     for secret in (*secrets, subscriber.key.path[-1].name):
@@ -250,7 +248,7 @@ def test_while_a_receiver_hangs_people_post_and_read(world: World) -> None:
         over.wait(programs.PATIENCE)
 
     world.told.then = hang
-    messenger = sending.Messenger(world.store, lambda: datetime.now(UTC))
+    messenger = message_sender.Messenger(world.store, lambda: datetime.now(UTC))
     messenger.start()
     try:
         world.post(body="first")

@@ -4,113 +4,115 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from comments import datastore, limits
+from comments.sites import rate_limits
+from comments.store import connection, reads, transactions
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-LIMIT = limits.Limit("tests", 10_000, timedelta(minutes=10), timedelta(hours=1))
+LIMIT = rate_limits.Limit("tests", 10_000, timedelta(minutes=10), timedelta(hours=1))
 
 
 def digest(number: int) -> bytes:
     return number.to_bytes(8)
 
 
-def journal(store: datastore.Store, now: datetime = NOW) -> limits.Journal:
-    made = limits.Journal(LIMIT, "somebody", "a secret")
-    made.fill(datastore.get(made.key), now=now)
+def journal(store: connection.Store, now: datetime = NOW) -> rate_limits.Journal:
+    made = rate_limits.Journal(LIMIT, "somebody", "a secret")
+    made.fill(reads.get(made.key), now=now)
     return made
 
 
-def noted(store: datastore.Store, count: int, *, has_proof: bool, now: datetime = NOW) -> None:
+def noted(store: connection.Store, count: int, *, has_proof: bool, now: datetime = NOW) -> None:
     def body() -> None:
         made, writes = journal(store, now), None
         for number in range(1, count + 1):
-            proof = digest(number) if has_proof else limits.NOTHING
-            mark = limits.Mark(int(now.timestamp()), digest(number), digest(7), proof)
+            proof = digest(number) if has_proof else rate_limits.NOTHING
+            mark = rate_limits.Mark(int(now.timestamp()), digest(number), digest(7), proof)
             writes = made.note(mark)
             made.fill(writes.put[0], now=now)
         assert writes is not None
-        datastore.apply(writes)
+        transactions.apply(writes)
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
-def test_proofs_are_remembered_for_as_long_as_they_are_good(store: datastore.Store) -> None:
+def test_proofs_are_remembered_for_as_long_as_they_are_good(store: connection.Store) -> None:
     noted(store, 200, has_proof=True)
     late = journal(store, NOW + timedelta(minutes=59))
     assert all(late.is_spent(digest(number)) for number in range(1, 201))
     assert not late.is_spent(digest(201))
-    assert not late.is_spent(limits.NOTHING)
+    assert not late.is_spent(rate_limits.NOTHING)
     assert not journal(store, NOW + timedelta(minutes=61)).is_spent(digest(200))
 
 
-def test_a_proof_is_remembered_however_much_comes_without_one(store: datastore.Store) -> None:
+def test_a_proof_is_remembered_however_much_comes_without_one(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
     noted(store, 200, has_proof=False)
     assert journal(store).is_spent(digest(1))
 
 
-def test_of_what_came_without_a_proof_the_newest_are_remembered(store: datastore.Store) -> None:
+def test_of_what_came_without_a_proof_the_newest_are_remembered(store: connection.Store) -> None:
     noted(store, 200, has_proof=False)
     found = journal(store)
     assert [found.knows(digest(number)) for number in (136, 137, 200)] == [False, True, True]
     assert found.times(digest(7)) == 64
-    assert found.times(limits.NOTHING) == 0
+    assert found.times(rate_limits.NOTHING) == 0
 
 
-def test_a_journal_that_is_full_of_proofs_takes_nothing_more(store: datastore.Store) -> None:
+def test_a_journal_that_is_full_of_proofs_takes_nothing_more(store: connection.Store) -> None:
     noted(store, 499, has_proof=True)
     assert not journal(store).is_empty
     noted(store, 1, has_proof=True)
     assert journal(store).is_empty
-    (row,) = datastore.fetch(datastore.Query("RateBucket"))
+    (row,) = reads.fetch(reads.Query("RateBucket"))
     assert len(row.properties["recent"].blob_value) == 500 * 28
     assert not journal(store, NOW + timedelta(hours=1)).is_empty
 
 
-def test_the_stored_form_of_a_mark_is_for_ever(store: datastore.Store) -> None:
+def test_the_stored_form_of_a_mark_is_for_ever(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
-    (row,) = datastore.fetch(datastore.Query("RateBucket"))
+    (row,) = reads.fetch(reads.Query("RateBucket"))
     # A change of this loses which proofs were used.
     wanted = "695735a5000000000000000100000000000000070000000000000001"
     assert row.properties["recent"].blob_value.hex() == wanted
 
 
-def test_marks_of_a_clock_far_ahead_are_forgotten(store: datastore.Store) -> None:
+def test_marks_of_a_clock_far_ahead_are_forgotten(store: connection.Store) -> None:
     noted(store, 1, has_proof=True, now=NOW + timedelta(days=9))
     assert not journal(store).is_spent(digest(1))
 
 
-def test_a_bucket_that_was_used_again_meanwhile_stays(store: datastore.Store) -> None:
+def test_a_bucket_that_was_used_again_meanwhile_stays(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
     later = NOW + timedelta(hours=9)
-    assert limits.expire(NOW + timedelta(minutes=59)) == 0
+    assert rate_limits.expire(NOW + timedelta(minutes=59)) == 0
     name = journal(store).key.id()
     noted(store, 1, has_proof=True, now=later)
-    assert datastore.transaction(lambda: limits._delete([name], later)) == 0
+    assert transactions.transaction(lambda: rate_limits._delete([name], later)) == 0
     assert journal(store, later).is_spent(digest(1))
 
 
 def test_however_many_subjects_come_there_are_as_many_rows_as_slots(
-    store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two that share a row share its limit: of nobody more is taken than may be."""
-    monkeypatch.setattr(limits, "SLOTS", 16)
-    limit = limits.Limit("a purpose of a test", 3, timedelta(hours=1))
+    monkeypatch.setattr(rate_limits, "SLOTS", 16)
+    limit = rate_limits.Limit("a purpose of a test", 3, timedelta(hours=1))
     taken = [
-        limits.take(limit, f"2001:db8:{number:x}::/64", "secret", now=NOW) for number in range(400)
+        rate_limits.take(limit, f"2001:db8:{number:x}::/64", "secret", now=NOW)
+        for number in range(400)
     ]
-    rows = list(datastore.fetch(datastore.Query("RateBucket")))
+    rows = list(reads.fetch(reads.Query("RateBucket")))
     assert len(rows) == 16
     assert sum(taken) == 16 * limit.most
     assert max(row.ByteSize() for row in rows) < 300
 
 
-def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: datastore.Store) -> None:
-    limit = limits.Limit("test", 2, timedelta(hours=1))
+def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: connection.Store) -> None:
+    limit = rate_limits.Limit("test", 2, timedelta(hours=1))
     now = datetime(2026, 1, 2, tzinfo=UTC)
 
     def taken(moment: datetime) -> bool:
-        return limits.take(limit, "somebody", "a secret", now=moment)
+        return rate_limits.take(limit, "somebody", "a secret", now=moment)
 
     assert [taken(now) for _ in range(3)] == [True, True, False]
     assert taken(now + timedelta(minutes=59)) is False
@@ -120,21 +122,21 @@ def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: datastore
     assert taken(now + timedelta(hours=2)) is True
 
 
-def _of_networks(limit: limits.Limit, names: list[str]) -> list[bool]:
+def _of_networks(limit: rate_limits.Limit, names: list[str]) -> list[bool]:
     def take(name: str) -> bool:
-        bucket = limits.Network(limit, name, "a secret")
-        limits.read(bucket, now=NOW)
+        bucket = rate_limits.Network(limit, name, "a secret")
+        rate_limits.read(bucket, now=NOW)
         if bucket.is_empty:
             assert bucket.wait(NOW) == 600
             return False
-        datastore.apply(bucket.take())
+        transactions.apply(bucket.take())
         return True
 
-    return [datastore.transaction(lambda name=name: take(name)) for name in names]
+    return [transactions.transaction(lambda name=name: take(name)) for name in names]
 
 
-def test_an_ipv6_network_is_limited_with_the_wider_ones_around_it(store: datastore.Store) -> None:
-    limit = limits.Limit("tests of networks", 1, timedelta(minutes=10))
+def test_an_ipv6_network_is_limited_with_the_wider_ones_around_it(store: connection.Store) -> None:
+    limit = rate_limits.Limit("tests of networks", 1, timedelta(minutes=10))
     of_one_56 = [f"2001:db8:0:{number:x}::/64" for number in range(6)]
     assert _of_networks(limit, of_one_56) == [True] * 4 + [False] * 2
     of_one_48 = [f"2001:db8:0:{256 * number:x}::/64" for number in range(1, 15)]
@@ -142,6 +144,6 @@ def test_an_ipv6_network_is_limited_with_the_wider_ones_around_it(store: datasto
     assert _of_networks(limit, ["2001:db8:1::/64"]) == [True]
 
 
-def test_an_ipv4_network_is_limited_alone(store: datastore.Store) -> None:
-    limit = limits.Limit("tests of networks", 1, timedelta(minutes=10))
+def test_an_ipv4_network_is_limited_alone(store: connection.Store) -> None:
+    limit = rate_limits.Limit("tests of networks", 1, timedelta(minutes=10))
     assert _of_networks(limit, ["192.0.2.1", "192.0.2.1", "192.0.2.2"]) == [True, False, True]

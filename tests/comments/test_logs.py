@@ -45,7 +45,7 @@ def test_a_line_says_when_how_bad_who_and_what() -> None:
 
 def test_an_error_is_its_class_and_where_it_came_from() -> None:
     error = raised(ValueError(CANARY), cause=raised(KeyError(CANARY)))
-    found = line("comments.web.errors", "failed", error=error)
+    found = line("comments.web.http.problems", "failed", error=error)
     assert found["error"] == "ValueError"
     assert found["at"] == [f"tests/comments/test_logs.py:{error.__traceback__.tb_lineno} raised"]
     assert CANARY not in str(found)

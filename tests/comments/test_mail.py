@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import errors, mail, wording
+from comments import errors
+from comments.events.mail import compose, plain_words
 from tests.comments.letters import PLACE, SENDER, UNSUBSCRIBE, made, notice, read
 
 # Mailboxes know messages by these ids.
@@ -63,7 +64,7 @@ def test_the_form_of_a_message_is_for_ever():
 
 
 def test_a_second_message_of_an_event_has_the_id_of_the_first():
-    later = mail.message(notice(text="edited"), SENDER, now=datetime(2026, 2, 1, tzinfo=UTC)).raw
+    later = compose.message(notice(text="edited"), SENDER, now=datetime(2026, 2, 1, tzinfo=UTC)).raw
     again = email.message_from_bytes(later)["Message-ID"]
     assert again == read()["Message-ID"]
     others = [read(event="x.1"), read(recipient="bob@example.org")]
@@ -97,8 +98,8 @@ def test_nothing_that_becomes_a_link_is_left(field, text):
 
 def test_a_word_of_any_length_is_looked_through_once():
     """With the square of its length this would take hours."""
-    assert wording.words("a" * 3_000_000) == "a" * 3_000_000
-    assert wording.words("1." * 1_000_000 + "x") == "[link]"
+    assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000
+    assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
 
 
 # Each is several addresses, or none, or one to who reads it and another one to who sends to it.

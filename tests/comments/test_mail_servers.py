@@ -9,8 +9,9 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from comments import config, courier, errors
-from comments.outcomes import End
+from comments import config, errors
+from comments.domain.outcomes import End
+from comments.events.mail import smtp
 from tests.comments import receivers
 from tests.comments.letters import SENDER, made
 
@@ -94,7 +95,7 @@ def reach(where, security, login=""):
 def test_a_message_arrives_as_it_was_made(tmp_path, security, login):
     box = Box()
     with server(box, tmp_path, security, password=b"p@ss" if login else None) as where:
-        assert courier.send(reach(where, security, login), made()).end is End.DELIVERED
+        assert smtp.send(reach(where, security, login), made()).end is End.DELIVERED
     ((sender, recipients, content),) = box.taken
     assert (sender, recipients) == (SENDER, ["ann@example.org"])
     assert content == made().raw
@@ -114,14 +115,14 @@ def test_what_an_answer_means(tmp_path, where, answer, end):
     setattr(box, where, answer)
     plain = config.Security.NONE
     with server(box, tmp_path, plain) as at:
-        found = courier.send(reach(at, plain), made())
+        found = smtp.send(reach(at, plain), made())
     assert (found.end, found.reason) == (end, f"refused: {answer[:3]}")
 
 
 def test_a_wrong_password_is_not_the_messages_fault(tmp_path):
     box, security = Box(), config.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
-        found = courier.send(reach(where, security, "us%20er:wrong@"), made())
+        found = smtp.send(reach(where, security, "us%20er:wrong@"), made())
     assert (found.end, found.reason) == (End.RETRY, "did not let us in: 535")
     assert box.taken == []
 
@@ -130,23 +131,23 @@ def test_a_wrong_password_is_not_the_messages_fault(tmp_path):
 def test_a_server_that_nobody_vouches_for_gets_nothing(tmp_path, security):
     box = Box()
     with server(box, tmp_path, security) as (port, _):
-        found = courier.send(reach((port, ""), security), made())
+        found = smtp.send(reach((port, ""), security), made())
     assert (found.end, box.taken) == (End.RETRY, [])
 
 
 def test_a_server_without_starttls_gets_nothing(tmp_path):
     box = Box()
     with server(box, tmp_path, config.Security.NONE) as where:
-        found = courier.send(reach(where, config.Security.STARTTLS), made())
+        found = smtp.send(reach(where, config.Security.STARTTLS), made())
     assert (found.end, box.taken) == (End.RETRY, [])
 
 
 def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch):
-    monkeypatch.setattr(courier, "TIMEOUT", 0.2)
+    monkeypatch.setattr(smtp, "TIMEOUT", 0.2)
     plain = config.Security.NONE
     with receivers.peer(lambda _connection, over: over.wait(10)) as port:
-        assert courier.send(reach((port, ""), plain), made()).end is End.RETRY
-    assert courier.send(config.Smtp(plain, "127.0.0.1", port), made()).end is End.RETRY
+        assert smtp.send(reach((port, ""), plain), made()).end is End.RETRY
+    assert smtp.send(config.Smtp(plain, "127.0.0.1", port), made()).end is End.RETRY
 
 
 def reset(connection):
@@ -192,7 +193,7 @@ def scripted(last, ending):
 @pytest.mark.parametrize("ending", [reset, socket.socket.close])
 def test_what_a_server_said_counts_however_it_parts(last, end, ending):
     with receivers.peer(scripted(last, ending)) as port:
-        found = courier.send(reach((port, ""), config.Security.NONE), made())
+        found = smtp.send(reach((port, ""), config.Security.NONE), made())
     # What is reset may be lost before it is read: then it is sent again, under the same id.
     allowed = {end, End.RETRY} if ending is reset else {end}
     assert found.end in allowed

@@ -11,7 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from comments import datastore, floor, models, sites, tallies
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
+from comments.tree.counters import sharding
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.conftest import ROOT
@@ -24,7 +28,7 @@ DEADLINE = 120.0  # of one post, on a machine that does other things too
 
 
 @pytest.fixture
-def open_store() -> Iterator[datastore.Store]:
+def open_store() -> Iterator[connection.Store]:
     """A store behind a port."""
     with (
         inprocess.open_engine(
@@ -33,18 +37,18 @@ def open_store() -> Iterator[datastore.Store]:
         testing.running_server(engine) as address,
         grpc.insecure_channel(address) as channel,
     ):
-        yield datastore.Store(channel, project="test", deadline=DEADLINE, rpc_timeout=DEADLINE)
+        yield connection.Store(channel, project="test", deadline=DEADLINE, rpc_timeout=DEADLINE)
 
 
 @pytest.mark.parametrize("spread", [WRITERS, 1], ids=["spread", "at rest"])
 def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
-    store: datastore.Store, spread: int
+    store: connection.Store, spread: int
 ) -> None:
-    site = sites.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+    site = site_settings.add("demo", [], scheme=trees.SETTINGS.scheme, now=trees.START)
     parents = [trees.post(site, f"comment {number}").id for number in range(WRITERS)]
     name = trees.name_of(site)
     if spread > 1:
-        tallies.spread(name, spread)
+        sharding.spread(name, spread)
     start = threading.Barrier(WRITERS)
 
     def work(number: int) -> None:
@@ -55,9 +59,9 @@ def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(work, range(WRITERS)))  # raises what any of them met
-    rows = {row.id: row for row in floor.thread(name)}
+    rows = {row.id: row for row in ordered_query.thread(name)}
     assert len(rows) == WRITERS * (1 + EACH)
     assert {rows[parent].child_count for parent in parents} == {EACH}
     assert recounts.of(name)["approved"] == len(rows)
-    assert datastore.get(models.thread_key(name)).shards >= spread
+    assert reads.get(comment_rows.thread_key(name)).shards >= spread
     recounts.check()

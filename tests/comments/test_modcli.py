@@ -8,8 +8,12 @@ import click.testing
 import flask
 import pytest
 
-from comments import audit, datastore, modcli, moderation, records, rulebook
-from comments.records import Status
+from comments.cli import moderation_commands
+from comments.domain import records
+from comments.domain.records import Status
+from comments.events import audit_log
+from comments.moderation import decisions, rulebook
+from comments.store import connection
 from tests import trees
 from tests.comments.exports import THREAD, post
 
@@ -24,17 +28,19 @@ def run(app: flask.Flask, site: records.Site) -> Run:
 
 
 @pytest.fixture
-def rows(open_store: datastore.Store, site: records.Site) -> list[records.Comment]:
+def rows(open_store: connection.Store, site: records.Site) -> list[records.Comment]:
     with open_store.context():
         return [trees.post(site, f"number {n}", author=trees.author("ann")) for n in range(3)]
 
 
-def _status(store: datastore.Store, row: records.Comment) -> Status:
+def _status(store: connection.Store, row: records.Comment) -> Status:
     with store.context():
-        return moderation.case("demo", row.id).comment.status
+        return decisions.case("demo", row.id).comment.status
 
 
-def test_a_rule_is_added_listed_replaced_and_removed(run: Run, open_store: datastore.Store) -> None:
+def test_a_rule_is_added_listed_replaced_and_removed(
+    run: Run, open_store: connection.Store
+) -> None:
     added = run("rule", "add", "demo", "--word", "casino*", "--links", "2", "--action", "spam")
     found = re.fullmatch(r"Rule ([0-9a-f]{8}) of demo\. .*\n", added.output)
     assert found is not None, added.output
@@ -45,7 +51,7 @@ def test_a_rule_is_added_listed_replaced_and_removed(run: Run, open_store: datas
     assert run("rule", "remove", "demo", found[1]).exit_code == 0
     assert run("rule", "list", "demo").output == ""
     with open_store.context():
-        assert {entry.actor for entry in audit.log("demo")} == {modcli.ACTOR}
+        assert {entry.actor for entry in audit_log.log("demo")} == {moderation_commands.ACTOR}
 
 
 def test_what_cannot_be_is_one_line_and_exit_code_1(run: Run) -> None:
@@ -115,7 +121,7 @@ def test_a_rule_is_tried_before_it_is_added_and_after(run: Run, rows: list) -> N
 
 
 def test_comments_are_decided_about_and_the_log_says_so(
-    run: Run, rows: list, open_store: datastore.Store
+    run: Run, rows: list, open_store: connection.Store
 ) -> None:
     held = run("moderate", "hold", "demo", rows[0].id, rows[1].id, "--reason", "to look at")
     assert held.output == f"{rows[0].id}\tpending\n{rows[1].id}\tpending\n"
@@ -135,7 +141,7 @@ def test_comments_are_decided_about_and_the_log_says_so(
 
 
 def test_a_ban_by_a_comment_hides_and_its_undo_brings_back(
-    run: Run, rows: list, open_store: datastore.Store
+    run: Run, rows: list, open_store: connection.Store
 ) -> None:
     told = run("moderate", "ban", "demo", rows[0].id, "--days", "3", "--hide")
     assert told.output.startswith("Banned g:ann.")
@@ -147,7 +153,7 @@ def test_a_ban_by_a_comment_hides_and_its_undo_brings_back(
 
 @pytest.mark.parametrize("address", ["https://example.com/a/", "http://example.com/a?b=1#c"])
 def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
-    run: Run, site: records.Site, open_store: datastore.Store, address: str
+    run: Run, site: records.Site, open_store: connection.Store, address: str
 ) -> None:
     with open_store.context():
         trees.post(site, "hello", thread="example.com/a")
@@ -162,7 +168,7 @@ def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
 
 
 def test_a_policy_is_shown_and_changed_part_by_part(
-    run: Run, rows: list, open_store: datastore.Store
+    run: Run, rows: list, open_store: connection.Store
 ) -> None:
     assert run("moderate", "policy", "demo").output == "policy\toff\nclose-after\t0\nreports\t3\n"
     run("moderate", "policy", "demo", "--policy", "first")

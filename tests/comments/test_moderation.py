@@ -8,22 +8,15 @@ from datetime import timedelta
 import grpc
 import pytest
 
-from comments import (
-    audit,
-    datastore,
-    errors,
-    floor,
-    hooks,
-    moderation,
-    outbox,
-    posting,
-    public,
-    records,
-    repair,
-    tasks,
-    webhooks,
-)
-from comments.records import Status, Verb
+from comments import errors
+from comments.domain import presentation, records
+from comments.domain.records import Status, Verb
+from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
+from comments.jobs import repair
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.store import connection
+from comments.tree import ordered_query
 from tests import trees
 from tests.comments import stocktaking
 from tests.comments.interceptors import TRANSIENT, Faults
@@ -39,17 +32,17 @@ def interceptor(faults: Faults) -> Faults:
 
 
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     return trees.grow(site, trees.TREE)
 
 
 def _decide(row: records.Comment, verb: Verb, actor: records.Actor = ADA, **more: object):
     given = {"now": trees.START + timedelta(hours=1), **more}
-    return moderation.decide("demo", row.id, verb, actor, **given)  # type: ignore[arg-type]
+    return decisions.decide("demo", row.id, verb, actor, **given)  # type: ignore[arg-type]
 
 
 def _status(row: records.Comment) -> Status:
-    return moderation.case("demo", row.id).comment.status
+    return decisions.case("demo", row.id).comment.status
 
 
 def _check() -> None:
@@ -111,11 +104,11 @@ def test_a_decision_is_undone_once_and_to_what_stood_before(
 def test_what_was_retracted_never_comes_back(grown: dict[str, records.Comment], verb: Verb) -> None:
     _decide(grown["3"], Verb.PIN)
     _decide(grown["3"], Verb.REJECT)
-    posting.retract(grown["3"].id, author_id="g:3", revision=None, now=trees.START)
+    submission.retract(grown["3"].id, author_id="g:3", revision=None, now=trees.START)
     with pytest.raises(errors.Conflict) as refused:
         _decide(grown["3"], verb)
     assert refused.value.code == "comment-retracted"
-    case = moderation.case("demo", grown["3"].id)
+    case = decisions.case("demo", grown["3"].id)
     assert (case.rule, case.why, case.stood, case.comment.pinned) == ("", "", None, False)
 
 
@@ -127,9 +120,9 @@ def test_a_comment_of_another_site_is_not_there(
     before = list(map(str, stocktaking.rows("Comment")))
     for row in grown.values():
         with pytest.raises(errors.NotFound):
-            moderation.decide(elsewhere, row.id, verb, ADA, now=trees.START)
+            decisions.decide(elsewhere, row.id, verb, ADA, now=trees.START)
         with pytest.raises(errors.NotFound):
-            moderation.case(elsewhere, row.id)
+            decisions.case(elsewhere, row.id)
     assert list(map(str, stocktaking.rows("Comment"))) == before
     assert stocktaking.audit() == []
 
@@ -156,32 +149,32 @@ def test_what_readers_do_not_see_is_neither_hidden_nor_pinned(
 
 
 def test_a_pinned_comment_says_so_while_readers_see_it(grown: dict[str, records.Comment]) -> None:
-    assert b"pinned" not in public.fragment(grown["1"])
-    assert b'"pinned":true' in public.fragment(_decide(grown["1"], Verb.PIN))
-    assert b"pinned" not in public.fragment(_decide(grown["1"], Verb.HIDE))
-    assert b'"pinned":true' in public.fragment(_decide(grown["1"], Verb.RESTORE))
-    assert b"pinned" not in public.fragment(_decide(grown["1"], Verb.UNPIN))
+    assert b"pinned" not in presentation.fragment(grown["1"])
+    assert b'"pinned":true' in presentation.fragment(_decide(grown["1"], Verb.PIN))
+    assert b"pinned" not in presentation.fragment(_decide(grown["1"], Verb.HIDE))
+    assert b'"pinned":true' in presentation.fragment(_decide(grown["1"], Verb.RESTORE))
+    assert b"pinned" not in presentation.fragment(_decide(grown["1"], Verb.UNPIN))
 
 
 def test_the_log_says_who_decided_what_and_holds_nothing_of_the_comment(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     author = records.Author("Canary", "https://canary.example", "canary@example.org", "g:canary")
     row = trees.post(site, "canary text", author=author)
     _decide(row, Verb.HOLD, reason="seen before")
     _decide(row, Verb.APPROVE, BEN, now=trees.START + timedelta(hours=2))
-    last, first = audit.log("demo")
+    last, first = audit_log.log("demo")
     assert (first.actor, first.verb, first.before, first.after, first.reason) == (
         ADA, "hold", "approved", "pending", "seen before",
     )  # fmt: skip
     assert (last.actor, last.verb, last.before, last.after) == (
         BEN, "approve", "pending", "approved",
     )  # fmt: skip
-    assert audit.log("demo", subject=row.id, before=last.at, limit=1) == [first]
-    assert audit.log("other") == []
+    assert audit_log.log("demo", subject=row.id, before=last.at, limit=1) == [first]
+    assert audit_log.log("other") == []
     assert "canary" not in str(list(stocktaking.rows("AuditEntry"))).lower()
     with pytest.raises(errors.NotFound):
-        audit.entry("other", first.id)
+        audit_log.entry("other", first.id)
 
 
 @pytest.mark.parametrize("reason", ["x" * 501, "two\nlines", "\x00", "\ud800"])
@@ -193,36 +186,36 @@ def test_a_reason_is_one_short_line(grown: dict[str, records.Comment], reason: s
 
 def test_an_entry_of_the_log_is_undone_while_it_stands(grown: dict[str, records.Comment]) -> None:
     _decide(grown["1"], Verb.SPAM)
-    (entry,) = audit.log("demo")
-    assert moderation.undo("demo", entry.id, BEN, now=trees.START).status is Status.APPROVED
+    (entry,) = audit_log.log("demo")
+    assert decisions.undo("demo", entry.id, BEN, now=trees.START).status is Status.APPROVED
     with pytest.raises(errors.Conflict) as refused:
-        moderation.undo("demo", entry.id, BEN, now=trees.START)
+        decisions.undo("demo", entry.id, BEN, now=trees.START)
     assert refused.value.code == "decided-since"
     with pytest.raises(errors.NotFound):
-        moderation.undo("other", entry.id, BEN, now=trees.START)
+        decisions.undo("other", entry.id, BEN, now=trees.START)
     _decide(grown["2"], Verb.PIN)
-    pinned = next(each for each in audit.log("demo") if each.verb == "pin")
-    assert not moderation.undo("demo", pinned.id, BEN, now=trees.START).pinned
+    pinned = next(each for each in audit_log.log("demo") if each.verb == "pin")
+    assert not decisions.undo("demo", pinned.id, BEN, now=trees.START).pinned
 
 
 def test_many_at_once_are_many_decisions_each_with_its_outcome(
     grown: dict[str, records.Comment],
 ) -> None:
-    posting.retract(grown["2.1"].id, author_id="g:2.1", revision=None, now=trees.START)
+    submission.retract(grown["2.1"].id, author_id="g:2.1", revision=None, now=trees.START)
     ids = [grown["1"].id, "a" * 26, grown["2.1"].id, grown["3"].id, grown["3"].id]
-    found = moderation.bulk("demo", ids, Verb.SPAM, ADA, now=trees.START)
+    found = decisions.bulk("demo", ids, Verb.SPAM, ADA, now=trees.START)
     assert [(each.id, each.code) for each in found] == [
         (grown["1"].id, ""), ("a" * 26, "comment-not-found"),
         (grown["2.1"].id, "comment-retracted"), (grown["3"].id, ""),
     ]  # fmt: skip
     assert len(stocktaking.audit()) == 2
     with pytest.raises(errors.BadInput, match="more than 100"):
-        moderation.bulk("demo", [f"{n}" for n in range(101)], Verb.SPAM, ADA, now=trees.START)
+        decisions.bulk("demo", [f"{n}" for n in range(101)], Verb.SPAM, ADA, now=trees.START)
     _check()
 
 
 def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     rows = [
         trees.post(site, f"{n}", now=trees.START + timedelta(seconds=n // 4)) for n in range(18)
@@ -231,20 +224,20 @@ def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
         _decide(row, Verb.HOLD)
     for limit in (1, 3, 4, 5, 18, 100):
         seen: list[records.Case] = []
-        page = moderation.queue("demo", limit=limit)
+        page = decisions.queue("demo", limit=limit)
         while page.cursor is not None:
             assert page.cases
             seen += page.cases
-            page = moderation.queue("demo", before=page.cursor, limit=limit)
+            page = decisions.queue("demo", before=page.cursor, limit=limit)
         seen += page.cases
         assert sorted(each.comment.body for each in seen) == sorted(row.body for row in rows)
         moments = [each.comment.created for each in seen]
         assert moments == sorted(moments, reverse=True)
-    assert seen[0].rule == moderation.BY_MODERATOR
-    assert moderation.queue("other").cases == ()
-    assert moderation.queue("demo", Status.SPAM).cases == ()
+    assert seen[0].rule == decisions.BY_MODERATOR
+    assert decisions.queue("other").cases == ()
+    assert decisions.queue("demo", Status.SPAM).cases == ()
     with pytest.raises(errors.BadInput):
-        moderation.queue("demo", limit=101)
+        decisions.queue("demo", limit=101)
 
 
 @pytest.mark.parametrize(
@@ -260,23 +253,23 @@ def test_a_webhook_hears_what_readers_saw_happen(
     for verb in verbs:
         decided = _decide(grown["3"], verb)
     (row,) = outbox.read([outbox.event_id(decided.id, decided.revision)])
-    assert hooks._type(outbox.record(row)) is told
+    assert webhook_endpoints._type(outbox.record(row)) is told
 
 
 def test_what_readers_lost_is_folded_at_once(
-    open_store: datastore.Store, grown: dict[str, records.Comment], clock: Callable[[], float]
+    open_store: connection.Store, grown: dict[str, records.Comment], clock: Callable[[], float]
 ) -> None:
-    waiting = tasks.Backlog(clock)
+    waiting = backlog.Backlog(clock)
     waiting.open()
-    open_store._kept[tasks.HOLDINGS] = waiting
+    open_store._kept[backlog.HOLDINGS] = waiting
     _decide(grown["1"], Verb.REJECT)
-    assert waiting._waiting[NAME].due == clock() + tasks.ERASE_AFTER
+    assert waiting._waiting[NAME].due == clock() + backlog.ERASE_AFTER
 
 
 # --- Races and faults
 
 
-def _at_once(store: datastore.Store, *steps: Callable[[], object]) -> list[object]:
+def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[object]:
     """What came of steps that begin together, each in a thread: its value, or the error."""
     barrier = threading.Barrier(len(steps))
 
@@ -294,7 +287,7 @@ def _at_once(store: datastore.Store, *steps: Callable[[], object]) -> list[objec
 
 @pytest.mark.slow
 def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(6):
         with open_store.context():
@@ -308,14 +301,14 @@ def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
             refused = [each for each in found if isinstance(each, errors.Conflict)]
             assert len(refused) == 1
             assert isinstance(refused[0], errors.RevisionMismatch)
-            assert len(audit.log("demo", subject=row.id)) == 1
+            assert len(audit_log.log("demo", subject=row.id)) == 1
     with open_store.context():
         _check()
 
 
 @pytest.mark.slow
 def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(6):
         with open_store.context():
@@ -323,7 +316,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
             held = _decide(row, Verb.HOLD)
 
         def edit(row: records.Comment = row) -> object:
-            return posting.edit(
+            return submission.edit(
                 row.id, author_id=row.author.id, body="buy", revision=None,
                 settings=trees.SETTINGS, now=trees.START,
             )  # fmt: skip
@@ -334,7 +327,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
             edit,
         )
         with open_store.context():
-            case = moderation.case("demo", row.id)
+            case = decisions.case("demo", row.id)
             if isinstance(approved, errors.RevisionMismatch):
                 assert (case.comment.status, case.comment.body) == (Status.PENDING, "buy")
             else:
@@ -346,7 +339,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
 
 @pytest.mark.slow
 def test_approval_races_with_the_authors_retraction_which_always_wins(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(6):
         with open_store.context():
@@ -355,14 +348,14 @@ def test_approval_races_with_the_authors_retraction_which_always_wins(
         _at_once(
             open_store,
             lambda row=row: _decide(row, Verb.APPROVE),
-            lambda row=row: posting.retract(
+            lambda row=row: submission.retract(
                 row.id, author_id=row.author.id, revision=None, now=trees.START
             ),
         )
         with open_store.context():
             assert _status(row) is Status.RETRACTED
     with open_store.context():
-        assert floor.thread(NAME) == ()
+        assert ordered_query.thread(NAME) == ()
         _check()
 
 
@@ -380,7 +373,7 @@ def test_a_decision_whose_call_fails_once_is_made_and_noted_once(
 ) -> None:
     verbs = [Verb.PIN, Verb.HIDE, Verb.RESTORE]
     for number, verb in enumerate(verbs, 1):
-        revision = moderation.case("demo", grown["1.1"].id).comment.revision
+        revision = decisions.case("demo", grown["1.1"].id).comment.revision
         faults.plan[method, faults.calls.get(method, 0) + 1] = (when, status)
         decided = _decide(grown["1.1"], verb, revision=revision)
         assert decided.revision == revision + 1

@@ -13,25 +13,20 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
-from comments import (
-    config,
-    consent,
-    datastore,
-    delivery,
-    models,
-    moderation,
-    public,
-    records,
-    reporting,
-    reports,
-    sealed,
-    sites,
-    warrants,
-)
-from comments import handlers as wiring
-from comments.accounts import people, readers
-from comments.records import Verb
-from comments.web import session
+from comments import config
+from comments.accounts import accounts, reader_accounts
+from comments.domain import presentation, records
+from comments.domain.crypto import encryption
+from comments.domain.records import Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, reports
+from comments.notifications import double_opt_in, moderation_links
+from comments.posting import file_report
+from comments.sites import site_settings
+from comments.store import connection
+from comments.store.models import comment_rows
+from comments.web.api import api_tokens
 from tests import trees
 from tests.comments import assertions, callers, calls, stocktaking
 from tests.comments.callers import OWNER, SECRET
@@ -81,7 +76,7 @@ def is_isolated(text: str, inside: list[tuple[str, dict[str, str | None]]], word
 
 
 @pytest.fixture
-def said(store: datastore.Store, site: records.Site) -> list[records.Comment]:
+def said(store: connection.Store, site: records.Site) -> list[records.Comment]:
     """One that answers another, both of one author, held and shown, reported and decided."""
     author = records.Author(NAME, WEBSITE, id="g:eve")
     url = "http://localhost:8080/page"
@@ -89,13 +84,13 @@ def said(store: datastore.Store, site: records.Site) -> list[records.Comment]:
     rows = [root, trees.post(site, "reply", root.id, author=author)]
     held = trees.post(site, "held", root.id, author=author)
     ada = records.Actor("a:x", NAME)
-    moderation.decide("demo", held.id, Verb.HOLD, ada, now=trees.START, reason="why")
+    decisions.decide("demo", held.id, Verb.HOLD, ada, now=trees.START, reason="why")
     settings = config.Settings(secret=SECRET)
-    reporting.report(
+    file_report.report(
         root.id, "demo", reports.Reason.SPAM, author="", network="192.0.2.1", settings=settings,
         now=datetime.now(UTC),
     )  # fmt: skip
-    delivery.deliver(
+    dispatcher.deliver(
         [stocktaking.name_of(each) for each in stocktaking.rows("Event")],
         now=trees.START,
         handlers=wiring.HANDLERS,
@@ -126,13 +121,13 @@ def test_a_name_and_a_title_keep_to_themselves_on_every_page(
                 if word in text:
                     seen[word] += 1
                     assert is_isolated(text, inside, word), (path, text, inside[-1])
-    sites.change("demo", moderators=["boss@demo.example"])
+    site_settings.change("demo", moderators=["boss@demo.example"])
     now, secret = datetime.now(UTC), SECRET
-    row = moderation.case("demo", said[2].id).comment
-    warrant = warrants.link(row, "boss@demo.example", secret=secret, now=now)
-    name = models.thread_key_name(records.ThreadName("demo", "page"))
-    request = consent.Request("ann@example.org", "demo", name, "", replies=False)
-    link = sealed.seal(msgspec.json.encode(request).decode(), "confirm", secret, now=now)
+    row = decisions.case("demo", said[2].id).comment
+    warrant = moderation_links.link(row, "boss@demo.example", secret=secret, now=now)
+    name = comment_rows.thread_key_name(records.ThreadName("demo", "page"))
+    request = double_opt_in.Request("ann@example.org", "demo", name, "", replies=False)
+    link = encryption.seal(msgspec.json.encode(request).decode(), "confirm", secret, now=now)
     links = (("/decisions", warrant, NAME), ("/subscriptions/confirm", link, TITLE))
     for path, token, word in links:
         page = desk.client.get(path, query_string={"token": token}).text
@@ -199,7 +194,7 @@ INNOCENT = [
 
 @pytest.mark.parametrize("name", SPEAKING)
 def test_nobody_speaks_for_the_site_by_a_name_that_looks_like_it(
-    client: FlaskClient, store: datastore.Store, name: str
+    client: FlaskClient, store: connection.Store, name: str
 ) -> None:
     """On every way to a name that readers see, but for those who have a role."""
     sent = {"name": name, "body": "b"}
@@ -220,22 +215,22 @@ def test_names_that_only_hold_such_a_word_are_names(client: FlaskClient, name: s
 
 
 def test_no_comment_says_more_of_its_author_than_he_did(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
     """The server makes the mark: nothing that authors send can claim a role."""
     owner = callers.account("ann", OWNER)
-    member = session.sign_member(session.Member("demo", owner.id, owner.epoch), secret=SECRET)
+    member = api_tokens.sign_member(api_tokens.Member("demo", owner.id, owner.epoch), secret=SECRET)
     headers = {"Authorization": f"Bearer {member}"}
     posted = client.post(calls.THREAD, json={"name": "x", "body": "b"}, headers=headers)
     assert posted.status_code == 201
     shown = json.loads(client.get(calls.THREAD).text)["comments"][0]
     assert shown["author"] == {"name": "Ann", "website": "", "kind": "staff"}
-    assert public.Author.__struct_fields__ == ("name", "website", "kind")
-    assert not {"role", "badge", "verified", "label"} & set(public.Comment.__struct_fields__)
+    assert presentation.Author.__struct_fields__ == ("name", "website", "kind")
+    assert not {"role", "badge", "verified", "label"} & set(presentation.Comment.__struct_fields__)
 
 
 def test_claims_of_a_sites_token_give_no_role_and_no_address(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
     shared = assertions.share()
     more = {
@@ -245,9 +240,9 @@ def test_claims_of_a_sites_token_give_no_role_and_no_address(
     }  # fmt: skip
     token = {"token": assertions.token(shared, **more)}
     assert client.post("/api/v1/sites/demo/session", json=token).status_code == 200
-    reader = readers.of_site(token["token"], "demo", secret=SECRET, now=callers.here())
-    account = people.find(reader.identity, SECRET)
+    reader = reader_accounts.of_site(token["token"], "demo", secret=SECRET, now=callers.here())
+    account = accounts.find(reader.identity, SECRET)
     assert account is not None
     assert (account.grants, account.login, account.address) == ((), "", "")
     assert not account.has_password
-    assert people.staff() == []
+    assert accounts.staff() == []

@@ -12,23 +12,18 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from comments import (
-    audit,
-    datastore,
-    errors,
-    filing,
-    folding,
-    models,
-    moderation,
-    naming,
-    records,
-    recount,
-    threads,
-    tree,
-    upgrades,
-    webhooks,
-)
-from comments.records import Policy, Status, Verb
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Policy, Status, Verb
+from comments.events import audit_log, webhooks
+from comments.jobs import recategorize, recount, thread_details, upgrades
+from comments.moderation import decisions
+from comments.reading.compaction import compactor
+from comments.sites import thread_info
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.tree import bulk_append
+from comments.tree.threads import naming
 from tests import folds, recounts, trees
 from tests.comments import ruled
 from tests.comments.desks import Desk
@@ -53,14 +48,14 @@ def post(site: records.Site, word: str, minute: int = 0, **more: Any) -> records
 
 
 def judge(comment: records.Comment, verb: Verb) -> None:
-    (told,) = moderation.bulk("demo", [comment.id], verb, ADA, now=NOW)
+    (told,) = decisions.bulk("demo", [comment.id], verb, ADA, now=NOW)
     assert told.comment is not None, told.message
 
 
 def shown(thread: str = "page") -> str:
     """The word in all that the thread shows; "" where it shows nothing. Fails if they differ."""
-    row = datastore.get(models.thread_key(records.ThreadName("demo", thread)))
-    found = models.thread_record(row)
+    row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))
+    found = conversion.thread_record(row)
     words = {
         found.title.removeprefix("title "), found.url.removeprefix(f"{ORIGIN}/"),
         "".join(found.categories),
@@ -91,7 +86,7 @@ def fold() -> None:
 
 
 def test_what_a_held_comment_brought_is_shown_when_it_is_approved_and_not_before(
-    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+    client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     ruled.policy(Policy.ALL)
     first = post(site, "ape")
@@ -104,7 +99,7 @@ def test_what_a_held_comment_brought_is_shown_when_it_is_approved_and_not_before
 @pytest.mark.parametrize("is_folded", [True, False])
 def test_a_comment_that_goes_takes_its_title_along_at_once(
     client: flask.testing.FlaskClient,
-    store: datastore.Store,
+    store: connection.Store,
     site: records.Site,
     verb: Verb | None,
     is_folded: bool,  # noqa: FBT001 - pytest passes it by name
@@ -122,7 +117,7 @@ def test_a_comment_that_goes_takes_its_title_along_at_once(
 
 
 def test_another_process_shows_a_hidden_title_no_more(
-    app: flask.Flask, store: datastore.Store, site: records.Site
+    app: flask.Flask, store: connection.Store, site: records.Site
 ) -> None:
     first, second = post(site, "ape"), post(site, "bee", 1)
     fold()
@@ -143,7 +138,7 @@ def test_another_process_shows_a_hidden_title_no_more(
 
 
 def test_an_older_comment_that_is_approved_later_names_the_thread(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     ruled.policy(Policy.ALL)
     first, second = post(site, "ape"), post(site, "bee", 1)
@@ -154,20 +149,22 @@ def test_an_older_comment_that_is_approved_later_names_the_thread(
 
 
 def test_a_later_comment_changes_nothing_and_writes_no_thread(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
-    before = datastore.get(models.thread_key(trees.name_of(site)))
+    before = reads.get(comment_rows.thread_key(trees.name_of(site)))
     post(site, "bee", 1, parent=first.id)
-    assert datastore.get(models.thread_key(trees.name_of(site))) == before
+    assert reads.get(comment_rows.thread_key(trees.name_of(site))) == before
 
 
 def test_webhooks_tell_no_title_of_a_held_comment(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     ruled.policy(Policy.ALL)
     first = post(site, "ape")
-    told = webhooks.body(next(iter(webhooks.Type)), NOW, first, threads.fresh(trees.name_of(site)))
+    told = webhooks.body(
+        next(iter(webhooks.Type)), NOW, first, thread_info.fresh(trees.name_of(site))
+    )
     assert (json.loads(told)["data"]["title"], json.loads(told)["data"]["url"]) == ("", "")
 
 
@@ -193,7 +190,7 @@ class Story:
         if step in {"post", "hold", "reply"}:
             self._write(step, number)
         elif step == "fold":
-            folding.fold(trees.SETTINGS.scheme, self.name)
+            compactor.fold(trees.SETTINGS.scheme, self.name)
         elif chosen is None or status(chosen) == Status.RETRACTED:
             pass
         elif step == "retract":
@@ -216,35 +213,35 @@ class Story:
 
 
 def status(row: records.Comment) -> str:
-    return str(datastore.get(models.comment_key(row.id)).status)
+    return str(reads.get(comment_rows.comment_key(row.id)).status)
 
 
 @examples(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_a_thread_shows_what_its_oldest_approved_comment_brought(
-    store: datastore.Store, site: records.Site, steps: list[tuple[str, int]]
+    store: connection.Store, site: records.Site, steps: list[tuple[str, int]]
 ) -> None:
     story = Story(site)
     for step in steps:
         story.take(*step)
         assert not story.rows or shown(story.name.id) == story.expected
     ruled.policy(Policy.OFF)
-    filing.finish(now=NOW)
-    assert list(datastore.fetch(datastore.Query("Job"))) == []
+    recategorize.finish(now=NOW)
+    assert list(reads.fetch(reads.Query("Job"))) == []
     ruled.settle()
     assert recount.site("demo", tell=print, fixes=False) == 0
     recounts.check_all()
 
 
 def test_what_is_erased_keeps_nothing_of_what_it_brought(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
     trees.retract(first)
-    row = datastore.get(models.comment_key(first.id))
-    assert tree.brought(row.brought) == tree.Brought()
+    row = reads.get(comment_rows.comment_key(first.id))
+    assert naming.decode(row.brought) == naming.Brought()
     for kind in ("Thread", "Comment", "BucketDirectory"):
-        for message in datastore.fetch(datastore.Query(kind)):
+        for message in reads.fetch(reads.Query(kind)):
             assert "ape" not in str(message)
 
 
@@ -252,23 +249,27 @@ def test_what_is_erased_keeps_nothing_of_what_it_brought(
 
 
 def test_what_a_moderator_sets_stays_until_it_is_given_back(
-    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+    client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
     post(site, "bee", 1)
     fold()
     pages(client)
-    wanted = naming.Wanted("title own", f"{ORIGIN}/own", ["dog"])
-    found = naming.name(site, "page", wanted, ADA, now=NOW)
+    wanted = thread_details.Wanted("title own", f"{ORIGIN}/own", ["dog"])
+    found = thread_details.name(site, "page", wanted, ADA, now=NOW)
     assert (found.moved, found.thread.categories) == (2, ("dog",))
     fold()
     assert words(client) == {"own"}
     trees.retract(first)
     assert words(client) == {"own"}
-    assert audit.log("demo")[0].after == "set by moderators: categories, title, url"
-    back = naming.name(site, "page", naming.Wanted(inherits=["title"]), ADA, now=NOW)
+    assert audit_log.log("demo")[0].after == "set by moderators: categories, title, url"
+    back = thread_details.name(
+        site, "page", thread_details.Wanted(inherits=["title"]), ADA, now=NOW
+    )
     assert (back.thread.title, back.thread.own) == ("title bee", ("categories", "url"))
-    naming.name(site, "page", naming.Wanted(inherits=naming.FIELDS), ADA, now=NOW)
+    thread_details.name(
+        site, "page", thread_details.Wanted(inherits=thread_details.FIELDS), ADA, now=NOW
+    )
     assert shown() == "bee"
     fold()
     assert words(client) == {"bee"}
@@ -277,28 +278,28 @@ def test_what_a_moderator_sets_stays_until_it_is_given_back(
 @pytest.mark.parametrize(
     ("wanted", "field"),
     [
-        (naming.Wanted(url="https://elsewhere.example/x"), "url"),
-        (naming.Wanted(title="x" * 501), "title"),
-        (naming.Wanted(categories=["a/b"]), "categories"),
-        (naming.Wanted(title="x", inherits=["title"]), "inherit"),
-        (naming.Wanted(inherits=["state"]), "inherit"),
+        (thread_details.Wanted(url="https://elsewhere.example/x"), "url"),
+        (thread_details.Wanted(title="x" * 501), "title"),
+        (thread_details.Wanted(categories=["a/b"]), "categories"),
+        (thread_details.Wanted(title="x", inherits=["title"]), "inherit"),
+        (thread_details.Wanted(inherits=["state"]), "inherit"),
     ],
 )
 def test_what_no_thread_can_show_is_refused_by_its_field(
-    store: datastore.Store, site: records.Site, wanted: naming.Wanted, field: str
+    store: connection.Store, site: records.Site, wanted: thread_details.Wanted, field: str
 ) -> None:
     post(site, "ape")
     with pytest.raises(errors.BadInput) as refused:
-        naming.name(site, "page", wanted, ADA, now=NOW)
+        thread_details.name(site, "page", wanted, ADA, now=NOW)
     assert refused.value.field == field
     assert shown() == "ape"
 
 
 def test_nobody_names_a_thread_that_is_not_there(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     with pytest.raises(errors.NotFound):
-        naming.name(site, "nowhere", naming.Wanted("x"), ADA, now=NOW)
+        thread_details.name(site, "nowhere", thread_details.Wanted("x"), ADA, now=NOW)
 
 
 def test_the_desk_sets_a_title_and_gives_it_back(desk: Desk, site: records.Site) -> None:
@@ -332,22 +333,22 @@ def age(thread: str = "page") -> None:
     """Make a thread and its comments as older releases wrote them: they show the first title."""
 
     def body() -> None:
-        row = datastore.get(models.thread_key(records.ThreadName("demo", thread)))
+        row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))
         row.named_by, row.named_at, row.filed = None, None, 0
         row.title, row.url, row.categories = "title ape", f"{ORIGIN}/ape", ["ape"]
-        query = datastore.Query("Comment", where=(("thread", "=", row.key.id()),), keys_only=True)
-        ids = [message.key.path[-1].name for message in datastore.fetch(query)]
-        comments = datastore.get_multi([models.comment_key(each) for each in ids])
+        query = reads.Query("Comment", where=(("thread", "=", row.key.id()),), keys_only=True)
+        ids = [message.key.path[-1].name for message in reads.fetch(query)]
+        comments = reads.get_multi([comment_rows.comment_key(each) for each in ids])
         for comment in comments:
             comment.brought = None
             comment.categories = ["ape"]
-        datastore.apply(datastore.Writes("tree", put=(row, *comments)))
+        transactions.apply(ownership.Writes("tree", put=(row, *comments)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def test_an_old_thread_keeps_the_title_of_its_first_comment_while_that_is_approved(
-    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+    client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
     post(site, "bee", 1)
@@ -366,7 +367,7 @@ def test_an_old_thread_keeps_the_title_of_its_first_comment_while_that_is_approv
 @pytest.mark.parametrize("verb", [Verb.HIDE, None])
 def test_an_old_thread_loses_a_title_that_nobody_may_see(
     client: flask.testing.FlaskClient,
-    store: datastore.Store,
+    store: connection.Store,
     site: records.Site,
     verb: Verb | None,
 ) -> None:
@@ -379,36 +380,38 @@ def test_an_old_thread_loses_a_title_that_nobody_may_see(
     upgrades.go_on(steps=None)
     fold()
     assert (shown(), words(client)) == ("", set())
-    row = datastore.get(models.comment_key(first.id))
-    assert tree.brought(row.brought).title == ("title ape" if verb else "")
+    row = reads.get(comment_rows.comment_key(first.id))
+    assert naming.decode(row.brought).title == ("title ape" if verb else "")
 
 
 def test_a_decision_about_an_old_thread_does_not_wait_for_the_walk(
-    client: flask.testing.FlaskClient, store: datastore.Store, site: records.Site
+    client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
     post(site, "bee", 1)
     age()
     judge(first, Verb.SPAM)
     assert (shown(), words(client)) == ("", set())
-    filing.finish(now=NOW)
-    naming.name(site, "page", naming.Wanted("title own"), ADA, now=NOW)
+    recategorize.finish(now=NOW)
+    thread_details.name(site, "page", thread_details.Wanted("title own"), ADA, now=NOW)
     assert words(client) == {"own"}
 
 
 def test_an_old_thread_can_be_named_by_a_moderator_first(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     post(site, "ape")
     age()
-    found = naming.name(site, "page", naming.Wanted("title own"), ADA, now=NOW).thread
+    found = thread_details.name(
+        site, "page", thread_details.Wanted("title own"), ADA, now=NOW
+    ).thread
     assert (found.title, found.url, found.own) == ("title own", f"{ORIGIN}/ape", ("title",))
-    naming.name(site, "page", naming.Wanted(inherits=["title"]), ADA, now=NOW)
+    thread_details.name(site, "page", thread_details.Wanted(inherits=["title"]), ADA, now=NOW)
     assert shown() == "ape"
 
 
 def test_a_walk_that_is_interrupted_goes_on_and_ends(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrades, "_AT_ONCE", 2)
     for number in range(5):
@@ -416,22 +419,22 @@ def test_a_walk_that_is_interrupted_goes_on_and_ends(
         age(f"page {number}")
     assert upgrades.go_on(steps=1) == 2
     assert upgrades.go_on(steps=None) == 3
-    rows = datastore.fetch(datastore.Query("Thread"))
+    rows = reads.fetch(reads.Query("Thread"))
     assert all(message.properties["named_by"].string_value for message in rows)
     assert upgrades.go_on() == 0
 
 
 def test_an_import_names_a_thread_and_no_other_one(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     node = trees.node("old")
 
     def bring(thread: str) -> None:
-        change = tree.append_imported(
+        change = bulk_append.append_imported(
             trees.SETTINGS.scheme, records.ThreadName("demo", thread), [node],
             title="title ape", url=f"{ORIGIN}/ape", state=records.ThreadState.OPEN, now=NOW,
         )  # fmt: skip
-        datastore.apply(*change.writes)
+        transactions.apply(*change.writes)
 
-    datastore.transaction(lambda: bring("other"))
-    assert threads.fresh(records.ThreadName("demo", "other")).title == "title ape"
+    transactions.transaction(lambda: bring("other"))
+    assert thread_info.fresh(records.ThreadName("demo", "other")).title == "title ape"

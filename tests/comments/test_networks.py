@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import networks
+from comments.domain.crypto import client_networks
 
 
 @pytest.mark.parametrize(
@@ -27,28 +27,28 @@ from comments import networks
     ],
 )
 def test_an_address_is_of_one_network(address: str, network: str) -> None:
-    assert networks.of(address) == network
+    assert client_networks.of(address) == network
 
 
 @given(st.text(max_size=60))
 def test_whatever_is_said_is_a_network(address: str) -> None:
-    found = networks.of(address)
-    assert found == networks.UNKNOWN or networks.of(found.partition("/")[0]) == found
-    assert networks.is_inside(found) in {True, False}
+    found = client_networks.of(address)
+    assert found == client_networks.UNKNOWN or client_networks.of(found.partition("/")[0]) == found
+    assert client_networks.is_inside(found) in {True, False}
 
 
 @given(st.ip_addresses(v=6), st.integers(0, 2**64 - 1))
 def test_a_whole_64_is_one_network(address: object, other: int) -> None:
     number = int(address)  # type: ignore[call-overload]
     moved = (number >> 64 << 64) + other
-    one, two = (networks.of(str(type(address)(each))) for each in (number, moved))  # type: ignore[call-arg]
+    one, two = (client_networks.of(str(type(address)(each))) for each in (number, moved))  # type: ignore[call-arg]
     assert one == two or number >> 32 == 0xFFFF or moved >> 32 == 0xFFFF
 
 
 def test_the_digest_of_a_network_is_of_one_purpose_and_for_ever() -> None:
-    assert networks.digest("secret", "votes", "192.0.2.1") == "iwtqk7e73ftpvsr7u2r3evh4ui"
+    assert client_networks.digest("secret", "votes", "192.0.2.1") == "iwtqk7e73ftpvsr7u2r3evh4ui"
     made = {
-        networks.digest(*each)
+        client_networks.digest(*each)
         for each in [
             ("secret", "votes", "192.0.2.1"),
             ("secret", "votes", "192.0.2.2"),
@@ -68,9 +68,9 @@ def test_the_digest_of_a_network_is_of_one_purpose_and_for_ever() -> None:
             (("2001:db8:1:200::/56", 4), ("2001:db8:1::/48", 16)),
             "2001:db8::/32",
         ),
-        (networks.UNKNOWN, (), networks.UNKNOWN),
+        (client_networks.UNKNOWN, (), client_networks.UNKNOWN),
     ],
 )
 def test_a_network_lies_in_wider_ones(network: str, around: object, area: str) -> None:
-    assert networks.around(network) == around
-    assert networks.area(network) == area
+    assert client_networks.around(network) == around
+    assert client_networks.area(network) == area

@@ -9,20 +9,16 @@ from datetime import timedelta
 import pytest
 
 from comments import app as apps
-from comments import (
-    compaction,
-    datastore,
-    models,
-    moderation,
-    notices,
-    outbox,
-    posting,
-    records,
-    sites,
-    subscriptions,
-    tree,
-)
-from comments.records import Policy, Status, Verb
+from comments.domain import records
+from comments.domain.records import Policy, Status, Verb
+from comments.events import outbox
+from comments.moderation import decisions
+from comments.notifications import follower_compaction, planner, subscriptions
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import values
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.comments import postboxes, ruled
@@ -33,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def world(store: datastore.Store, site: records.Site, box: Box) -> World:
+def world(store: connection.Store, site: records.Site, box: Box) -> World:
     made = World(store, box.settings(), box)
     made.say("first", author="g:ann")
     made.deliver()
@@ -46,17 +42,17 @@ def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
     events = outbox.read([f"{node.id}.1"])
 
     def body() -> None:
-        row = datastore.get(models.comment_key(node.id))
+        row = reads.get(comment_rows.comment_key(node.id))
         row.status, row.listed = status.value, False
-        datastore.apply(datastore.Writes("tree", put=(row,)))
+        transactions.apply(ownership.Writes("tree", put=(row,)))
         for event in events:
             (change,) = outbox.record(event).changes
             assert change.new is not None
             new = change.new._replace(status=status.value, listed=False)
             told = [change._replace(new=new)]
-            datastore.apply(outbox.tell(outbox.Kind.POSTED, event.key.id(), told, now=START))
+            transactions.apply(outbox.tell(outbox.Kind.POSTED, event.key.id(), told, now=START))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
     return node
 
 
@@ -94,7 +90,7 @@ def test_one_click_in_the_headers_ends_it(world: World) -> None:
 def test_followers_are_told_in_pages_and_each_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "PAGE", 3)
+    monkeypatch.setattr(planner, "PAGE", 3)
     emails = [f"a{number}@example.org" for number in range(10)]
     for email in emails:
         world.subscribe(email)
@@ -146,14 +142,14 @@ def test_what_was_taken_back_meanwhile_is_told_to_nobody(world: World, sweeps: i
     world.now += outbox.SWEPT_AFTER
     for _ in range(sweeps):
         world.sweep()
-    posting.retract(row.id, author_id="g:bob", revision=None, now=START)
+    submission.retract(row.id, author_id="g:bob", revision=None, now=START)
     world.deliver()
     assert world.box.taken == []
     assert recounts.events() == []
 
 
 def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(world: World) -> None:
-    sites.change("demo", moderators=["mod@site.example", "two@site.example"])
+    site_settings.change("demo", moderators=["mod@site.example", "two@site.example"])
     world.subscribe("ann@example.org")
     _held("waits")
     _held("spam", Status.SPAM)
@@ -167,10 +163,10 @@ def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(world: W
 
 
 def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
-    store: datastore.Store, site: records.Site, box: Box
+    store: connection.Store, site: records.Site, box: Box
 ) -> None:
     world = World(store, box.settings(), box)
-    sites.change("demo", moderators=["mod@site.example"])
+    site_settings.change("demo", moderators=["mod@site.example"])
     ruled.policy(Policy.ALL)
     draft = {"title": "Win a prize", "url": "http://localhost:8080/prize"}
     held = trees.post(site, "waits", **draft)
@@ -183,7 +179,7 @@ def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
     assert len(world.box.taken) == 2
     assert "prize" not in world.box.taken[1][1].as_string()
     assert world.box.taken[1][1]["Subject"].endswith("on A page")
-    moderation.decide("demo", held.id, Verb.APPROVE, ruled.ADA, now=START)
+    decisions.decide("demo", held.id, Verb.APPROVE, ruled.ADA, now=START)
     world.say("later")
     world.deliver()
     assert world.box.taken[-1][1]["Subject"].endswith("on Win a prize")
@@ -193,10 +189,10 @@ def test_an_edit_and_an_import_are_told_to_nobody(world: World) -> None:
     world.subscribe("ann@example.org")
     row = world.say("seen")
     world.deliver()
-    posting.edit(
+    submission.edit(
         row.id, author_id="g:bob", body="again", revision=None, settings=trees.SETTINGS, now=START
     )
-    text = tree.Text("imported", "<p>imported</p>", "html-2")
+    text = values.Text("imported", "<p>imported</p>", "html-2")
     node = records.ImportedComment(
         id="a" * 26,
         reply_to=None,
@@ -235,9 +231,9 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
     )
 
     def place(url: str) -> None:
-        thread = datastore.get(models.thread_key(THREAD))
+        thread = reads.get(comment_rows.thread_key(THREAD))
         thread.url = url
-        datastore.apply(datastore.Writes("tests", put=(thread,)))
+        transactions.apply(ownership.Writes("tests", put=(thread,)))
         world.store._kept.pop("threads", None)
 
     for url, is_ours in (
@@ -245,7 +241,7 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
         ('http://localhost:8080/ü"x', True),
         ("https://evil.example/", True),
     ):
-        datastore.transaction(lambda url=url: place(url))  # type: ignore[misc]
+        transactions.transaction(lambda url=url: place(url))  # type: ignore[misc]
         row = world.say(f"at {len(url)}")
         world.deliver()
         ours = f"{postboxes.PUBLIC}/embed/"
@@ -257,7 +253,7 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
 def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
     world: World, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "PAGE", 5)
+    monkeypatch.setattr(planner, "PAGE", 5)
     for number in range(5):
         world.subscribe(f"a{number}@example.org")
 
@@ -269,12 +265,14 @@ def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
             world.sweep()  # the first page
         assert len(world.box.taken) % 5 == 0
         for event in outbox.read(recounts.events()):
-            datastore.transaction(lambda event=event: datastore.apply(outbox.drop(event)))  # type: ignore[misc]
+            transactions.transaction(lambda event=event: transactions.apply(outbox.drop(event)))  # type: ignore[misc]
         return cost.reads
 
     short = reads()
     # Behind all ids of subscribers, which hold no "~".
-    compaction.load(subscriptions.list_of(THREAD), (f"~{number:06d}" for number in range(30_000)))
+    follower_compaction.load(
+        subscriptions.list_of(THREAD), (f"~{number:06d}" for number in range(30_000))
+    )
     assert subscriptions.count(THREAD) == 30_005
     assert reads() <= short + 4
     assert len(world.box.taken) == 10

@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from comments import (
-    datastore,
-    posting,
-    records,
-    sites,
-    subscriptions,
-)
+from comments.domain import records
+from comments.notifications import subscriptions
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 from tests import recounts, trees
 from tests.comments import postboxes
@@ -76,7 +74,7 @@ class Model:
         if how < len(self.said):
             row, who, _answered = self.said[how]
             self.gone.add(row.id)
-            posting.retract(row.id, author_id=f"g:{who}", revision=None, now=START)
+            submission.retract(row.id, author_id=f"g:{who}", revision=None, now=START)
 
     def deliver(self, _: str = "", __: int = 0) -> None:
         for number in self.untold:
@@ -103,9 +101,9 @@ def test_whatever_happens_everybody_gets_what_he_wants_once(
             None, indexes=INDEXES, concurrency="pessimistic", history=0
         ) as engine,
     ):
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            sites.add("demo", SITE.origins, scheme=trees.SETTINGS.scheme, now=START)
+            site_settings.add("demo", SITE.origins, scheme=trees.SETTINGS.scheme, now=START)
             model = Model(World(store, box.settings(), box))
             for step in steps:
                 model.step(*step)

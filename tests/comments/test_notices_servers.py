@@ -14,18 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from comments import (
-    counts,
-    courier,
-    datastore,
-    notices,
-    outbox,
-    postroom,
-    records,
-    sites,
-    workers,
-)
-from comments import handlers as wiring
+from comments.domain import records
+from comments.events import dead_letters, outbox
+from comments.events.mail import smtp
+from comments.jobs import wiring, worker_thread
+from comments.notifications import planner
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree.counters import totals
 from emulator import inprocess
 from tests import programs, recounts, trees
 from tests.comments import postboxes
@@ -36,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def world(store: datastore.Store, site: records.Site, box: Box) -> World:
+def world(store: connection.Store, site: records.Site, box: Box) -> World:
     made = World(store, box.settings(), box)
     made.say("first", author="g:ann")
     made.deliver()
@@ -74,11 +70,11 @@ def test_mail_that_can_never_be_sent_is_given_up_and_kept(world: World) -> None:
         for _ in range(outbox.MOST_ATTEMPTS + 1):
             world.deliver()
             world.now += outbox.LONGEST_PAUSE
-    assert list(postroom.dead_ids()) == recounts.events() != []
+    assert list(dead_letters.dead_ids()) == recounts.events() != []
     world.settings = at_home
-    for letter in [*postroom.dead_ids()]:
-        assert "example.org" not in str(postroom.show(letter))
-        postroom.revive(letter, now=world.now)
+    for letter in [*dead_letters.dead_ids()]:
+        assert "example.org" not in str(dead_letters.show(letter))
+        dead_letters.revive(letter, now=world.now)
     world.deliver()
     assert world.told("news") == ["ann@example.org"]
 
@@ -133,9 +129,9 @@ def test_a_page_goes_over_one_session(world: World) -> None:
 
 
 def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
-    world: World, open_store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+    world: World, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(courier, "TIMEOUT", 4 * programs.PATIENCE)
+    monkeypatch.setattr(smtp, "TIMEOUT", 4 * programs.PATIENCE)
     world.subscribe("ann@example.org")
     hangs, goes_on = threading.Event(), threading.Event()
 
@@ -145,14 +141,14 @@ def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
 
     world.box.refuse = refuse
     now = world.now
-    handlers = (*wiring.HANDLERS, *notices.handlers(world.settings, lambda: now))
-    worker = workers.Worker(open_store, trees.SETTINGS.scheme, handlers)
+    handlers = (*wiring.HANDLERS, *planner.handlers(world.settings, lambda: now))
+    worker = worker_thread.Worker(open_store, trees.SETTINGS.scheme, handlers)
     worker.start()
     try:
         trees.post(SITE, "live", author=records.Author("Bob", id="g:bob"))
         assert hangs.wait(programs.PATIENCE)
         trees.post(SITE, "another", thread="other", author=records.Author("Bob", id="g:bob"))
-        programs.wait_until(lambda: counts.of_site("demo").get("approved") == 3, "the counters")
+        programs.wait_until(lambda: totals.of_site("demo").get("approved") == 3, "the counters")
         goes_on.set()
         programs.wait_until(lambda: world.told("live") == ["ann@example.org"], "the mail")
         programs.wait_until(lambda: recounts.events() == [], "the events to be done")
@@ -166,15 +162,18 @@ DYING = """
 import os
 import sys
 from datetime import datetime
-from comments import courier, datastore, delivery, notices
-from comments import handlers as wiring
+from comments.events.mail import smtp
+from comments.store import connection
+from comments.events import dispatcher
+from comments.notifications import planner
+from comments.jobs import wiring
 from emulator import inprocess, testing
 from tests.comments import test_notices_servers as shared
 from tests.comments.postboxes import Box
 
 path, port, die_behind, now = sys.argv[1:]
 sent = [0]
-told = courier.Courier.send
+told = smtp.Courier.send
 
 def send(self, made):
     outcome = told(self, made)
@@ -183,14 +182,14 @@ def send(self, made):
         os._exit(9)
     return outcome
 
-courier.Courier.send = send
-notices.PAGE = shared.PAGE
+smtp.Courier.send = send
+planner.PAGE = shared.PAGE
 engine = inprocess.open_engine(path, indexes=shared.INDEXES, concurrency="pessimistic", history=0)
-store = datastore.Store(inprocess.Channel(engine), project="test")
+store = connection.Store(inprocess.Channel(engine), project="test")
 now = datetime.fromisoformat(now)
-handlers = (*wiring.HANDLERS, *notices.handlers(Box(int(port)).settings(), lambda: now))
+handlers = (*wiring.HANDLERS, *planner.handlers(Box(int(port)).settings(), lambda: now))
 with store.context():
-    while delivery.sweep(now=now, handlers=handlers).delivered:
+    while dispatcher.sweep(now=now, handlers=handlers).delivered:
         pass
 """
 
@@ -205,9 +204,9 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency="pessimistic", history=0
     ) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            sites.add("demo", SITE.origins, scheme=trees.SETTINGS.scheme, now=START)
+            site_settings.add("demo", SITE.origins, scheme=trees.SETTINGS.scheme, now=START)
             world = World(store, box.settings(), box)
             world.say("first")
             for email in emails:
@@ -225,7 +224,7 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
         )
         assert done.returncode in {0, 9}
         deaths += done.returncode == 9
-        now += notices.TERM + timedelta(minutes=1)
+        now += planner.TERM + timedelta(minutes=1)
     assert deaths == 2
     ids = [(address, made["Message-ID"]) for address, made in box.taken if "news" in str(made)]
     assert {address for address, _ in ids} == set(emails)
@@ -233,6 +232,6 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
     assert len(ids) - len(emails) <= deaths * PAGE
     assert max(Counter(ids).values()) <= 1 + deaths
     with inprocess.open_engine(path, indexes=INDEXES) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             assert recounts.events() == []

@@ -9,8 +9,8 @@ import openapi_schema_validator
 import openapi_spec_validator
 from flask.testing import FlaskClient
 
-from comments import public
-from comments.web import openapi
+from comments.domain import presentation
+from comments.web.api import openapi
 
 
 def document() -> dict[str, object]:
@@ -74,7 +74,7 @@ def test_parameters_hold_no_references() -> None:
 
 
 def test_the_personal_has_no_place_in_an_answer() -> None:
-    fields = {field.name for field in msgspec.structs.fields(public.Author)}
+    fields = {field.name for field in msgspec.structs.fields(presentation.Author)}
     assert fields == {"name", "website", "kind"}
 
 

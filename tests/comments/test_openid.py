@@ -6,8 +6,12 @@ import jwt
 import msgspec
 import pytest
 
-from comments import config, datastore, errors, outbound, records, sending
-from comments.accounts import identities, openid, people, providers
+from comments import config, errors
+from comments.accounts import accounts, identities
+from comments.accounts.oidc import oidc_client, providers
+from comments.domain import records
+from comments.events import message_sender, safe_http
+from comments.store import connection
 from tests.comments import callers, receivers, travellers
 from tests.comments.callers import SECRET, here
 from tests.comments.travellers import EC, OTHER_RSA, RSA, Impostor, Traveller
@@ -61,7 +65,7 @@ def test_other_algorithms_that_are_allowed_are_believed_and_new_keys_found(
         {"kty": "AKP", "kid": "later"}, travellers.jwk(RSA, "one"), travellers.jwk(EC, "two"),
     ]  # fmt: skip
     provider.sign = lambda said: jwt.encode(said, EC, "ES256", headers={"kid": "two"})
-    monkeypatch.setattr(openid, "_AGAIN", -1.0)
+    monkeypatch.setattr(oidc_client, "_AGAIN", -1.0)
     assert traveller.window(travellers.challenge_of("w" * 43)).status_code == 200
 
 
@@ -75,7 +79,7 @@ def test_keys_are_not_asked_for_again_with_every_forgery(
 
 
 def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
-    traveller: Traveller, provider: Impostor, store: datastore.Store
+    traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
     """B8, B9: who says at a provider that he has somebody's address gets nothing of it."""
     owner = callers.account("owner", callers.OWNER, mail="ann@example.org")
@@ -90,7 +94,7 @@ def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
             json={"verifier": verifier, "code": code, "name": "Ann"},
         )
         assert answer.status_code == 200, answer.text
-        found = people.find(
+        found = accounts.find(
             identities.of_provider(identities.at_issuer(provider.issuer), provider.sub), SECRET
         )
         assert found is not None
@@ -99,11 +103,11 @@ def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
     # Two who are told apart there are two here, and neither is who has the address.
     assert len(made) == 3
     assert owner.id not in made
-    assert people.find(identities.of_address("ann@example.org"), SECRET) == owner
+    assert accounts.find(identities.of_address("ann@example.org"), SECRET) == owner
 
 
 def test_the_answer_of_another_provider_or_none_is_refused(
-    traveller: Traveller, provider: Impostor, store: datastore.Store
+    traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
     """B13: a code of somebody else's, a mixed-up provider (RFC 9207), and somebody who says no."""
     way = {"provider": "acme", "origin": travellers.ORIGIN, "challenge": CHALLENGE}
@@ -118,7 +122,7 @@ def test_the_answer_of_another_provider_or_none_is_refused(
         assert response.status_code == 403, response.text
         assert code in response.text
     provider.document = {"authorization_response_iss_parameter_supported": True}
-    store.kept("openid", openid._Copies)._copies.clear()
+    store.kept("openid", oidc_client._Copies)._copies.clear()
     response = traveller.back(traveller.way("/sign-in/sites/demo", **way))
     assert "provider-not-believed" in response.text
     response = traveller.back(traveller.way("/sign-in/sites/demo", **way), iss=provider.issuer)
@@ -173,16 +177,16 @@ def test_a_token_endpoint_that_answers_anything_else_is_an_error_of_the_provider
 
 
 def test_a_name_comes_from_the_token_or_is_asked_for_and_only_one_that_may_be_shown(
-    provider: Impostor, store: datastore.Store
+    provider: Impostor, store: connection.Store
 ) -> None:
-    peer = openid.Peer(
+    peer = oidc_client.Peer(
         _registered(),
         f"{travellers.PUBLIC}/sign-in/return",
-        store.kept(sending.OUTBOUND, receivers.client),
+        store.kept(message_sender.OUTBOUND, receivers.client),
     )
 
     def name() -> str:
-        asked = openid.Secrets("s" * 43, "n" * 43, "v" * 43)
+        asked = oidc_client.Secrets("s" * 43, "n" * 43, "v" * 43)
         code = provider.authorize(peer.way(asked))
         return peer.identify({"code": code}, asked, secret=SECRET, now=here()).name
 
@@ -203,14 +207,16 @@ def _registered() -> providers.Provider:
 
 
 def test_requests_to_a_provider_go_out_by_the_one_way_there_is(
-    store: datastore.Store, site: records.Site, provider: Impostor
+    store: connection.Store, site: records.Site, provider: Impostor
 ) -> None:
     """C14: the service as it runs does not reach what is on its own machine."""
-    peer = openid.Peer(_registered(), f"{travellers.PUBLIC}/sign-in/return", outbound.Client())
-    with pytest.raises(openid.NotBelieved):
+    peer = oidc_client.Peer(
+        _registered(), f"{travellers.PUBLIC}/sign-in/return", safe_http.Client()
+    )
+    with pytest.raises(oidc_client.NotBelieved):
         peer.check()
-    away = outbound.Client(resolver=lambda _: [])
+    away = safe_http.Client(resolver=lambda _: [])
     named = msgspec.structs.replace(_registered(), issuer="https://provider.example")
-    secure = openid.Peer(named, "x", away)
+    secure = oidc_client.Peer(named, "x", away)
     with pytest.raises(errors.Unreachable):
         secure.check()

@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from comments import errors, opinions
-from comments.opinions import Adviser, Opinion, Verdict
+from comments import errors
+from comments.domain import classifier_verdicts
+from comments.domain.classifier_verdicts import Adviser, Opinion, Verdict
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_verdict_with_or_without_a_reason_is_an_opinion(verdict: Verdict) -> None:
-    assert opinions.read(json.dumps({"verdict": verdict}).encode()) == Opinion(verdict)
+    assert classifier_verdicts.read(json.dumps({"verdict": verdict}).encode()) == Opinion(verdict)
     said = {"verdict": verdict, "reason": "Größe 蜗", "score": 0.3}
-    assert opinions.read(json.dumps(said).encode()) == Opinion(verdict, "Größe 蜗")
+    assert classifier_verdicts.read(json.dumps(said).encode()) == Opinion(verdict, "Größe 蜗")
 
 
 @pytest.mark.parametrize(
@@ -29,28 +30,31 @@ def test_a_verdict_with_or_without_a_reason_is_an_opinion(verdict: Verdict) -> N
 )  # fmt: skip
 def test_what_is_not_exactly_one_is_none(data: bytes) -> None:
     with pytest.raises(errors.BadInput):
-        opinions.read(data)
+        classifier_verdicts.read(data)
 
 
 def test_people_with_an_account_are_asked_about_where_an_adviser_is_for_everybody() -> None:
     guests = Adviser("akismet", "https://a.example", ())
     everybody = Adviser("webhook", "https://b.example", (), everybody=True)
-    assert opinions.asked((guests, everybody), is_guest=True) == (guests, everybody)
-    assert opinions.asked((guests, everybody), is_guest=False) == (everybody,)
+    assert classifier_verdicts.asked((guests, everybody), is_guest=True) == (guests, everybody)
+    assert classifier_verdicts.asked((guests, everybody), is_guest=False) == (everybody,)
 
 
 def test_the_rule_of_what_waits_says_for_whom_and_no_other_rule_does() -> None:
-    assert opinions.rule(["akismet", "webhook"]) == "opinion:akismet+webhook"  # stored
-    assert opinions.awaited("opinion:akismet+webhook") == ("akismet", "webhook")
+    assert classifier_verdicts.rule(["akismet", "webhook"]) == "opinion:akismet+webhook"  # stored
+    assert classifier_verdicts.awaited("opinion:akismet+webhook") == ("akismet", "webhook")
     for other in ("", "policy:first", "rule:opinion:x", "moderator", "webhook"):
-        assert opinions.awaited(other) == ()
+        assert classifier_verdicts.awaited(other) == ()
 
 
 def test_the_stored_forms_are_those_of_yesterday() -> None:
-    asked = opinions.Asked(("akismet",), "sealed")
-    assert opinions.encode(asked) == '{"of":["akismet"],"sender":"sealed"}'
-    assert opinions.decode_asked('{"of":["akismet"],"sender":"sealed"}') == asked
-    question = opinions.Question(3, "sealed")
-    assert opinions.encode(question) == '{"revision":3,"sender":"sealed"}'
-    assert opinions.decode_question('{"revision":3}') == opinions.Question(3)
-    assert opinions.encode(opinions.Sender("192.0.2.1", "B")) == '["192.0.2.1","B"]'
+    asked = classifier_verdicts.Asked(("akismet",), "sealed")
+    assert classifier_verdicts.encode(asked) == '{"of":["akismet"],"sender":"sealed"}'
+    assert classifier_verdicts.decode_asked('{"of":["akismet"],"sender":"sealed"}') == asked
+    question = classifier_verdicts.Question(3, "sealed")
+    assert classifier_verdicts.encode(question) == '{"revision":3,"sender":"sealed"}'
+    assert classifier_verdicts.decode_question('{"revision":3}') == classifier_verdicts.Question(3)
+    assert (
+        classifier_verdicts.encode(classifier_verdicts.Sender("192.0.2.1", "B"))
+        == '["192.0.2.1","B"]'
+    )

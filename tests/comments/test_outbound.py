@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import errors, outbound
+from comments import errors
+from comments.events import safe_http
 from tests.comments import receivers
 from tests.conftest import ROOT
 
-SHORT = outbound.Limits(connect=0.5, total=0.5, answer=1_000)
+SHORT = safe_http.Limits(connect=0.5, total=0.5, answer=1_000)
 PUBLIC = "93.184.216.34"
 
 
 def to(address):
     """A client for which every name leads to these addresses, and that reaches only public ones."""
-    return outbound.Client(SHORT, resolver=lambda _host: [address])
+    return safe_http.Client(SHORT, resolver=lambda _host: [address])
 
 
 REFUSED = [
@@ -106,7 +107,7 @@ REFUSED = [
 @pytest.mark.parametrize("url", REFUSED)
 def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url):
     asked = []
-    client = outbound.Client(SHORT, resolver=asked.append)
+    client = safe_http.Client(SHORT, resolver=asked.append)
     for verb in (client.check, client.vet, lambda url: client.send("POST", url)):
         with pytest.raises(errors.UnsafeAddress) as caught:
             verb(url)
@@ -125,7 +126,7 @@ def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url):
     ],
 )
 def test_a_plain_address_is_taken(url, host, authority, path):
-    found = outbound.Client().check(url)
+    found = safe_http.Client().check(url)
     assert (found.host, found.authority, found.path) == (host, authority, path)
     assert found.is_secure
 
@@ -133,11 +134,11 @@ def test_a_plain_address_is_taken(url, host, authority, path):
 @given(st.text() | st.from_regex(r"https?://[!-~]{0,30}", fullmatch=True))
 def test_any_text_is_taken_or_refused(url):
     try:
-        found = outbound.Client().check(url)
+        found = safe_http.Client().check(url)
     except errors.UnsafeAddress:
         return
     assert found.is_secure
-    assert found.port in outbound.PORTS
+    assert found.port in safe_http.PORTS
     assert "." in found.host
     assert not found.host.replace(".", "").isdecimal()
     assert set(f"{found.host}{found.path}").isdisjoint(map(chr, [*range(33), 127]))
@@ -202,18 +203,18 @@ def test_a_name_that_leads_inside_is_refused(address):
 
 @pytest.mark.parametrize("address", [PUBLIC, "8.8.8.8", "2606:2800:220:1::1", "2a00:1450::1"])
 def test_an_address_of_the_internet_is_public(address):
-    assert outbound.is_public(ipaddress.ip_address(address))
+    assert safe_http.is_public(ipaddress.ip_address(address))
 
 
 @given(st.ip_addresses())
 def test_no_address_that_is_not_global_is_public(address):
-    if outbound.is_public(address):
+    if safe_http.is_public(address):
         assert address.is_global
         assert not address.is_multicast
 
 
 def test_a_name_is_refused_if_one_of_its_addresses_is_inside():
-    client = outbound.Client(SHORT, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
+    client = safe_http.Client(SHORT, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
     with pytest.raises(errors.UnsafeAddress):
         client.send("POST", "https://hooks.example/")
 
@@ -221,7 +222,7 @@ def test_a_name_is_refused_if_one_of_its_addresses_is_inside():
 @pytest.mark.parametrize("found", [[], ["nonsense"], ["fe80::1%x y"]])
 def test_a_name_without_addresses_is_not_reached(found):
     with pytest.raises((errors.Unreachable, errors.UnsafeAddress)):
-        outbound.Client(SHORT, resolver=lambda _host: found).send("GET", "https://hooks.example/")
+        safe_http.Client(SHORT, resolver=lambda _host: found).send("GET", "https://hooks.example/")
 
 
 def test_a_resolver_that_fails_or_hangs_ends_in_time():
@@ -231,7 +232,7 @@ def test_a_resolver_that_fails_or_hangs_ends_in_time():
     over = threading.Event()
     for resolver in (fails, lambda _host: over.wait()):
         with pytest.raises(errors.Unreachable):
-            outbound.Client(SHORT, resolver=resolver).send("GET", "https://hooks.example/")
+            safe_http.Client(SHORT, resolver=resolver).send("GET", "https://hooks.example/")
     over.set()
 
 
@@ -245,7 +246,7 @@ def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(monkeypatch):
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket, "create_connection", open_)
-    client = outbound.Client(SHORT, resolver=lambda _host: next(answers))
+    client = safe_http.Client(SHORT, resolver=lambda _host: next(answers))
     with pytest.raises(errors.Unreachable):
         client.send("POST", "https://hooks.example/")
     assert opened == [(PUBLIC, 443)]
@@ -259,7 +260,7 @@ def test_loopback_is_opened_by_tests_only_and_only_for_their_port():
         client = receivers.client(told.port)
         assert client.send("GET", f"http://hooks.example:{told.port}/").status == 200
         for other in (
-            outbound.Client(SHORT, resolver=lambda _host: ["127.0.0.1"]),
+            safe_http.Client(SHORT, resolver=lambda _host: ["127.0.0.1"]),
             to("127.0.0.1"),
         ):
             with pytest.raises(errors.UnsafeAddress):

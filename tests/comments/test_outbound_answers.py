@@ -7,7 +7,8 @@ import threading
 import pytest
 import trustme
 
-from comments import errors, outbound
+from comments import errors
+from comments.events import safe_http
 from tests.comments import receivers
 
 
@@ -61,7 +62,7 @@ def test_no_proxy_of_the_environment_is_asked(monkeypatch):
 def test_an_answer_is_read_up_to_its_limit(size):
     with receivers.receiver() as told:
         told.answer = b"x" * size
-        client = receivers.client(told.port, limits=outbound.Limits(answer=1_000))
+        client = receivers.client(told.port, limits=safe_http.Limits(answer=1_000))
         answer = client.send("GET", f"http://hooks.example:{told.port}/")
     assert (len(answer.body), answer.is_cut) == (1_000, size > 1_000)
 
@@ -130,7 +131,7 @@ HOSTILE = {
 @pytest.mark.parametrize("how", HOSTILE)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_whatever_the_peer_does_a_request_ends(how, scheme):
-    limits = outbound.Limits(connect=30, total=0.3, answer=1_000)
+    limits = safe_http.Limits(connect=30, total=0.3, answer=1_000)
     with receivers.peer(HOSTILE[how]) as port:
         client = receivers.client(port, limits=limits)
         try:
@@ -152,7 +153,7 @@ def test_to_look_a_name_up_is_part_of_the_time_of_a_request():
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     with receivers.peer(answers) as port:
-        limits = outbound.Limits(connect=30, total=0.5)
+        limits = safe_http.Limits(connect=30, total=0.5)
         client = receivers.client(port, limits=limits, resolver=looked_up)
         with pytest.raises(errors.Unreachable):
             client.send("POST", f"http://hooks.example:{port}/", body=b"{}")

@@ -17,8 +17,15 @@ import flask.testing
 import pytest
 from werkzeug import test
 
-from comments import datastore, floor, folding, models, posting, public, ranking, reading, records
-from comments.reading import Order
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import ranking
+from comments.reading.thread_pages import Order
+from comments.store import connection
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from tests import folds, trees
 
 SECRET = trees.SETTINGS.secret
@@ -27,7 +34,7 @@ WRITERS = 50
 FOLDINGS = 8
 REST = 3  # times a walk's time between two walks of a reader
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
-Read = Callable[[reading.Asked], public.Page]
+Read = Callable[[thread_pages.Asked], presentation.Page]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +47,12 @@ class Listing:
 
 
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """A thread that is folded, with votes so that it has a ranking."""
     rows = trees.grow(site, TREE)
     for n in range(1, 5):
         _vote(site, f"voted {n}", n)
-    folded = folding.fold(SCHEME, trees.name_of(site))
+    folded = compactor.fold(SCHEME, trees.name_of(site))
     assert folded is not None
     return rows
 
@@ -53,7 +60,7 @@ def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comme
 def _vote(site: records.Site, text: str, up: int) -> None:
     """Import a discussion that has upvotes."""
     node = records.ImportedComment(
-        id=models.comment_id(hashlib.sha256(text.encode()).digest()),
+        id=comment_rows.comment_id(hashlib.sha256(text.encode()).digest()),
         reply_to=None,
         author=records.Author("Ann"),
         body=text,
@@ -69,41 +76,41 @@ def _vote(site: records.Site, text: str, up: int) -> None:
 
 def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[Listing]:
     name = trees.name_of(site)
-    whole = floor.thread(name)
+    whole = ordered_query.thread(name)
 
     def of(order: Order, parent: str | None = None) -> Read:
-        return lambda asked: reading.page(SCHEME, name, asked, order=order, parent=parent)
+        return lambda asked: thread_pages.page(SCHEME, name, asked, order=order, parent=parent)
 
     everything = frozenset(row.id for row in whole)
     for order in Order:
         yield Listing(order, of(order), everything)
     roots = frozenset(row.id for row in whole if row.level == 0)
-    yield Listing("roots", of(Order.THREAD, floor.ROOTS), roots)
+    yield Listing("roots", of(Order.THREAD, ordered_query.ROOTS), roots)
     children = frozenset(row.id for row in whole if row.parent == rows["1"].id)
     yield Listing("children", of(Order.THREAD, rows["1"].id), children)
     below = frozenset({rows[text].id for text in ("1.1", "1.1.1", "1.2")})
-    yield Listing("replies", lambda asked: reading.replies(rows["1"].id, asked), below)
+    yield Listing("replies", lambda asked: thread_pages.replies(rows["1"].id, asked), below)
     target = rows["2.1.1"]
 
-    def around(asked: reading.Asked) -> public.Page:
+    def around(asked: thread_pages.Asked) -> presentation.Page:
         if asked.cursor is None:
-            return reading.around(SCHEME, name, target.id, asked)
-        return reading.page(SCHEME, name, asked)
+            return thread_pages.around(SCHEME, name, target.id, asked)
+        return thread_pages.page(SCHEME, name, asked)
 
     behind = (row.id for row in whole if row.sort_hash >= target.sort_hash)
     yield Listing("around", around, frozenset(behind))
 
 
-def _ids(page: public.Page) -> list[str]:
+def _ids(page: presentation.Page) -> list[str]:
     return [json.loads(fragment)["id"] for fragment in page.comments]
 
 
 def _walk(listing: Listing) -> list[str]:
     """All ids of a listing, page by page."""
-    page = listing.read(reading.Asked(3, None, SECRET))
+    page = listing.read(thread_pages.Asked(3, None, SECRET))
     found = _ids(page)
     while page.cursor is not None:
-        page = listing.read(reading.Asked(3, page.cursor, SECRET))
+        page = listing.read(thread_pages.Asked(3, page.cursor, SECRET))
         found += _ids(page)
         assert len(found) < 500, "paging does not end"
     return found
@@ -113,7 +120,7 @@ class Race:
     """Writers, a folder and a reader of each listing, all beginning at once."""
 
     def __init__(
-        self, store: datastore.Store, site: records.Site, rows: dict[str, records.Comment]
+        self, store: connection.Store, site: records.Site, rows: dict[str, records.Comment]
     ) -> None:
         self.store, self.site, self.rows = store, site, rows
         self.listings = list(_listings(site, rows))
@@ -127,14 +134,16 @@ class Race:
             mine = trees.post(self.site, f"w{number}", parents[number % 3])
             _edit(self.rows[f"{number % 4 + 1}.2"], number)
             if number % 2:
-                posting.retract(mine.id, author_id=mine.author.id, revision=None, now=trees.START)
+                submission.retract(
+                    mine.id, author_id=mine.author.id, revision=None, now=trees.START
+                )
 
     def fold(self) -> None:
         with self.store.context():
             self.began.wait(60)
             for number in range(FOLDINGS):
                 _vote(self.site, f"later {'abcdefgh'[number]}", number)
-                folding.fold(SCHEME, trees.name_of(self.site))
+                compactor.fold(SCHEME, trees.name_of(self.site))
 
     def read(self, listing: Listing) -> list[list[str]]:
         """Walk until all is written, and once more."""
@@ -168,7 +177,7 @@ class Race:
 
 @pytest.mark.slow
 def test_while_50_write_what_stays_is_shown_once_in_every_listing(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     grown: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
@@ -187,7 +196,7 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
 
 
 def _edit(row: records.Comment, number: int) -> None:
-    posting.edit(
+    submission.edit(
         row.id,
         author_id=row.author.id,
         body=f"edited {number}",

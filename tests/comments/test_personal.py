@@ -10,28 +10,17 @@ import pytest
 from flask.testing import FlaskClient
 from google.cloud import ndb
 
-from comments import (
-    config,
-    consent,
-    datastore,
-    errors,
-    floor,
-    handlers,
-    models,
-    personal,
-    policies,
-    posting,
-    records,
-    recount,
-    repair,
-    sites,
-    subscriptions,
-    upkeep,
-    votes,
-    voting,
-)
-from comments.accounts import identities, people
-from comments.rules import Action, Rule
+from comments import config, errors, models
+from comments.accounts import accounts, identities
+from comments.domain import records
+from comments.jobs import personal_data, recount, repair, scheduler, wiring
+from comments.moderation import policy_changes
+from comments.moderation.rules import Action, Rule
+from comments.notifications import double_opt_in, subscriptions
+from comments.posting import cast_vote, submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.tree import ordered_query, votes
 from tests import recounts, trees
 from tests.beginnings import NOW
 from tests.comments import assertions, callers, calls
@@ -41,7 +30,7 @@ ME = "/api/v1/sites/demo/author"
 
 
 @pytest.fixture
-def shared(store: datastore.Store, client: FlaskClient) -> str:
+def shared(store: connection.Store, client: FlaskClient) -> str:
     return assertions.share()
 
 
@@ -80,13 +69,13 @@ def test_an_author_gets_all_of_his_and_nothing_of_others(client: FlaskClient, sh
 
 
 def test_by_a_token_nobody_learns_that_he_is_in_the_shadow_and_an_operator_does(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     del store
     ann, ada = _enter(client, shared), records.Actor("cli", "Ada")
     for action in (Action.SHADOW, Action.SPAM, Action.HOLD):
         rule = Rule(id=action, action=action, words=(f"word{action}",))
-        policies.put_rule("demo", rule, ada, now=NOW)
+        policy_changes.put_rule("demo", rule, ada, now=NOW)
         _say(client, ann, f"word{action}")
     _say(client, ann, "wordless")
     told = calls.answer(client.get(ME, headers=calls.bearer(ann)))["comments"]
@@ -94,31 +83,31 @@ def test_by_a_token_nobody_learns_that_he_is_in_the_shadow_and_an_operator_does(
         "wordshadow": "approved", "wordspam": "pending", "wordhold": "pending",
         "wordless": "approved",
     }  # fmt: skip
-    account = people.find(_identity(), SECRET)
+    account = accounts.find(_identity(), SECRET)
     assert account is not None
-    told = personal.export(account.author, secret=trees.SETTINGS.secret, now=trees.START)
+    told = personal_data.export(account.author, secret=trees.SETTINGS.secret, now=trees.START)
     assert {each.body: each.status.value for each in told.comments} == {
         "wordshadow": "shadowed", "wordspam": "spam", "wordhold": "pending", "wordless": "approved",
     }  # fmt: skip
 
 
 def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) -> None:
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
     ann = _enter(client, shared)
     for method in ("GET", "DELETE"):
         refused = client.open("/api/v1/sites/blog/author", method=method, headers=calls.bearer(ann))
         calls.refused(refused, 401)
         calls.refused(client.open(ME, method=method), 401)
     # A comment of his that is on another site is not within reach of this token.
-    account = people.find(_identity(), SECRET)
+    account = accounts.find(_identity(), SECRET)
     assert account is not None
     author = account.author
-    blog = sites.get("blog")
-    draft = posting.Draft(blog, "t", None, records.Author("Ann", id=author), "On the blog")
-    said = posting.post(draft, settings=trees.SETTINGS, now=here()).comment
+    blog = site_settings.get("blog")
+    draft = submission.Draft(blog, "t", None, records.Author("Ann", id=author), "On the blog")
+    said = submission.post(draft, settings=trees.SETTINGS, now=here()).comment
     assert calls.answer(client.get(ME, headers=calls.bearer(ann)))["comments"] == []
     assert calls.answer(client.delete(ME, headers=calls.bearer(ann)))["done"]
-    assert floor.comment(said.id)[0].body == "On the blog"
+    assert ordered_query.comment(said.id)[0].body == "On the blog"
 
 
 def _identity() -> identities.Identity:
@@ -129,7 +118,7 @@ CANARIES = ("Zebedee", "zebedee@example.org", "zebedee.example", "The canary sin
 
 
 def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     settings = config.Settings(secret=SECRET)
     zeb = _enter(client, shared, name="Zebedee")
@@ -138,14 +127,14 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
     reply = _say(client, None, "A reply", parent=root)["comment"]["id"]
     _say(client, zeb, "The canary sings again", parent=reply, **more)
     client.put(f"{calls.ONE}{reply}/vote", json={"value": 1}, headers=calls.bearer(zeb))
-    account = people.find(_identity(), SECRET)
+    account = accounts.find(_identity(), SECRET)
     assert account is not None
     wanted = subscriptions.Wanted("demo", "", account.author, replies=True)
-    subscriber = consent.subscriber_of("zebedee@example.org", SECRET)
+    subscriber = double_opt_in.subscriber_of("zebedee@example.org", SECRET)
     subscriptions.subscribe(subscriber, "sealed", wanted, now=NOW)
     _settle(settings)
     assert "The canary sings" in _everything(store)
-    assert floor.comment(reply)[0].score == 1
+    assert ordered_query.comment(reply)[0].score == 1
 
     erased = calls.answer(client.delete(ME, headers=calls.bearer(zeb)))
     assert erased == {"comments": 2, "votes": 1, "done": True}
@@ -155,38 +144,40 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
     for canary in CANARIES[:4]:
         assert canary not in held
     assert subscriptions.of_subscriber(subscriber) == []
-    assert people.find(_identity(), SECRET) is None
+    assert accounts.find(_identity(), SECRET) is None
     name = records.ThreadName("demo", "t")
-    shown = floor.thread(name)
+    shown = ordered_query.thread(name)
     assert [each.status for each in shown] == [records.Status.RETRACTED, records.Status.APPROVED]
     assert shown[1].score == 0
     assert repair.find_problems(settings.scheme, name) == []
     assert recount.site("demo", tell=print, fixes=False) == 0
     # Again, it finds nothing; and the token is nobody's.
     calls.refused(client.delete(ME, headers=calls.bearer(zeb)), 401)
-    assert personal.erase(account.author, now=here()) == personal.Erased(0, 0, is_done=True)
+    assert personal_data.erase(account.author, now=here()) == personal_data.Erased(
+        0, 0, is_done=True
+    )
 
 
 def _settle(settings: config.Settings, *, wait: bool = False) -> None:
     """Deliver and fold, until nothing is left to do."""
-    made = upkeep.Upkeep(settings.scheme, handlers=handlers.of(settings))
+    made = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
     while events := recounts.events():
         made.deliver(events)
-    for comment in floor.thread(records.ThreadName("demo", "t")):
-        voting.count(comment.id, now=here() + timedelta(minutes=1))
+    for comment in ordered_query.thread(records.ThreadName("demo", "t")):
+        cast_vote.count(comment.id, now=here() + timedelta(minutes=1))
     while events := recounts.events():
         made.deliver(events)
     names = [records.ThreadName("demo", "t")]
-    upkeep.fold_whole(settings.scheme, names, wait=(lambda _: None) if wait else None)
+    scheduler.fold_whole(settings.scheme, names, wait=(lambda _: None) if wait else None)
 
 
-def _everything(store: datastore.Store) -> str:
+def _everything(store: connection.Store) -> str:
     """Every row of every kind, as text; what is compressed is unpacked."""
     del store
     found = []
     kinds = [each for each in vars(models).values() if isinstance(each, type(ndb.Model))]
     for kind in sorted(each._get_kind() for each in kinds):
-        for entity in datastore.fetch(datastore.Query(kind)):
+        for entity in reads.fetch(reads.Query(kind)):
             found.append(str(entity))
             blobs = (value.blob_value for value in entity.properties.values())
             found += [_unpacked(blob) for blob in blobs if blob]
@@ -205,7 +196,7 @@ def _unpacked(blob: bytes) -> str:
 def test_an_erasure_goes_on_where_it_ended(
     client: FlaskClient, shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(personal, "AT_ONCE", 2)
+    monkeypatch.setattr(personal_data, "AT_ONCE", 2)
     ann = _enter(client, shared)
     for number in range(5):
         _say(client, ann, f"Number {number}")
@@ -215,25 +206,25 @@ def test_an_erasure_goes_on_where_it_ended(
     assert [each["comments"] for each in steps] == [2, 2, 1]
 
 
-def test_an_account_with_a_role_is_not_erased_by_a_token(store: datastore.Store) -> None:
+def test_an_account_with_a_role_is_not_erased_by_a_token(store: connection.Store) -> None:
     ann = callers.account("ann", callers.moderator())
     with pytest.raises(errors.Conflict):
-        personal.erase(ann.author, now=here())
-    assert people.get(ann.id) == ann
+        personal_data.erase(ann.author, now=here())
+    assert accounts.get(ann.id) == ann
 
 
 def test_votes_of_a_voter_are_found_and_nobody_elses(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     settings = config.Settings(secret=SECRET)
     ids = []
     for number in range(3):
-        draft = posting.Draft(site, f"t{number}", None, records.Author("Bob"), "b")
-        ids.append(posting.post(draft, settings=settings, now=NOW).comment.id)
+        draft = submission.Draft(site, f"t{number}", None, records.Author("Bob"), "b")
+        ids.append(submission.post(draft, settings=settings, now=NOW).comment.id)
     for voter, value in (("g:a", 1), ("g:a0", -1), ("g:ab", 1), ("a:a", 1)):
         for each in ids:
-            voter_of = voting.Voter(voter, f"network of {voter}")
-            voting.vote(each, "demo", voter_of, value, settings=settings, now=NOW)
+            voter_of = cast_vote.Voter(voter, f"network of {voter}")
+            cast_vote.vote(each, "demo", voter_of, value, settings=settings, now=NOW)
     assert dict(votes.by("g:a")) == dict.fromkeys(ids, 1)
     assert dict(votes.by("g:a0")) == dict.fromkeys(ids, -1)
     assert dict(votes.by("g:")) == {}
@@ -246,7 +237,7 @@ class TestCommands:
         return lambda *arguments: runner.invoke(args=("author", *arguments))
 
     def test_an_operator_exports_and_erases_by_a_comment_or_an_account(
-        self, run, client: FlaskClient, open_store: datastore.Store
+        self, run, client: FlaskClient, open_store: connection.Store
     ) -> None:
         posted = calls.post(client, "Ann", "Of a guest", email="ann@example.org")
         named = posted["comment"]["id"]

@@ -4,20 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from comments import (
-    audit,
-    config,
-    errors,
-    moderation,
-    policies,
-    posting,
-    records,
-    repair,
-    sites,
-    sorthash,
-)
-from comments.records import Policy, Status, ThreadState, Verb
-from comments.rules import Action
+from comments import config, errors
+from comments.domain import records, sorthash
+from comments.domain.records import Policy, Status, ThreadState, Verb
+from comments.events import audit_log
+from comments.jobs import repair
+from comments.moderation import decisions, policy_changes
+from comments.moderation.rules import Action
+from comments.posting import submission
+from comments.sites import site_settings
 from emulator import inprocess, testing
 from tests import trees
 from tests.comments import ruled, stocktaking
@@ -67,7 +62,9 @@ def test_trust_is_the_authors_and_not_his_names_or_address(site: records.Site) -
 
 
 def test_approved_elsewhere_is_not_approved_here(site: records.Site) -> None:
-    other = sites.add("other", ["https://o.example"], scheme=sorthash.Scheme(), now=ruled.NOW)
+    other = site_settings.add(
+        "other", ["https://o.example"], scheme=sorthash.Scheme(), now=ruled.NOW
+    )
     ruled.post(other, "known")
     ruled.settle()
     ruled.policy(Policy.FIRST)
@@ -134,7 +131,7 @@ def test_an_edit_never_makes_a_comment_more_visible(site: records.Site) -> None:
     spam = ruled.post(site, "casino")
     assert ruled.edit(spam, "harmless").status is Status.SPAM
     hidden = ruled.post(site, "fine")
-    moderation.decide("demo", hidden.id, Verb.HIDE, ruled.ADA, now=ruled.NOW)
+    decisions.decide("demo", hidden.id, Verb.HIDE, ruled.ADA, now=ruled.NOW)
     with pytest.raises(errors.Conflict) as refused:
         ruled.edit(hidden, "better")
     assert refused.value.code == "comment-refused"
@@ -153,7 +150,7 @@ def test_a_new_author_is_held_until_he_is_here_for_long_enough(site: records.Sit
         who = records.Author("Bob", id="a:bob")
         known = None if since is None else ruled.NOW - timedelta(days=since)
         assert trees.post(site, f"{since}", author=who, since=known).status is status
-    edited = posting.edit(
+    edited = submission.edit(
         later[1].id, author_id=first.author.id, body="edited", revision=None,
         settings=trees.SETTINGS, now=ruled.NOW + timedelta(days=2, minutes=1),
     )  # fmt: skip
@@ -165,7 +162,7 @@ def test_a_repeat_of_a_post_gets_what_became_of_the_first(site: records.Site) ->
     first = ruled.post(site, "text", key=key)
     ruled.policy(Policy.ALL)
     ruled.rule(Action.REJECT, words=("text",))
-    policies.ban("demo", "g:ann", ruled.ADA, now=ruled.NOW)
+    policy_changes.ban("demo", "g:ann", ruled.ADA, now=ruled.NOW)
     assert ruled.post(site, "text", key=key) == first
 
 
@@ -183,7 +180,7 @@ def test_a_closed_site_takes_nothing_and_lets_people_take_back(
         assert refused.value.code == "read-only"
     else:
         assert ruled.edit(row, "other").body == "other"
-    posting.retract(row.id, author_id="g:ann", revision=None, now=ruled.NOW)
+    submission.retract(row.id, author_id="g:ann", revision=None, now=ruled.NOW)
     assert trees.listed(site) == []
 
 
@@ -200,27 +197,27 @@ def test_a_thread_closes_by_age(site: records.Site) -> None:
 def test_a_thread_has_its_own_policy_before_its_sites(site: records.Site) -> None:
     ruled.post(site, "first")
     ruled.policy(Policy.ALL)
-    policies.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, policy=Policy.OFF)
+    policy_changes.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, policy=Policy.OFF)
     assert ruled.post(site, "free").status is Status.APPROVED
     assert ruled.post(site, "held", thread="other").status is Status.PENDING
-    policies.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, policy=Policy.FIRST)
+    policy_changes.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, policy=Policy.FIRST)
     assert ruled.post(site, "stranger", "bob").status is Status.PENDING
     assert ruled.post(site, "known").status is Status.APPROVED
-    policies.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, inherits=True)
+    policy_changes.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, inherits=True)
     assert ruled.post(site, "held").status is Status.PENDING
     with pytest.raises(errors.NotFound):
-        policies.set_thread(records.ThreadName("demo", "nowhere"), ruled.ADA, now=ruled.NOW)
+        policy_changes.set_thread(records.ThreadName("demo", "nowhere"), ruled.ADA, now=ruled.NOW)
 
 
 def test_a_locked_thread_takes_nothing_until_it_is_opened(site: records.Site) -> None:
     ruled.post(site, "first")
-    policies.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, state=ThreadState.CLOSED)
+    policy_changes.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, state=ThreadState.CLOSED)
     with pytest.raises(errors.Conflict):
         ruled.post(site, "second")
-    policies.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, state=ThreadState.OPEN)
-    policies.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, state=ThreadState.OPEN)
+    policy_changes.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, state=ThreadState.OPEN)
+    policy_changes.set_thread(ruled.NAME, ruled.ADA, now=ruled.NOW, state=ThreadState.OPEN)
     ruled.post(site, "second")
-    found = audit.log("demo", subject="thread:demo/page")
+    found = audit_log.log("demo", subject="thread:demo/page")
     said = {(each.before, each.after) for each in found}
     assert said == {("open", "closed"), ("closed", "open")}
 
@@ -238,7 +235,7 @@ def test_with_policy_and_rules_on_a_post_costs_what_it_may(
     ruled.settle()
     ruled.policy(Policy.FIRST)
     ruled.rule(repeated=5, approved_under=1, words=("casino",), younger_than=9)
-    policies.ban("demo", "g:cid", ruled.ADA, now=ruled.NOW)
+    policy_changes.ban("demo", "g:cid", ruled.ADA, now=ruled.NOW)
     ruled.post(site, "warm", settings=settings)
     for parent, most in ((None, 5), (root.id, 5), (reply.id, 5)):
         with testing.meter(engine) as cost:

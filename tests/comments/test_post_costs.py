@@ -7,10 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from comments import app as apps
-from comments import config, datastore, policies, records, rulebook, sites, sorthash, usage
-from comments.records import Policy
-from comments.rules import Action, Rule
-from comments.web import session
+from comments import config
+from comments.domain import records, sorthash
+from comments.domain.records import Policy
+from comments.moderation import policy_changes, rulebook
+from comments.moderation.rules import Action, Rule
+from comments.sites import site_settings, usage
+from comments.store import connection
+from comments.web.api import api_tokens
 from emulator import inprocess, testing
 from tests.comments import callers, calls, entrants
 from tests.comments.entrants import post
@@ -32,7 +36,7 @@ TEMPTING = "A casino that a rule asks about, whoever sends it, number {}."
 @pytest.mark.parametrize("place", ["root", "reply", "deepest"])
 def test_what_a_post_costs_with_everything_on(
     engine: inprocess.Engine,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     settings: config.Settings,
     *,
@@ -58,14 +62,14 @@ def test_what_a_post_costs_with_everything_on(
     parent = {"root": None, "reply": first, "deepest": below}[place]
     with open_store.context():
         account = callers.account("bob", password="", now=datetime.now(UTC) - timedelta(days=9))
-        member = session.Member(site.id, account.id, account.epoch)
-        guest = session.Guest(site.id, "g:known")
+        member = api_tokens.Member(site.id, account.id, account.epoch)
+        guest = api_tokens.Guest(site.id, "g:known")
         token = {
             "newcomer": None,
-            "guest": session.sign(guest, secret=settings.secret),
-            "member": session.sign_member(member, secret=settings.secret),
+            "guest": api_tokens.sign(guest, secret=settings.secret),
+            "member": api_tokens.sign_member(member, secret=settings.secret),
         }[who]
-        sites.change(site.id, budget={"posts": 1_000, "reads": 1_000_000})
+        site_settings.change(site.id, budget={"posts": 1_000, "reads": 1_000_000})
         _moderate(policy, rule=rule, repeated=repeated)
         usage.total(site.id, now=datetime.now(UTC))
     more = {} if parent is None else {"parent": parent["comment"]["id"]}
@@ -88,13 +92,13 @@ def test_what_a_post_costs_with_everything_on(
 def _moderate(policy: Policy, *, rule: bool, repeated: bool) -> None:
     """Settle how the site is moderated: rules that ask for all there is, and a ban."""
     ada, now = records.Actor("cli", "Ada"), datetime.now(UTC)
-    policies.set_policy("demo", ada, now=now, policy=policy)
-    policies.ban("demo", "g:eve", ada, now=now)
+    policy_changes.set_policy("demo", ada, now=now, policy=policy)
+    policy_changes.ban("demo", "g:eve", ada, now=now)
     plain = Rule(
         id="plain", action=Action.HOLD, words=("viagra",), scripts=("cyrillic",), younger_than=3,
         networks=("203.0.113.0/24",), repeated=50 if repeated else None,
     )  # fmt: skip
-    policies.put_rule("demo", plain, ada, now=now)
+    policy_changes.put_rule("demo", plain, ada, now=now)
     if rule:
         asks = Rule(id="asks", action=Action.HOLD, words=("casino",), approved_under=3)
-        policies.put_rule("demo", asks, ada, now=now)
+        policy_changes.put_rule("demo", asks, ada, now=now)

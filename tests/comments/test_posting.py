@@ -5,14 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, errors, floor, models, posting, records
+from comments import errors
+from comments.domain import records
+from comments.posting import submission
+from comments.store import connection, reads
+from comments.store.models import comment_rows, conversion
+from comments.tree import ordered_query
 from tests import trees
 
 KEY = "0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
@@ -88,11 +93,13 @@ def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records
 def test_bad_input_names_its_field_and_costs_no_number(
     site: records.Site, field: str, values: dict[str, object]
 ) -> None:
-    draft = posting.Draft(site, "page", None, records.Author("Ann"), "hello")
+    draft = submission.Draft(site, "page", None, records.Author("Ann"), "hello")
     with pytest.raises(errors.BadInput) as refused:
-        posting.post(dataclasses.replace(draft, **values), settings=trees.SETTINGS, now=trees.START)
+        submission.post(
+            dataclasses.replace(draft, **values), settings=trees.SETTINGS, now=trees.START
+        )
     assert refused.value.field == field
-    assert datastore.get(models.thread_key(trees.name_of(site))) is None
+    assert reads.get(comment_rows.thread_key(trees.name_of(site))) is None
 
 
 def test_an_author_edits_his_own_comment(site: records.Site) -> None:
@@ -109,7 +116,7 @@ def test_nobody_else_edits_or_retracts_it(site: records.Site, author: str) -> No
     with pytest.raises(errors.Forbidden):
         _edit(row, "yours", author_id=author)
     with pytest.raises(errors.Forbidden):
-        posting.retract(row.id, author_id=author, revision=None, now=trees.START)
+        submission.retract(row.id, author_id=author, revision=None, now=trees.START)
     assert trees.listed(site) == ["mine"]
 
 
@@ -130,16 +137,16 @@ def test_an_edit_of_an_older_revision_is_refused(site: records.Site) -> None:
 
 def test_retracting_twice_is_retracting_once(site: records.Site) -> None:
     row = trees.post(site, "one")
-    first = posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-    assert posting.retract(row.id, author_id=row.author.id, revision=1, now=trees.START) == first
+    first = submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+    assert submission.retract(row.id, author_id=row.author.id, revision=1, now=trees.START) == first
 
 
 def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
     row = trees.post(site, "one")
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
     with pytest.raises((errors.NotFound, errors.Forbidden)):
         _edit(row, "back again")
-    assert floor.thread(trees.name_of(site)) == ()
+    assert ordered_query.thread(trees.name_of(site)) == ()
 
 
 def test_a_thread_keeps_those_categories_of_its_first_comment_that_the_site_knows(
@@ -148,23 +155,25 @@ def test_a_thread_keeps_those_categories_of_its_first_comment_that_the_site_know
     site = trees.filing(site, "news", "sport")
     trees.post(site, "one", categories=("Sport", "Mine", " NEWS "))
     trees.post(site, "two", categories=("news",))
-    thread = models.thread_record(datastore.get(models.thread_key(trees.name_of(site))))
+    thread = conversion.thread_record(reads.get(comment_rows.thread_key(trees.name_of(site))))
     assert thread.categories == ("news", "sport")
-    rows = list(datastore.fetch(datastore.Query("Comment")))
-    assert [models.state_from_message(row).categories for row in rows] == [("news", "sport")] * 2
+    rows = list(reads.fetch(reads.Query("Comment")))
+    assert [conversion.state_from_message(row).categories for row in rows] == [
+        ("news", "sport")
+    ] * 2
 
 
 def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Site) -> None:
     trees.post(site, "one", title="A page", url="https://example.com/page")
     trees.post(site, "two", title="Another title")
-    thread = models.thread_record(datastore.get(models.thread_key(trees.name_of(site))))
+    thread = conversion.thread_record(reads.get(comment_rows.thread_key(trees.name_of(site))))
     assert (thread.title, thread.url) == ("A page", "https://example.com/page")
 
 
 def test_what_a_visitors_address_asks_beside_is_not_kept(site: records.Site) -> None:
     trees.post(site, "one", thread="example.com/page", url="https://example.com/page?reset=s3#x")
     name = records.ThreadName(site.id, "example.com/page")
-    thread = models.thread_record(datastore.get(models.thread_key(name)))
+    thread = conversion.thread_record(reads.get(comment_rows.thread_key(name)))
     assert thread.url == "https://example.com/page"
 
 
@@ -175,15 +184,15 @@ def _edit(row: records.Comment, body: str, **changed: object) -> records.Comment
         "settings": trees.SETTINGS,
         "now": trees.START,
     }
-    return posting.edit(row.id, body=body, **{**values, **changed})
+    return submission.edit(row.id, body=body, **{**values, **changed})
 
 
 def test_a_repeat_finds_its_comment_though_nothing_may_be_posted_there_any_more(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     parent = trees.post(site, "parent")
     made = trees.post(site, "reply", parent.id, key=KEY)
-    posting.retract(parent.id, author_id=parent.author.id, revision=None, now=trees.START)
+    submission.retract(parent.id, author_id=parent.author.id, revision=None, now=trees.START)
     assert trees.post(site, "reply", parent.id, key=KEY).id == made.id
     with pytest.raises(errors.KeyReused):
         trees.post(site, "other text", parent.id, key=KEY, author=made.author)

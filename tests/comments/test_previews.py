@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from comments import config, datastore, previews, sites, usage
+from comments import config
+from comments.posting import previews
+from comments.sites import site_settings, usage
+from comments.store import connection
 from emulator import inprocess, testing
 from tests.comments import calls
 
@@ -58,7 +61,7 @@ def test_however_many_networks_ask_memory_is_bounded(monkeypatch: pytest.MonkeyP
 
 
 def test_previews_count_in_the_budget_and_touch_nothing_of_the_store(
-    door: Any, engine: inprocess.Engine, open_store: datastore.Store
+    door: Any, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     client = door()
     ask(client)
@@ -73,10 +76,10 @@ def test_previews_count_in_the_budget_and_touch_nothing_of_the_store(
 
 
 def test_a_spent_budget_of_previews_refuses_them_and_nothing_else(
-    door: Any, open_store: datastore.Store
+    door: Any, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        sites.change("demo", budget={"previews": 2, "then": "read-only"})
+        site_settings.change("demo", budget={"previews": 2, "then": "read-only"})
     client = door()
     assert [ask(client).status_code for _ in range(3)] == [200, 200, 429]
     assert calls.refused(ask(client), 429) == "budget-spent"
@@ -84,10 +87,10 @@ def test_a_spent_budget_of_previews_refuses_them_and_nothing_else(
 
 
 def test_a_site_that_takes_nothing_more_shows_no_previews(
-    door: Any, open_store: datastore.Store
+    door: Any, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        sites.change("demo", budget={"posts": 1, "then": "read-only"})
+        site_settings.change("demo", budget={"posts": 1, "then": "read-only"})
     client = door()
     assert ask(client).status_code == 200
     calls.post(client)

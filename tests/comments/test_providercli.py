@@ -6,8 +6,10 @@ import flask
 import pytest
 from click.testing import Result
 
-from comments import config, datastore, errors, models
-from comments.accounts import providers
+from comments import config, errors
+from comments.accounts.oidc import providers
+from comments.store import connection, reads
+from comments.store.models import account_rows
 from tests.comments import travellers
 from tests.comments.callers import SECRET, here
 from tests.comments.travellers import CLIENT, CLIENT_SECRET, Impostor
@@ -21,7 +23,7 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def provider(open_store: datastore.Store) -> Iterator[Impostor]:
+def provider(open_store: connection.Store) -> Iterator[Impostor]:
     with travellers.impostor(open_store) as found:
         yield found
 
@@ -46,7 +48,7 @@ def add(run, provider: Impostor):
 
 
 def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
-    run, add, provider: Impostor, open_store: datastore.Store
+    run, add, provider: Impostor, open_store: connection.Store
 ) -> None:
     added = add("--title", "Acme Inc.", "--site", "demo")
     assert added.exit_code == 0, added.output
@@ -56,7 +58,7 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
         (stored,) = providers.every()
         assert (stored.title, stored.issuer) == ("Acme Inc.", provider.issuer)
         assert providers.opened(stored, SECRET, now=here()) == CLIENT_SECRET
-        row = datastore.get(models.providers_key())
+        row = reads.get(account_rows.providers_key())
         assert CLIENT_SECRET not in row.providers
     listed = run("list").output
     assert listed == f"acme\t{provider.issuer}\t{CLIENT}\treaders of demo\n"
@@ -103,7 +105,7 @@ def test_a_provider_that_does_not_answer_as_one_is_not_added(run, add, provider:
 
 
 def test_a_provider_is_there_once_and_there_are_not_too_many(
-    run, add, provider: Impostor, open_store: datastore.Store
+    run, add, provider: Impostor, open_store: connection.Store
 ) -> None:
     assert add().exit_code == 0
     assert "there is a provider acme" in add().output

@@ -7,8 +7,11 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, records, reports
-from comments.web import session
+from comments import config
+from comments.domain import records
+from comments.moderation import reports
+from comments.store import connection
+from comments.web.api import api_tokens
 from tests import ballots
 from tests.comments import callers, calls, entrants
 from tests.comments.doors import Moment
@@ -47,7 +50,7 @@ def _posted(client: FlaskClient) -> dict[str, Any]:
     return calls.answer(entrants.post(client, proof=entrants.proof(client)))
 
 
-def _cast(store: datastore.Store) -> int:
+def _cast(store: connection.Store) -> int:
     with store.context():
         return sum(map(len, ballots.cast().values()))
 
@@ -73,15 +76,15 @@ def test_without_proofs_for_posts_there_are_none_for_anything(door: Any, send: A
 
 @pytest.mark.parametrize("send", [_vote, _report])
 def test_a_token_shows_that_its_holder_has_paid(
-    door: Any, send: Any, open_store: datastore.Store, settings: config.Settings
+    door: Any, send: Any, open_store: connection.Store, settings: config.Settings
 ) -> None:
     client = door(proof_of_work=WORK)
     comment = _posted(client)["comment"]["id"]
     voted = calls.answer(_vote(client, comment, _proof(client, "vote")))
     with open_store.context():
         account = callers.account("bob", password="")
-    member = session.Member("demo", account.id, account.epoch)
-    signed_in = session.sign_member(member, secret=settings.secret)
+    member = api_tokens.Member("demo", account.id, account.epoch)
+    signed_in = api_tokens.sign_member(member, secret=settings.secret)
     for token in (voted["token"], signed_in):
         assert send(client, comment, token=token).status_code < 300
 
@@ -118,7 +121,7 @@ def test_a_proof_is_good_for_its_own_purpose_only(door: Any) -> None:
 
 
 def test_one_proof_is_one_voter_wherever_and_however_often_it_is_sent(
-    door: Any, open_store: datastore.Store
+    door: Any, open_store: connection.Store
 ) -> None:
     client = door(proof_of_work=WORK)
     comment = _posted(client)["comment"]["id"]
@@ -130,7 +133,7 @@ def test_one_proof_is_one_voter_wherever_and_however_often_it_is_sent(
     assert _cast(open_store) == 2
 
 
-def test_one_proof_is_one_reporter(door: Any, open_store: datastore.Store) -> None:
+def test_one_proof_is_one_reporter(door: Any, open_store: connection.Store) -> None:
     client = door(proof_of_work=WORK)
     comment = _posted(client)["comment"]["id"]
     proof = _proof(client, "report")

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from comments import datastore, errors, floor, models, records, repair, sites
+from comments import errors
+from comments.domain import records
+from comments.jobs import repair
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from emulator import inprocess
 from tests import trees
 from tests.comments import stocktaking
@@ -24,14 +30,16 @@ WRITER = """
 import sys, json, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from comments import datastore, floor, records
+from comments.store import connection
+from comments.tree import ordered_query
+from comments.domain import records
 from emulator import inprocess
 from tests import trees
 from tests.comments import stocktaking
 
 path, parent, label, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
 engine = inprocess.open_engine(path, indexes=sys.argv[5], concurrency="pessimistic")
-store = datastore.Store(inprocess.Channel(engine), project="test", deadline=30.0)
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=30.0)
 site = records.Site("demo", (), "", 2)
 barrier = threading.Barrier(count)
 
@@ -76,7 +84,7 @@ def _writer(tmp_path: Path, parent: str | None, label: str, count: int) -> subpr
 
 @pytest.mark.parametrize("below", ["a comment", "the thread"])
 def test_64_threads_of_two_processes_post_to_one_parent(
-    open_store: datastore.Store, site: records.Site, tmp_path: Path, below: str
+    open_store: connection.Store, site: records.Site, tmp_path: Path, below: str
 ) -> None:
     with open_store.context():
         parent = trees.post(site, "parent").id if below == "a comment" else None
@@ -92,15 +100,15 @@ def test_64_threads_of_two_processes_post_to_one_parent(
     with open_store.context():
         name = trees.name_of(site)
         assert repair.find_problems(trees.SETTINGS.scheme, name) == []
-        thread = datastore.get(models.thread_key(name))
-        counter = floor.thread(name)[0].child_count if parent else thread.child_count
+        thread = reads.get(comment_rows.thread_key(name))
+        counter = ordered_query.thread(name)[0].child_count if parent else thread.child_count
         assert counter == 64
         assert sorted(row[2] for row in rows) == list(range(1, 65) if parent else range(64))
 
 
 @pytest.mark.parametrize("below", ["a comment", "the thread"])
 def test_200_posts_at_once_are_200_comments(
-    open_store: datastore.Store, site: records.Site, below: str
+    open_store: connection.Store, site: records.Site, below: str
 ) -> None:
     open_store.deadline = 300.0
     with open_store.context():
@@ -115,14 +123,14 @@ def test_200_posts_at_once_are_200_comments(
     with ThreadPoolExecutor(200) as pool:
         posted = set(pool.map(write, range(200)))
     with open_store.context():
-        assert posted <= {row.id for row in floor.thread(trees.name_of(site))}
+        assert posted <= {row.id for row in ordered_query.thread(trees.name_of(site))}
         assert len(posted) == 200
         stocktaking.check_sums(is_delivered=False)
         assert repair.find_problems(trees.SETTINGS.scheme, trees.name_of(site)) == []
 
 
 def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
-    open_store: datastore.Store, site: records.Site, tmp_path: Path
+    open_store: connection.Store, site: records.Site, tmp_path: Path
 ) -> None:
     acknowledged: set[str] = set()
     for round_ in range(5):
@@ -140,11 +148,11 @@ def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
     with open_store.context():
         name = trees.name_of(site)
         assert repair.find_problems(trees.SETTINGS.scheme, name) == []
-        assert acknowledged <= {row.id for row in floor.thread(name)}
+        assert acknowledged <= {row.id for row in ordered_query.thread(name)}
 
 
 def test_retracting_the_last_two_replies_at_once_unlists_the_tombstone(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(8):
         thread = f"page{attempt}"
@@ -167,7 +175,7 @@ def test_retracting_the_last_two_replies_at_once_unlists_the_tombstone(
 
 
 def test_a_reply_races_with_the_retraction_of_what_it_answers(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(8):
         thread = f"page{attempt}"
@@ -201,7 +209,7 @@ def test_a_reply_races_with_the_retraction_of_what_it_answers(
 
 
 def test_readers_page_without_skips_or_repeats_while_writers_add(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         first = [trees.post(site, f"root {n}").id for n in range(30)]
@@ -230,9 +238,9 @@ def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
     seen: list[records.Comment] = []
     cursor = None
     while True:
-        page = floor.page(
+        page = ordered_query.page(
             trees.name_of(site),
-            order=floor.Order.THREAD,
+            order=ordered_query.Order.THREAD,
             parent=None,
             limit=7,
             cursor=cursor,
@@ -248,14 +256,14 @@ def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
     assert [row.sort_hash for row in seen] == sorted(row.sort_hash for row in seen)
 
 
-def test_sites_added_twice_at_once_are_one_site(open_store: datastore.Store) -> None:
+def test_sites_added_twice_at_once_are_one_site(open_store: connection.Store) -> None:
     barrier = threading.Barrier(4)
 
     def add(_: int) -> bool:
         with open_store.context():
             barrier.wait(20)
             try:
-                sites.add(
+                site_settings.add(
                     "one", ["https://one.example"], scheme=trees.SETTINGS.scheme, now=trees.START
                 )
             except errors.Conflict:

@@ -8,23 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import (
-    buckets,
-    datastore,
-    errors,
-    floor,
-    folding,
-    materialized,
-    models,
-    moderation,
-    posting,
-    public,
-    ranking,
-    reading,
-    records,
-    upkeep,
-)
-from comments.reading import Order
+from comments import errors
+from comments.domain import presentation, records
+from comments.jobs import scheduler
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import buckets, directories, ranking, thread_view, view_cache
+from comments.reading.thread_pages import Order
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests import folds, trees
 
@@ -47,7 +42,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _id(text: str) -> str:
-    return models.comment_id(hashlib.sha256(text.encode()).digest())
+    return comment_rows.comment_id(hashlib.sha256(text.encode()).digest())
 
 
 def _import(
@@ -72,7 +67,7 @@ def _import(
 
 
 @pytest.fixture
-def name(store: datastore.Store, site: records.Site) -> records.ThreadName:
+def name(store: connection.Store, site: records.Site) -> records.ThreadName:
     """A thread with votes, every discussion with two answers; never folded."""
     for place, votes in enumerate(VOTES):
         root = _import(site, f"{place}", votes)
@@ -86,9 +81,9 @@ def _fold(name: records.ThreadName) -> None:
     folds.forget()
 
 
-def _page(name: records.ThreadName, limit: int = 4, cursor: str | None = None) -> public.Page:
-    asked = reading.Asked(limit, cursor, SECRET)
-    return reading.page(SCHEME, name, asked, order=Order.BEST)
+def _page(name: records.ThreadName, limit: int = 4, cursor: str | None = None) -> presentation.Page:
+    asked = thread_pages.Asked(limit, cursor, SECRET)
+    return thread_pages.page(SCHEME, name, asked, order=Order.BEST)
 
 
 def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
@@ -105,9 +100,9 @@ def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tupl
 
 def _expected(name: records.ThreadName, roots: list[str]) -> list[tuple[bytes, int]]:
     """The discussions with these roots, from the floor."""
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     return [
-        (public.fragment(row), sum(o.sort_hash.startswith(row.sort_hash) for o in rows) - 1)
+        (presentation.fragment(row), sum(o.sort_hash.startswith(row.sort_hash) for o in rows) - 1)
         for root in roots
         for row in rows
         if row.sort_hash.startswith(next(r.sort_hash for r in rows if r.id == _id(root)))
@@ -170,7 +165,7 @@ def test_what_is_not_ranked_follows_at_the_end(
 
 @pytest.mark.parametrize("is_folded", [False, True])
 def test_a_discussion_that_comes_back_stands_where_it_stood(
-    store: datastore.Store, site: records.Site, *, is_folded: bool
+    store: connection.Store, site: records.Site, *, is_folded: bool
 ) -> None:
     name, texts = trees.name_of(site), ["ranked", *map(str, range(9))]
     for text in texts:
@@ -190,7 +185,7 @@ def test_a_discussion_that_comes_back_stands_where_it_stood(
 
 
 def _judge(comment_id: str, verb: records.Verb) -> None:
-    moderation.decide("demo", comment_id, verb, records.Actor("cli", "a test"), now=trees.START)
+    decisions.decide("demo", comment_id, verb, records.Actor("cli", "a test"), now=trees.START)
 
 
 def test_a_cursor_keeps_its_ranking_until_that_is_gone(
@@ -203,7 +198,7 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
     assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
     assert _from(name, cursor, 5) == _expected(name, [*map(str, BEST), "newest"])[4:]
     assert len(_stored_rankings()) == 2
-    assert folding.expire(LONG_AFTER) == 1
+    assert leftovers.expire(LONG_AFTER) == 1
     assert _stored_rankings() == {_named_ranking(name)}
     folds.forget()
     with pytest.raises(errors.CursorExpired) as refusal:
@@ -215,9 +210,9 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
 def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    def keeper(seconds: float) -> upkeep.Upkeep:
+    def keeper(seconds: float) -> scheduler.Upkeep:
         """Whoever comes is a process of its own, that remembers nothing."""
-        return upkeep.Upkeep(SCHEME, now=lambda: trees.START + timedelta(seconds=seconds))
+        return scheduler.Upkeep(SCHEME, now=lambda: trees.START + timedelta(seconds=seconds))
 
     keeper(0).round([name])
     _import(site, "newest", (99, 0))
@@ -239,12 +234,12 @@ def test_a_folding_deletes_the_rankings_whose_time_has_come(
         folds.whole(name, now=trees.START + age * term / 2)
         kept.append(len(_stored_rankings()))
     assert kept == [1, 2, 3, 3]
-    assert folding.expire(trees.START + 2 * term) == 1
-    assert folding.expire(trees.START + 2 * term) == 0
+    assert leftovers.expire(trees.START + 2 * term) == 1
+    assert leftovers.expire(trees.START + 2 * term) == 0
     # Who folds next does not name again what is gone.
     _import(site, "newest of all", (999, 0))
-    assert folding.fold(SCHEME, name, now=trees.START + 2 * term) is not None
-    named = {each.ranking for each in materialized.load_directory(name).content.replaced}
+    assert compactor.fold(SCHEME, name, now=trees.START + 2 * term) is not None
+    named = {each.ranking for each in directories.load_directory(name).content.replaced}
     assert _stored_rankings() == {*named, _named_ranking(name)}
 
 
@@ -253,23 +248,23 @@ def test_a_ranking_that_no_directory_ever_named_goes_with_the_orphans(
 ) -> None:
     _fold(name)
     _import(site, "newest", (99, 0))
-    left = folding.prepare(SCHEME, name)
+    left = compactor.prepare(SCHEME, name)
     assert left is not None
     assert len(_stored_rankings()) == 2
-    found = folding.sweep(name)
+    found = leftovers.sweep(name)
     assert {left.token} < set(found)
-    folding.delete_orphans(name, found)
+    leftovers.delete_orphans(name, found)
     assert _stored_rankings() == {_named_ranking(name)}
-    assert folding.switch(left) is None
+    assert compactor.switch(left) is None
 
 
 def _stored_rankings() -> set[str]:
-    stored = datastore.fetch(datastore.Query("Ranking", keys_only=True))
+    stored = reads.fetch(reads.Query("Ranking", keys_only=True))
     return {message.key.path[-1].name for message in stored}
 
 
 def _named_ranking(name: records.ThreadName) -> str:
-    best = materialized.load_directory(name).content.best
+    best = directories.load_directory(name).content.best
     return "" if best is None else best.ranking
 
 
@@ -280,27 +275,27 @@ def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
     _fold(name)
     cursor = _page(name, 1).cursor
     later = trees.START + timedelta(days=1)
-    posting.retract(said.id, author_id=said.author.id, revision=None, now=later)
+    submission.retract(said.id, author_id=said.author.id, revision=None, now=later)
     for _ in range(2):
         assert _from(name, None, 3) == _expected(name, [str(place) for place in BEST])
         assert _from(name, cursor, 3) == _expected(name, [str(place) for place in BEST])[1:]
         _fold(name)
-    stored = list(datastore.fetch(datastore.Query("Bucket", ancestor=models.thread_key(name))))
-    best = materialized.load_directory(name).content.best
+    stored = list(reads.fetch(reads.Query("Bucket", ancestor=comment_rows.thread_key(name))))
+    best = directories.load_directory(name).content.best
     assert best is not None
     assert best.top in {message.key.path[-1].name for message in stored}
-    assert all(b"canary" not in row.entry.json for row in materialized.load_top(name, best.top))
-    named = {line.key for line in materialized.load_directory(name).lines}
+    assert all(b"canary" not in row.entry.json for row in thread_view.load_top(name, best.top))
+    named = {line.key for line in directories.load_directory(name).lines}
     assert {message.key.path[-1].name for message in stored} == {*named, best.top}
 
 
-def test_without_votes_nothing_is_ranked(store: datastore.Store, site: records.Site) -> None:
+def test_without_votes_nothing_is_ranked(store: connection.Store, site: records.Site) -> None:
     trees.grow(site, trees.TREE)
     name = trees.name_of(site)
     _fold(name)
-    assert materialized.load_directory(name).content.best is None
+    assert directories.load_directory(name).content.best is None
     assert _stored_rankings() == set()
-    rows = [public.fragment(row) for row in floor.thread(name)]
+    rows = [presentation.fragment(row) for row in ordered_query.thread(name)]
     assert [row for row, _ in _from(name, None, 3)] == rows
 
 
@@ -308,13 +303,13 @@ def test_a_ranking_is_not_written_again_for_what_it_does_not_say(
     name: records.ThreadName, site: records.Site
 ) -> None:
     _fold(name)
-    before = materialized.load_directory(name).content.best
+    before = directories.load_directory(name).content.best
     _import(site, "without votes")
     _fold(name)
-    assert materialized.load_directory(name).content.best == before
+    assert directories.load_directory(name).content.best == before
     trees.post(site, "an answer", _id("7"))
     _fold(name)
-    after = materialized.load_directory(name).content.best
+    after = directories.load_directory(name).content.best
     assert before is not None
     assert after is not None
     assert (after.ranking == before.ranking, after.top == before.top) == (True, False)
@@ -342,7 +337,7 @@ def test_the_api_ranks_and_says_when_a_cursor_expired(
     assert first["comments"][0]["id"] == _id("7")
     _import(site, "newest", (99, 0))
     _fold(name)
-    folding.expire(LONG_AFTER)
+    leftovers.expire(LONG_AFTER)
     folds.forget()
     answer = client.get(f"{url}&cursor={first['cursor']}")
     assert answer.status_code == 410
@@ -361,9 +356,9 @@ def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
     tags = {path: client.get(path).headers["ETag"] for path in (api, page)}
     for path, tag in tags.items():
         assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
-    folding.expire(LONG_AFTER)
-    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
-    later = held.clock() + materialized.CACHE_MAX_AGE
+    leftovers.expire(LONG_AFTER)
+    held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+    later = held.clock() + thread_view.CACHE_MAX_AGE
     held.clock = lambda: later
     for path, tag in tags.items():
         for headers in ({}, {"If-None-Match": tag}, {"If-None-Match": "*"}):
@@ -376,7 +371,7 @@ def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
 ) -> None:
     _fold(name)
     cursor = _page(name).cursor
-    held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+    held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
     now = held.clock()
     held.clock = lambda: now
 
@@ -392,5 +387,5 @@ def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
     held.cache.drop(("directory", name))
     reads()
     assert reads() == 0
-    now += materialized.CACHE_MAX_AGE
+    now += thread_view.CACHE_MAX_AGE
     assert reads() == 2  # the directory and the ranking

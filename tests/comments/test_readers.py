@@ -13,10 +13,13 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, models, sites
-from comments.accounts import people, readers, sitekeys
-from comments.web import errors as web_errors
-from comments.web import session
+from comments import config
+from comments.accounts import accounts, reader_accounts, site_keys
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.web.api import api_tokens
+from comments.web.http import problems
 from tests import trees
 from tests.comments import assertions, callers, calls
 from tests.comments.callers import SECRET, here
@@ -25,7 +28,7 @@ SESSION = "/api/v1/sites/demo/session"
 
 
 @pytest.fixture
-def shared(store: datastore.Store, client: FlaskClient) -> str:
+def shared(store: connection.Store, client: FlaskClient) -> str:
     return assertions.share()
 
 
@@ -40,14 +43,14 @@ def entered(client: FlaskClient, key: str, **more: object) -> dict:
     return calls.answer(response)
 
 
-def author_of(store: datastore.Store, posted: dict) -> str:
+def author_of(store: connection.Store, posted: dict) -> str:
     with store.context():
-        row = datastore.get(models.comment_key(posted["comment"]["id"]))
+        row = reads.get(comment_rows.comment_key(posted["comment"]["id"]))
     return str(row.author_id)
 
 
 def test_a_reader_writes_edits_votes_and_takes_back_as_himself(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     ann, bob = entered(client, shared), entered(client, shared, sub="43", name="Bob")
     assert (ann["name"], bob["name"]) == ("Ann", "Bob")
@@ -72,13 +75,13 @@ def test_a_reader_writes_edits_votes_and_takes_back_as_himself(
 
 
 def test_both_kinds_of_keys_sign_and_a_removed_one_does_not(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     private = assertions.pair()
     assert enter(client, assertions.token(private, "EdDSA")).status_code == 200
     assert enter(client, assertions.token(shared)).status_code == 200
-    for key in sitekeys.every("demo"):
-        sitekeys.remove("demo", key.id)
+    for key in site_keys.every("demo"):
+        site_keys.remove("demo", key.id)
     assert enter(client, assertions.token(private, "EdDSA")).status_code == 401
     assert enter(client, assertions.token(shared)).status_code == 401
 
@@ -114,7 +117,7 @@ WRONG_CLAIMS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("claims", WRONG_CLAIMS, ids=str)
 def test_a_token_for_somebody_else_or_another_time_names_nobody(
-    client: FlaskClient, store: datastore.Store, shared: str, claims: dict
+    client: FlaskClient, store: connection.Store, shared: str, claims: dict
 ) -> None:
     claims = {
         name: int((here() + value).timestamp()) if isinstance(value, timedelta) else value
@@ -136,7 +139,7 @@ def test_a_token_for_somebody_else_or_another_time_names_nobody(
      ({"name": "Moderator"}, "name"), ({"name": "x" * 200}, "name"), ({"name": "\u202e"}, "name")],
 )  # fmt: skip
 def test_a_name_that_cannot_be_one_is_refused_by_its_field(
-    client: FlaskClient, store: datastore.Store, shared: str, claims: dict, field: str
+    client: FlaskClient, store: connection.Store, shared: str, claims: dict, field: str
 ) -> None:
     calls.refused(enter(client, assertions.token(shared, **claims)), 400, field)
     assert calls.stored(store, "Account") == 0
@@ -144,11 +147,11 @@ def test_a_name_that_cannot_be_one_is_refused_by_its_field(
 
 @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
 def test_what_no_key_of_the_site_signed_names_nobody(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     private, claims = assertions.pair(), assertions.claims()
     pem = assertions.pem_of(private)
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
     blogs = assertions.share("blog")
     good = assertions.token(shared)
     header, body, signature = good.split(".")
@@ -171,7 +174,7 @@ def test_what_no_key_of_the_site_signed_names_nobody(
         jwt.encode(claims, shared, algorithm="HS256", headers={"crit": ["x"], "x": 1}),
         "a.b.c", "...", "x" * 4_000, "\u00e9.b.c",
         # Ours, made for another purpose.
-        session.sign(session.Guest("demo", "g:ann"), secret=SECRET),
+        api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET),
         str(itsdangerous.URLSafeSerializer(SECRET, salt="flatthread unsubscribe 1").dumps(["a"])),
     ]  # fmt: skip
     for token in forged:
@@ -190,20 +193,20 @@ def test_what_a_site_signed_is_no_token_of_the_api(client: FlaskClient, shared: 
 
 
 def test_an_account_is_its_sites_and_its_subs_alone(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
     blogs = assertions.share("blog")
     entered(client, shared)
     entered(client, shared)
     entered(client, shared, sub="43")
     assert enter(client, assertions.token(blogs, aud="flatthread:blog"), "blog").status_code == 200
     assert calls.stored(store, "Account") == 3
-    assert people.staff() == []
+    assert accounts.staff() == []
 
 
 def test_a_guest_or_a_reader_with_somebodys_mail_takes_nothing_over(
-    client: FlaskClient, store: datastore.Store, shared: str
+    client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     owner = callers.account("ann", callers.OWNER, mail="ann@example.org")
     guest = calls.post(client, "Ann", email="ann@example.org", website="https://evil.example")
@@ -217,11 +220,11 @@ def test_a_guest_or_a_reader_with_somebodys_mail_takes_nothing_over(
     )
     ids = {author_of(store, guest), author_of(store, posted), owner.author}
     assert len(ids) == 3
-    assert people.named("ann@example.org", SECRET) == owner
+    assert accounts.named("ann@example.org", SECRET) == owner
 
 
 def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
-    open_store: datastore.Store, client: FlaskClient
+    open_store: connection.Store, client: FlaskClient
 ) -> None:
     with open_store.context():
         shared = assertions.share()
@@ -230,8 +233,8 @@ def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
     def visit() -> None:
         with open_store.context():
             start.wait()
-            reader = readers.of_site(token, "demo", secret=SECRET, now=here())
-            found.append(readers.enter(reader, secret=SECRET, now=here()))
+            reader = reader_accounts.of_site(token, "demo", secret=SECRET, now=here())
+            found.append(reader_accounts.enter(reader, secret=SECRET, now=here()))
 
     threads = [threading.Thread(target=visit) for _ in range(8)]
     for thread in threads:
@@ -243,22 +246,22 @@ def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
 
 
 def test_a_token_ends_with_its_accounts_epoch_its_term_and_its_site(
-    client: FlaskClient, store: datastore.Store, settings: config.Settings, shared: str
+    client: FlaskClient, store: connection.Store, settings: config.Settings, shared: str
 ) -> None:
     ann = entered(client, shared)
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
     comment = {"name": "Ann", "body": "b"}
     elsewhere = "/api/v1/sites/blog/comments?thread=t"
     calls.refused(client.post(elsewhere, json=comment, headers=calls.bearer(ann)), 401)
-    found = session.read(f"Bearer {ann['token']}", secret=SECRET, term=60)
-    assert isinstance(found, session.Member)
-    with pytest.raises(web_errors.Unauthenticated, match="expired"):
-        session.read(f"Bearer {ann['token']}", secret=SECRET, term=-1)
-    people.end_sessions(found.account)
+    found = api_tokens.read(f"Bearer {ann['token']}", secret=SECRET, term=60)
+    assert isinstance(found, api_tokens.Member)
+    with pytest.raises(problems.Unauthenticated, match="expired"):
+        api_tokens.read(f"Bearer {ann['token']}", secret=SECRET, term=-1)
+    accounts.end_sessions(found.account)
     refused = client.post(calls.THREAD, json=comment, headers=calls.bearer(ann))
     assert calls.refused(refused, 401) == "token-expired"
     ann = entered(client, shared)
-    people.remove(found.account)
+    accounts.remove(found.account)
     calls.refused(client.post(calls.THREAD, json=comment, headers=calls.bearer(ann)), 401)
 
 
@@ -272,14 +275,14 @@ def test_a_token_as_it_was_first_made_is_read() -> None:
     token = (
         "a..eJyrVipWslJKSc3NV9JRSgQyE3ECoIJUoAIDg7Q0pVoA8_wRew.awHVLw.GLX-5cB1os1buogsWD8a05CndhQ"
     )
-    member = session.Member("demo", "a" * 26, "00ff")
+    member = api_tokens.Member("demo", "a" * 26, "00ff")
     century = 100 * 365 * 24 * HOUR
-    assert session.read(f"Bearer {token}", secret=SECRET, term=century) == member
+    assert api_tokens.read(f"Bearer {token}", secret=SECRET, term=century) == member
 
 
-def test_exp_has_a_minute_of_leeway(store: datastore.Store, shared: str) -> None:
+def test_exp_has_a_minute_of_leeway(store: connection.Store, shared: str) -> None:
     now = here()
     token = assertions.token(shared, exp=int(now.timestamp()) - 30)
-    assert readers.of_site(token, "demo", secret=SECRET, now=now).name == "Ann"
-    with pytest.raises(readers.Refused):
-        readers.of_site(token, "demo", secret=SECRET, now=now + timedelta(minutes=2))
+    assert reader_accounts.of_site(token, "demo", secret=SECRET, now=now).name == "Ann"
+    with pytest.raises(reader_accounts.Refused):
+        reader_accounts.of_site(token, "demo", secret=SECRET, now=now + timedelta(minutes=2))

@@ -5,7 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, errors, floor, folding, public, reading, records
+from comments import errors
+from comments.domain import presentation, records
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.store import connection
+from comments.tree import ordered_query
 from tests import beginnings, folds, trees
 
 SECRET = trees.SETTINGS.secret
@@ -27,7 +32,7 @@ def begun(
         rows = trees.grow(site, TREE)
         name = trees.name_of(site)
         if request.param == "folded":
-            assert folding.fold(SCHEME, name) is not None
+            assert compactor.fold(SCHEME, name) is not None
         elif request.param != "never folded":
             folds.whole(name)
         if request.param == "changed since":
@@ -41,14 +46,14 @@ def begun(
 
 @pytest.fixture
 def grown(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> records.ThreadName:
     """The thread's name, inside the store."""
     folds.small_buckets(monkeypatch)
     return trees.name_of(site)
 
 
-def _pages(read: Callable[[str | None], public.Page]) -> list[public.Page]:
+def _pages(read: Callable[[str | None], presentation.Page]) -> list[presentation.Page]:
     pages = [read(None)]
     while pages[-1].cursor is not None:
         pages.append(read(pages[-1].cursor))
@@ -56,18 +61,18 @@ def _pages(read: Callable[[str | None], public.Page]) -> list[public.Page]:
 
 
 @pytest.mark.parametrize("limit", [3, 7, 50])
-@pytest.mark.parametrize("order", list(floor.Order))
+@pytest.mark.parametrize("order", list(ordered_query.Order))
 def test_every_page_is_the_floors(
-    grown: records.ThreadName, order: floor.Order, limit: int
+    grown: records.ThreadName, order: ordered_query.Order, limit: int
 ) -> None:
     cursor = None
     while True:
-        asked = reading.Asked(limit, cursor, SECRET)
-        found = reading.page(SCHEME, grown, asked, order=reading.Order(order))
-        expected = floor.page(
+        asked = thread_pages.Asked(limit, cursor, SECRET)
+        found = thread_pages.page(SCHEME, grown, asked, order=thread_pages.Order(order))
+        expected = ordered_query.page(
             grown, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
         )
-        assert found.json() == public.page(expected).json()
+        assert found.json() == presentation.page(expected).json()
         cursor = found.cursor
         if cursor is None:
             break
@@ -76,14 +81,17 @@ def test_every_page_is_the_floors(
 @pytest.mark.parametrize("limit", [1, 4, 50])
 def test_recent_discussions_come_first_and_whole(grown: records.ThreadName, limit: int) -> None:
     pages = _pages(
-        lambda cursor: reading.page(
-            SCHEME, grown, reading.Asked(limit, cursor, SECRET), order=reading.Order.RECENT
+        lambda cursor: thread_pages.page(
+            SCHEME,
+            grown,
+            thread_pages.Asked(limit, cursor, SECRET),
+            order=thread_pages.Order.RECENT,
         )
     )
-    rows = floor.thread(grown)
+    rows = ordered_query.thread(grown)
     roots = [row.sort_hash for row in rows if row.level == 0]
     expected = [
-        public.fragment(row)
+        presentation.fragment(row)
         for root in reversed(roots)
         for row in rows
         if row.sort_hash.startswith(root)
@@ -92,30 +100,30 @@ def test_recent_discussions_come_first_and_whole(grown: records.ThreadName, limi
 
 
 def test_replies_are_the_floors(grown: records.ThreadName) -> None:
-    for row in floor.thread(grown):
+    for row in ordered_query.thread(grown):
         for limit in (2, 50):
-            asked = reading.Asked(limit, None, SECRET)
-            below = floor.replies(row.id, limit=limit, cursor=None, secret=SECRET)
-            found = reading.replies(row.id, asked)
-            assert found.json() == public.page(below).json()
+            asked = thread_pages.Asked(limit, None, SECRET)
+            below = ordered_query.replies(row.id, limit=limit, cursor=None, secret=SECRET)
+            found = thread_pages.replies(row.id, asked)
+            assert found.json() == presentation.page(below).json()
 
 
 @pytest.mark.parametrize("limit", [2, 50])
 def test_one_level_is_the_floors(grown: records.ThreadName, limit: int) -> None:
-    for parent in (floor.ROOTS, *(row.id for row in floor.thread(grown)[:3])):
+    for parent in (ordered_query.ROOTS, *(row.id for row in ordered_query.thread(grown)[:3])):
         cursor = None
         while True:
-            asked = reading.Asked(limit, cursor, SECRET)
-            found = reading.page(SCHEME, grown, asked, parent=parent)
-            expected = floor.page(
+            asked = thread_pages.Asked(limit, cursor, SECRET)
+            found = thread_pages.page(SCHEME, grown, asked, parent=parent)
+            expected = ordered_query.page(
                 grown,
-                order=floor.Order.THREAD,
+                order=ordered_query.Order.THREAD,
                 parent=parent,
                 limit=limit,
                 cursor=cursor,
                 secret=SECRET,
             )
-            assert found.json() == public.page(expected).json()
+            assert found.json() == presentation.page(expected).json()
             cursor = found.cursor
             if cursor is None:
                 break
@@ -125,12 +133,12 @@ def test_one_level_is_the_floors(grown: records.ThreadName, limit: int) -> None:
 def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
     grown: records.ThreadName, limit: int
 ) -> None:
-    rows = floor.thread(grown)
-    whole = [public.fragment(row) for row in rows]
+    rows = ordered_query.thread(grown)
+    whole = [presentation.fragment(row) for row in rows]
     below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
     for row in rows:
-        page = reading.around(SCHEME, grown, row.id, reading.Asked(limit, None, SECRET))
-        assert public.fragment(row) in page.comments
+        page = thread_pages.around(SCHEME, grown, row.id, thread_pages.Asked(limit, None, SECRET))
+        assert presentation.fragment(row) in page.comments
         start = whole.index(page.comments[0])
         assert list(page.comments) == whole[start : start + len(page.comments)]
         assert len(page.comments) <= limit
@@ -138,16 +146,18 @@ def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
         rest = whole[start + len(page.comments) :]
         assert (page.cursor is None) == (not rest)
         if page.cursor is not None:
-            asked = reading.Asked(200, page.cursor, SECRET)
-            assert list(reading.page(SCHEME, grown, asked).comments) == rest
+            asked = thread_pages.Asked(200, page.cursor, SECRET)
+            assert list(thread_pages.page(SCHEME, grown, asked).comments) == rest
 
 
 def test_what_waits_for_a_moderator_changes_no_page(grown: records.ThreadName) -> None:
     def pages() -> list[bytes]:
         folds.forget()
-        asked = reading.Asked(5, None, SECRET)
-        found = [reading.page(SCHEME, grown, asked, order=order) for order in reading.Order]
-        found += [reading.page(SCHEME, grown, asked, parent=floor.ROOTS)]
+        asked = thread_pages.Asked(5, None, SECRET)
+        found = [
+            thread_pages.page(SCHEME, grown, asked, order=order) for order in thread_pages.Order
+        ]
+        found += [thread_pages.page(SCHEME, grown, asked, parent=ordered_query.ROOTS)]
         return [page.json() for page in found]
 
     before = pages()
@@ -157,11 +167,11 @@ def test_what_waits_for_a_moderator_changes_no_page(grown: records.ThreadName) -
 
 
 def test_a_cursor_of_another_order_is_refused(grown: records.ThreadName) -> None:
-    first = reading.page(SCHEME, grown, reading.Asked(2, None, SECRET))
+    first = thread_pages.page(SCHEME, grown, thread_pages.Asked(2, None, SECRET))
     with pytest.raises(errors.BadCursor):
-        reading.page(
+        thread_pages.page(
             SCHEME,
             grown,
-            reading.Asked(2, first.cursor, SECRET),
-            order=reading.Order.RECENT,
+            thread_pages.Asked(2, first.cursor, SECRET),
+            order=thread_pages.Order.RECENT,
         )

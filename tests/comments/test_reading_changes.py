@@ -5,7 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, floor, folding, models, posting, public, reading, records
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import bucket_rows
+from comments.tree import ordered_query
 from tests import folds, trees
 
 SECRET = trees.SETTINGS.secret
@@ -13,7 +19,7 @@ SCHEME = trees.SETTINGS.scheme
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with buckets small enough for a short thread."""
     folds.small_buckets(monkeypatch)
 
@@ -30,7 +36,7 @@ def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
         _fold(name)
         assert _changed(name) == {moment}
         if moment is newest:
-            posting.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
+            submission.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
     _lose_the_directory(name)
     assert _changed(name) == {last}
     _fold(name)
@@ -38,8 +44,8 @@ def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
 
 
 def _lose_the_directory(name: records.ThreadName) -> None:
-    gone = datastore.Writes("folding", delete=(models.directory_key(name),))
-    datastore.transaction(lambda: datastore.apply(gone))
+    gone = ownership.Writes("folding", delete=(bucket_rows.directory_key(name),))
+    transactions.transaction(lambda: transactions.apply(gone))
     folds.forget_directory(name)
 
 
@@ -50,7 +56,9 @@ def test_what_readers_never_saw_is_no_change(site: records.Site, *, is_folded: b
     held = _hold(name)
     if is_folded:
         _fold(name)
-    posting.retract(held.id, author_id="g:held", revision=None, now=trees.START + timedelta(days=9))
+    submission.retract(
+        held.id, author_id="g:held", revision=None, now=trees.START + timedelta(days=9)
+    )
     assert _changed(name) == {trees.START}
     assert _changed(trees.name_of(site, "nobody")) == {None}
 
@@ -70,9 +78,9 @@ def _fold(name: records.ThreadName) -> None:
 
 def _changed(name: records.ThreadName) -> set[object]:
     """What pages of all orders say."""
-    asked = reading.Asked(1, None, SECRET)
-    pages = [reading.page(SCHEME, name, asked, order=order) for order in reading.Order]
-    pages += [reading.page(SCHEME, name, asked, parent=floor.ROOTS)]
+    asked = thread_pages.Asked(1, None, SECRET)
+    pages = [thread_pages.page(SCHEME, name, asked, order=order) for order in thread_pages.Order]
+    pages += [thread_pages.page(SCHEME, name, asked, parent=ordered_query.ROOTS)]
     return {page.changed for page in pages}
 
 
@@ -81,17 +89,19 @@ def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_
 ) -> None:
     name = trees.name_of(site)
     trees.post(site, "first")
-    assert folding.fold(SCHEME, name) is not None
+    assert compactor.fold(SCHEME, name) is not None
     target = trees.post(site, "second")
-    real, waiting = datastore.lookup, ["a change meanwhile"]
+    real, waiting = reads.lookup, ["a change meanwhile"]
 
     def late(kind: str, names: Sequence[str]) -> Iterable[object]:
         if waiting:
             waiting.clear()
             trees.post(site, "third")
-            posting.retract(target.id, author_id=target.author.id, revision=None, now=trees.START)
+            submission.retract(
+                target.id, author_id=target.author.id, revision=None, now=trees.START
+            )
         return real(kind, names)
 
-    monkeypatch.setattr(datastore, "lookup", late)
-    found = reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
-    assert found.comments == tuple(map(public.fragment, floor.thread(name)))
+    monkeypatch.setattr(reads, "lookup", late)
+    found = thread_pages.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
+    assert found.comments == tuple(map(presentation.fragment, ordered_query.thread(name)))

@@ -2,7 +2,11 @@
 
 import pytest
 
-from comments import datastore, floor, materialized, public, reading, records
+from comments.domain import presentation, records
+from comments.reading import thread_pages
+from comments.reading.materialized import directories, thread_view
+from comments.store import connection
+from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests import beginnings, folds, trees
 
@@ -26,15 +30,15 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 @pytest.fixture
 def name(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> records.ThreadName:
     """The thread's name, inside the store."""
     folds.small_buckets(monkeypatch, 60)
     return trees.name_of(site)
 
 
-def _first_page(name: records.ThreadName) -> public.Page:
-    return reading.page(SCHEME, name, reading.Asked(50, None, SECRET))
+def _first_page(name: records.ThreadName) -> presentation.Page:
+    return thread_pages.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
 
 
 def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm_but_the_probe(
@@ -53,7 +57,7 @@ def test_a_change_costs_its_probe_and_its_row_once(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     _first_page(name)
-    reading.page(SCHEME, name, reading.Asked(51, None, SECRET))  # its buckets are known
+    thread_pages.page(SCHEME, name, thread_pages.Asked(51, None, SECRET))  # its buckets are known
     trees.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)
@@ -66,14 +70,14 @@ def test_a_change_costs_its_probe_and_its_row_once(
 def test_a_level_costs_its_rows_and_no_count(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     for row in rows[:20]:
         trees.post(site, f"reply to {row.id}", row.id)
     folds.whole(name)
     folds.forget()
     with testing.meter(engine) as cost:
-        asked = reading.Asked(20, None, SECRET)
-        page = reading.page(SCHEME, name, asked, parent=floor.ROOTS)
+        asked = thread_pages.Asked(20, None, SECRET)
+        page = thread_pages.page(SCHEME, name, asked, parent=ordered_query.ROOTS)
     assert page.replies == (1,) * 20
     assert cost.reads == 21 + 1
 
@@ -81,17 +85,17 @@ def test_a_level_costs_its_rows_and_no_count(
 def test_the_page_around_a_comment_costs_three_reads_cold(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
-    parent = floor.thread(name)[70].id
+    parent = ordered_query.thread(name)[70].id
     for number in range(70):
         answered = trees.post(site, f"deeper {number}", parent)
         parent = answered.id if number < 8 else parent
     folds.whole(name)
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     assert max(row.level for row in rows) == SCHEME.levels - 1
     for row in rows[::7]:
         folds.forget()
         with testing.meter(engine) as cost:
-            reading.around(SCHEME, name, row.id, reading.Asked(50, None, SECRET))
+            thread_pages.around(SCHEME, name, row.id, thread_pages.Asked(50, None, SECRET))
         assert cost.reads <= 3
         assert cost.empty == 1
 
@@ -101,6 +105,6 @@ def test_the_whole_thread_costs_its_directory_and_buckets(
 ) -> None:
     folds.forget()
     with testing.meter(engine) as cost:
-        materialized.using(name, lambda view: list(view.rows()))
-    directory = materialized.load_directory(name)
+        thread_view.using(name, lambda view: list(view.rows()))
+    directory = directories.load_directory(name)
     assert (cost.reads, cost.empty) == (1 + len(directory.lines), 1)

@@ -7,7 +7,12 @@ from functools import partial
 import grpc
 import pytest
 
-from comments import datastore, floor, posting, records, repair, whole
+from comments.domain import records
+from comments.jobs import repair
+from comments.posting import submission
+from comments.reading import full_thread
+from comments.store import connection, reads, transactions
+from comments.tree import ordered_query
 from emulator import faults, inprocess
 from tests import beginnings, folds, readers, trees
 from tests.comments import interceptors
@@ -33,7 +38,7 @@ def _nothing() -> None:
 
 
 def _edit(comment: records.Comment, body: str) -> None:
-    posting.edit(
+    submission.edit(
         comment.id,
         author_id=comment.author.id,
         body=body,
@@ -59,7 +64,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
         for start in range(0, 520, 104):
             nodes = [trees.node(f"{n}", author=f"g:{n}") for n in range(start, start + 104)]
             trees.store_imported(NAME, *nodes)
-        for row in floor.thread(NAME)[-30:]:
+        for row in ordered_query.thread(NAME)[-30:]:
             _edit(row, "edited")
 
     return beginnings.grown(tmp_path_factory, grow)
@@ -82,7 +87,7 @@ def writer(engine: inprocess.Engine) -> readers.Reader:
 
 
 def _whole() -> bytes:
-    return whole.listing(NAME, SECRET).page().json()
+    return full_thread.listing(NAME, SECRET).page().json()
 
 
 def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
@@ -93,7 +98,7 @@ def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
     Two rows of the first batch that are edited before the second one come again in that, at their
     new revision: 501 results of 499 rows, and the 21 rows behind them are not there.
     """
-    rows = writer.do(lambda: floor.thread(NAME))
+    rows = writer.do(lambda: ordered_query.thread(NAME))
     assert reader.do(_whole) == writer.do(_whole)  # and holds the directory from here on
     edits = [partial(writer.do, partial(_edit, row, "edited")) for row in rows[1:3]]
     between.steps = iter([_nothing, lambda: [edit() for edit in edits]])
@@ -106,10 +111,10 @@ def test_an_answer_of_many_batches_is_of_one_moment(
     reader: readers.Reader, writer: readers.Reader, between: Between, engine: inprocess.Engine
 ) -> None:
     """The last row is edited before the first, in the middle of a reading in reading order."""
-    rows = writer.do(lambda: floor.thread(NAME))
+    rows = writer.do(lambda: ordered_query.thread(NAME))
 
     def bodies() -> tuple[str, str]:
-        found = floor.thread(NAME)
+        found = ordered_query.thread(NAME)
         assert [row.id for row in found] == [row.id for row in rows]
         return found[1].body, found[-1].body
 
@@ -125,7 +130,7 @@ def test_an_answer_of_many_batches_is_of_one_moment(
 
 
 def test_an_answer_of_one_batch_takes_one_call(reader: readers.Reader, between: Between) -> None:
-    assert len(reader.do(lambda: floor.stretch(NAME, "", "~", limit=300))) == 300
+    assert len(reader.do(lambda: ordered_query.stretch(NAME, "", "~", limit=300))) == 300
     assert between.calls == ["RunQuery"]
 
 
@@ -136,21 +141,21 @@ def test_a_longer_answer_survives_the_failure_of_any_of_its_calls(
     for number in range(1, 6):
         for when in ("before", "after"):
             failing = interceptors.Faults()
-            store = datastore.Store(inprocess.Channel(engine, failing), project="test")
+            store = connection.Store(inprocess.Channel(engine, failing), project="test")
             methods = ("RunQuery", "BeginTransaction", "Commit")
             for method in methods:
                 failing.plan[method, number] = (when, grpc.StatusCode.UNAVAILABLE)
             with store.context():
-                assert len(floor.thread(NAME)) == expected
+                assert len(ordered_query.thread(NAME)) == expected
 
 
 def test_a_walk_reads_on_while_its_consumer_writes(
-    store: datastore.Store, site: records.Site, engine: inprocess.Engine
+    store: connection.Store, site: records.Site, engine: inprocess.Engine
 ) -> None:
-    query = datastore.Query("Comment", where=(("site", "=", site.id),), keys_only=True)
+    query = reads.Query("Comment", where=(("site", "=", site.id),), keys_only=True)
     _cut(engine, 100, seed=2)
     seen = []
-    for entity in datastore.walk(query):
+    for entity in reads.walk(query):
         seen.append(entity.key.path[-1].name)
         if len(seen) % 100 == 0:
             trees.post(site, f"new {len(seen)}", thread="other")
@@ -158,16 +163,16 @@ def test_a_walk_reads_on_while_its_consumer_writes(
 
 
 def test_a_walk_inside_a_transaction_is_part_of_it(
-    store: datastore.Store, site: records.Site, writer: readers.Reader
+    store: connection.Store, site: records.Site, writer: readers.Reader
 ) -> None:
-    query = datastore.Query("Comment", where=(("site", "=", site.id),), keys_only=True)
+    query = reads.Query("Comment", where=(("site", "=", site.id),), keys_only=True)
 
     def body() -> tuple[int, int]:
-        before = sum(1 for _ in datastore.walk(query))
+        before = sum(1 for _ in reads.walk(query))
         writer.do(lambda: trees.post(site, "new"))
-        return before, sum(1 for _ in datastore.walk(query))
+        return before, sum(1 for _ in reads.walk(query))
 
-    assert datastore.snapshot(body) == (521, 521)
+    assert transactions.snapshot(body) == (521, 521)
 
 
 def test_an_audit_finds_nothing_wrong_because_people_write_meanwhile(
@@ -198,8 +203,13 @@ def test_the_rows_and_numbers_of_a_page_of_the_floor_are_of_one_moment(
     """Each post makes the total larger; the page shows all rows there are at its moment."""
 
     def page() -> records.Page:
-        return floor.page(
-            raw, order=floor.Order.THREAD, parent=None, limit=200, cursor=None, secret=SECRET
+        return ordered_query.page(
+            raw,
+            order=ordered_query.Order.THREAD,
+            parent=None,
+            limit=200,
+            cursor=None,
+            secret=SECRET,
         )
 
     raw = trees.name_of(site, "raw")

@@ -19,8 +19,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from comments import errors, floor, folding, posting, public, reading, records, whole
-from comments.materialized import deltas
+from comments import errors
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import full_thread, thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import deltas
+from comments.tree import ordered_query
 from emulator import faults
 from tests import beginnings, folds, readers, trees
 
@@ -69,15 +74,15 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def clear(self) -> None:
         """Fold, and clear the flags when nobody can hold a directory from before."""
-        self.reader.now += folding.GRACE
+        self.reader.now += compactor.GRACE
         self.writer.do(partial(self._change, "clear", 0))
 
     @rule(
-        order=st.sampled_from([*reading.Order, None]),
+        order=st.sampled_from([*thread_pages.Order, None]),
         most=st.integers(2, 9),
         changes=st.lists(CHANGES, min_size=2, max_size=8),
     )
-    def read(self, order: reading.Order | None, most: int, changes: Sequence[Change]) -> None:
+    def read(self, order: thread_pages.Order | None, most: int, changes: Sequence[Change]) -> None:
         """Read a page, or the whole thread, while one change comes before each call."""
         self.moments, self.most, self.waiting = [self._now()], most, list(changes)
         self._cut()
@@ -117,15 +122,15 @@ class Machine(RuleBasedStateMachine):
             elif verb == "edit":
                 _edit(chosen, text, now)
             elif verb == "retract":
-                posting.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
+                submission.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
             elif verb == "fold":
-                folding.fold(SCHEME, NAME)
+                compactor.fold(SCHEME, NAME)
             elif verb == "clear":
                 folds.whole(NAME)
 
 
 def _edit(comment: records.Comment, body: str, now: datetime) -> None:
-    posting.edit(
+    submission.edit(
         comment.id,
         author_id=comment.author.id,
         body=body,
@@ -135,17 +140,19 @@ def _edit(comment: records.Comment, body: str, now: datetime) -> None:
     )
 
 
-def _shown(order: reading.Order | None) -> Shown:
+def _shown(order: thread_pages.Order | None) -> Shown:
     """A page that holds the thread, or the answer that is the whole thread (None)."""
     if order is None:
-        return _decoded(whole.listing(NAME, SECRET).page().json())
-    asked = reading.Asked(200, None, SECRET)
-    return _decoded(reading.page(SCHEME, NAME, asked, order=order).json())
+        return _decoded(full_thread.listing(NAME, SECRET).page().json())
+    asked = thread_pages.Asked(200, None, SECRET)
+    return _decoded(thread_pages.page(SCHEME, NAME, asked, order=order).json())
 
 
 def _by_the_ordered_query() -> Shown:
     rows, below, total = readers.of_floor(NAME)
-    page = public.Page(public.Rows(tuple(rows), tuple(below)), None, total, floor.changed(NAME))
+    page = presentation.Page(
+        presentation.Rows(tuple(rows), tuple(below)), None, total, ordered_query.changed(NAME)
+    )
     return _decoded(page.json())
 
 
@@ -154,9 +161,9 @@ def _decoded(page: bytes) -> Shown:
     return found
 
 
-def _is_alike(order: reading.Order | None, shown: Shown, moment: Shown) -> bool:
+def _is_alike(order: thread_pages.Order | None, shown: Shown, moment: Shown) -> bool:
     """Whether a page is of a moment; of its order only that of `thread` is compared."""
-    if order in (reading.Order.THREAD, None):
+    if order in (thread_pages.Order.THREAD, None):
         return shown == moment
     return _by_id(shown) == _by_id(moment)
 

@@ -5,24 +5,19 @@ from typing import Any
 import pytest
 from google.cloud import ndb
 
-from comments import (
-    compaction,
-    counters,
-    counts,
-    datastore,
-    models,
-    posting,
-    records,
-    recount,
-    subscriptions,
-    tallies,
-)
-from comments.recount import Difference
+from comments.domain import counting, records
+from comments.jobs import recount
+from comments.jobs.recount import Difference
+from comments.notifications import follower_compaction, subscriptions
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import counter_rows, event_rows
+from comments.tree.counters import new_rows, sharding, totals
 from tests import beginnings, recounts, trees
 from tests.comments import drift
 
-HERE = counters.thread_scope("demo/page")
-SITE = counters.site_scope("demo")
+HERE = counting.thread_scope("demo/page")
+SITE = counting.site_scope("demo")
 DAY = "2026-01-02"
 
 
@@ -32,23 +27,23 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 
 @pytest.fixture
-def grown(store: datastore.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
+def grown(store: connection.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
     return begun.found
 
 
-def _one_more(scope: counters.Scope, comments: int, people: int) -> list[Difference]:
+def _one_more(scope: counting.Scope, comments: int, people: int) -> list[Difference]:
     return [
         Difference(scope, "approved", comments, comments + 1),
         Difference(scope, "participants", people, people + 1),
     ]
 
 
-def _places_of(author: str) -> list[counters.Scope]:
+def _places_of(author: str) -> list[counting.Scope]:
     """Where somebody who wrote in "page" is counted from events."""
     return [
-        counters.author_scope("demo", author),
-        *(counters.category_scope("demo", each, author) for each in ("news", "sport")),
-        *(counters.day_scope("demo", DAY, each, author) for each in ("", "news", "sport")),
+        counting.author_scope("demo", author),
+        *(counting.category_scope("demo", each, author) for each in ("news", "sport")),
+        *(counting.day_scope("demo", DAY, each, author) for each in ("", "news", "sport")),
     ]
 
 
@@ -79,52 +74,52 @@ def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
     subscriptions.follow(silent, "s:ann", now=drift.NOW)
     subscriptions.follow(records.ThreadName("demo2", "silent"), "s:ann", now=drift.NOW)
     if folded:
-        compaction.compact(subscriptions.list_of(silent))
+        follower_compaction.compact(subscriptions.list_of(silent))
     drift.deliver()
     assert drift.recount_all() == []
-    drift.delete(models.thread_counter_key(silent, 0))
-    here = counters.thread_scope("demo/silent")
+    drift.delete(counter_rows.thread_counter_key(silent, 0))
+    here = counting.thread_scope("demo/silent")
     assert drift.recount_all() == [Difference(here, "followers", 0, 1)]
     assert drift.recount_all() == []
-    assert counts.of_threads([silent]) == [{"followers": 1}]
+    assert totals.of_threads([silent]) == [{"followers": 1}]
 
 
 def test_sites_authors_and_their_rows_in_threads_are_mended_too(
     grown: dict[str, records.Comment],
 ) -> None:
     author = grown["2"].author.id
-    drift.plant(datastore.get(models.site_counter_key("demo")), pending=2)
-    drift.plant(datastore.get(models.participation_key(drift.NAME, author)), approved=2)
-    drift.plant(datastore.get(models.standing_key("demo", author)), approved=-2)
-    here = counters.participation_scope("demo/page", author)
+    drift.plant(reads.get(counter_rows.site_counter_key("demo")), pending=2)
+    drift.plant(reads.get(counter_rows.participation_key(drift.NAME, author)), approved=2)
+    drift.plant(reads.get(counter_rows.standing_key("demo", author)), approved=-2)
+    here = counting.participation_scope("demo/page", author)
     assert drift.recount_all() == [
         Difference(here, "approved", 3, 1),
         Difference(SITE, "pending", 2, 0),
-        Difference(counters.author_scope("demo", author), "approved", 0, 2),
+        Difference(counting.author_scope("demo", author), "approved", 0, 2),
     ]
     assert drift.recount_all() == []
     recounts.check_all()
 
 
 STATISTICS = [
-    counters.category_scope("demo", "news"),
-    counters.category_scope("demo", "news", "g:2"),
-    counters.day_scope("demo", DAY),
-    counters.day_scope("demo", DAY, "sport"),
-    counters.day_scope("demo", DAY, "", "g:2"),
-    counters.day_scope("demo", DAY, "sport", "g:2"),
+    counting.category_scope("demo", "news"),
+    counting.category_scope("demo", "news", "g:2"),
+    counting.day_scope("demo", DAY),
+    counting.day_scope("demo", DAY, "sport"),
+    counting.day_scope("demo", DAY, "", "g:2"),
+    counting.day_scope("demo", DAY, "sport", "g:2"),
 ]
 
 
 @pytest.mark.parametrize("scope", STATISTICS)
 @pytest.mark.parametrize("more", [1, -1])
 def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
-    grown: dict[str, records.Comment], scope: counters.Scope, more: int
+    grown: dict[str, records.Comment], scope: counting.Scope, more: int
 ) -> None:
-    row = datastore.get(tallies.scope_key(scope))
-    had = counts.numbers_of(row)
+    row = reads.get(new_rows.scope_key(scope))
+    had = totals.numbers_of(row)
     drift.plant(row, approved=more, **({} if scope.author else {"participants": 3 * more}))
-    now = counts.numbers_of(row)
+    now = totals.numbers_of(row)
     found = [
         Difference(scope, name, now.get(name, 0), had[name])
         for name in ("approved", *(() if scope.author else ("participants",)))
@@ -137,10 +132,10 @@ def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
 
 @pytest.mark.parametrize("scope", STATISTICS)
 def test_rows_of_statistics_that_are_gone_come_back(
-    grown: dict[str, records.Comment], scope: counters.Scope
+    grown: dict[str, records.Comment], scope: counting.Scope
 ) -> None:
-    numbers = counts.numbers_of(datastore.get(tallies.scope_key(scope)))
-    drift.delete(tallies.scope_key(scope))
+    numbers = totals.numbers_of(reads.get(new_rows.scope_key(scope)))
+    drift.delete(new_rows.scope_key(scope))
     assert drift.recount_all() == [
         Difference(scope, name, 0, numbers[name]) for name in sorted(numbers)
     ]
@@ -153,12 +148,12 @@ def test_rows_of_statistics_that_are_gone_come_back(
 def test_rows_of_statistics_that_count_nothing_go(
     grown: dict[str, records.Comment], category: str, day: str
 ) -> None:
-    place = counters.category_scope("demo", category)._replace(kind="day" if day else "category")
+    place = counting.category_scope("demo", category)._replace(kind="day" if day else "category")
     place = place._replace(day=day)
     scope = place._replace(author="g:nobody/else")
-    datastore.transaction(
-        lambda: datastore.apply(
-            datastore.Writes("tallies", put=(tallies.statistics(scope, {"approved": 2}),))
+    transactions.transaction(
+        lambda: transactions.apply(
+            ownership.Writes("tallies", put=(new_rows.statistics(scope, {"approved": 2}),))
         )
     )
     assert drift.recount_all() == [Difference(scope, "approved", 2, 0)]
@@ -169,14 +164,14 @@ def test_rows_of_statistics_that_count_nothing_go(
 def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
     grown: dict[str, records.Comment],
 ) -> None:
-    drift.delete(models.participation_key(drift.NAME, grown["2"].author.id))
-    drift.delete(models.standing_key("demo", grown["2"].author.id))
-    drift.delete(models.thread_counter_key(records.ThreadName("demo", "other"), 0))
-    key = models.participation_key(drift.NAME, "g:nobody")
-    datastore.transaction(
-        lambda: datastore.apply(
-            datastore.Writes(
-                "tallies", put=(tallies.participation(key, "demo", "g:nobody", {"approved": 1}),)
+    drift.delete(counter_rows.participation_key(drift.NAME, grown["2"].author.id))
+    drift.delete(counter_rows.standing_key("demo", grown["2"].author.id))
+    drift.delete(counter_rows.thread_counter_key(records.ThreadName("demo", "other"), 0))
+    key = counter_rows.participation_key(drift.NAME, "g:nobody")
+    transactions.transaction(
+        lambda: transactions.apply(
+            ownership.Writes(
+                "tallies", put=(new_rows.participation(key, "demo", "g:nobody", {"approved": 1}),)
             )
         )
     )
@@ -189,20 +184,20 @@ def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
 def test_a_shard_that_is_gone_is_counted_again(
     grown: dict[str, records.Comment], site: records.Site, lost: int
 ) -> None:
-    tallies.spread(drift.NAME, 4)
+    sharding.spread(drift.NAME, 4)
     for n in range(4):
-        row = datastore.get(models.thread_counter_key(drift.NAME, n)) or tallies.thread_counter(
+        row = reads.get(counter_rows.thread_counter_key(drift.NAME, n)) or new_rows.thread_counter(
             drift.NAME, n
         )
         drift.plant(row, approved=1)
     drift.plant(drift.thread_row(), approved=-4)
     recounts.check()
-    drift.delete(models.thread_counter_key(drift.NAME, lost))
+    drift.delete(counter_rows.thread_counter_key(drift.NAME, lost))
     assert {each.scope for each in drift.recount_all()} == {HERE}
     assert drift.recount_all() == []
     trees.post(site, "more", grown["2"].id)
     drift.deliver()
-    tallies.gather(drift.NAME)
+    sharding.gather(drift.NAME)
     recounts.check_all()
 
 
@@ -210,7 +205,7 @@ def test_threads_stored_before_there_were_counters_get_theirs(
     grown: dict[str, records.Comment], site: records.Site
 ) -> None:
     for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
-        for message in list(datastore.fetch(datastore.Query(kind))):
+        for message in list(reads.fetch(reads.Query(kind))):
             path = [part for step in message.key.path for part in (step.kind, step.name)]
             drift.delete(ndb.Key(*path))
     trees.post(site, "meanwhile", grown["2"].id)  # counted from what is there: nothing
@@ -225,8 +220,10 @@ def test_what_events_have_still_to_add_is_counted_in(
     grown: dict[str, records.Comment], site: records.Site
 ) -> None:
     trees.post(site, "late")
-    posting.retract(grown["2"].id, author_id=grown["2"].author.id, revision=None, now=trees.START)
-    drift.plant(datastore.get(models.site_counter_key("demo")), approved=1)
+    submission.retract(
+        grown["2"].id, author_id=grown["2"].author.id, revision=None, now=trees.START
+    )
+    drift.plant(reads.get(counter_rows.site_counter_key("demo")), approved=1)
     assert drift.recount_all() == [Difference(SITE, "approved", 16, 15)]
     assert drift.recount_all() == []
     drift.deliver()
@@ -238,15 +235,15 @@ def test_an_event_that_was_lost_is_found_as_drift(
     grown: dict[str, records.Comment], site: records.Site
 ) -> None:
     row = trees.post(site, "lost")
-    key = models.event_key(f"{row.id}.1")
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("outbox", delete=(key,))))
+    key = event_rows.event_key(f"{row.id}.1")
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("outbox", delete=(key,))))
     assert drift.recount_all() == [
         *_one_more(SITE, 15, 8),
-        *_one_more(counters.category_scope("demo", "news"), 15, 8),
-        *_one_more(counters.category_scope("demo", "sport"), 7, 7),
-        *_one_more(counters.day_scope("demo", DAY), 15, 8),
-        *_one_more(counters.day_scope("demo", DAY, "news"), 15, 8),
-        *_one_more(counters.day_scope("demo", DAY, "sport"), 7, 7),
+        *_one_more(counting.category_scope("demo", "news"), 15, 8),
+        *_one_more(counting.category_scope("demo", "sport"), 7, 7),
+        *_one_more(counting.day_scope("demo", DAY), 15, 8),
+        *_one_more(counting.day_scope("demo", DAY, "news"), 15, 8),
+        *_one_more(counting.day_scope("demo", DAY, "sport"), 7, 7),
         *(Difference(each, "approved", 0, 1) for each in _places_of(row.author.id)),
     ]
     assert drift.recount_all() == []
@@ -278,14 +275,14 @@ def test_an_interrupted_recount_goes_on_where_it_ended(
 
 
 def test_many_authors_are_mended_in_transactions_of_bounded_size(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recount, "_AT_ONCE", 3)
     trees.grow(site, {f"{n}": {} for n in range(10)})
     drift.deliver()
     for n in range(10):
-        drift.plant(datastore.get(models.participation_key(drift.NAME, f"g:{n}")), approved=-1)
-        drift.plant(datastore.get(models.standing_key("demo", f"g:{n}")), approved=1, spam=1)
+        drift.plant(reads.get(counter_rows.participation_key(drift.NAME, f"g:{n}")), approved=-1)
+        drift.plant(reads.get(counter_rows.standing_key("demo", f"g:{n}")), approved=1, spam=1)
     assert len(drift.recount_all()) == 10 + 20
     assert drift.recount_all() == []
     recounts.check_all()

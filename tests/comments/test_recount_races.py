@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from comments import (
-    datastore,
-    filing,
-    models,
-    posting,
-    records,
-)
+from comments.domain import records
+from comments.jobs import recategorize
+from comments.posting import submission
+from comments.store import connection, reads
+from comments.store.models import counter_rows
 from tests import ballots, beginnings, recounts, trees
 from tests.comments import drift
 
@@ -58,7 +56,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 
 @pytest.fixture
-def grown(store: datastore.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
+def grown(store: connection.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
     return begun.found
 
 
@@ -71,15 +69,15 @@ COMPARED = [1, 3]
 def test_what_people_write_between_comparison_and_mending_stays(
     grown: dict[str, records.Comment],
     site: records.Site,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     between: Between,
     commit: int,
 ) -> None:
     author = grown["2"].author
     drift.delete(
-        models.participation_key(drift.NAME, author.id)
+        counter_rows.participation_key(drift.NAME, author.id)
     )  # so that he seems new in the thread
-    drift.plant(datastore.get(models.standing_key("demo", author.id)), approved=-2)
+    drift.plant(reads.get(counter_rows.standing_key("demo", author.id)), approved=-2)
     drift.plant(drift.thread_row(), approved=5)
 
     def write() -> None:
@@ -97,12 +95,12 @@ def test_what_people_write_between_comparison_and_mending_stays(
 @pytest.mark.parametrize("commit", COMPARED)
 def test_two_recounts_at_once_mend_once(
     grown: dict[str, records.Comment],
-    open_store: datastore.Store,
+    open_store: connection.Store,
     between: Between,
     commit: int,
 ) -> None:
     drift.plant(drift.thread_row(), approved=5)
-    drift.plant(datastore.get(models.site_counter_key("demo")), approved=3)
+    drift.plant(reads.get(counter_rows.site_counter_key("demo")), approved=3)
 
     def other() -> None:
         with open_store.context():
@@ -119,7 +117,7 @@ def test_two_recounts_at_once_mend_once(
 def test_a_comparison_is_of_one_moment(
     grown: dict[str, records.Comment],
     site: records.Site,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     between: Between,
     query: int,
 ) -> None:
@@ -137,7 +135,7 @@ def test_a_comparison_is_of_one_moment(
 
 
 def test_a_recount_finds_nothing_while_writers_go_on(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     site = trees.filing(site, "news", "sport")
     stop = threading.Event()
@@ -156,29 +154,29 @@ def test_a_recount_finds_nothing_while_writers_go_on(
             for writer in writers:
                 writer.join(60)
         assert found == [[]] * 6
-        filing.finish(now=drift.NOW)
+        recategorize.finish(now=drift.NOW)
         drift.deliver()
         recounts.check_all()
 
 
-def _write(store: datastore.Store, site: records.Site, label: int, stop: threading.Event) -> None:
+def _write(store: connection.Store, site: records.Site, label: int, stop: threading.Event) -> None:
     with store.context():
         number = 0
         while not stop.is_set():
             row = trees.post(site, f"{label}.{number}", author=_author(number % 3))
             if number % 2:
-                posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+                submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
             if number % 5 == 0:
                 drift.deliver()
             number += 1
 
 
-def _file(store: datastore.Store, stop: threading.Event) -> None:
+def _file(store: connection.Store, stop: threading.Event) -> None:
     with store.context():
         for names in itertools.cycle([["sport"], ["news", "sport"]]):
             if stop.is_set():
                 return
-            filing.change(drift.NAME, names, now=drift.NOW)
+            recategorize.change(drift.NAME, names, now=drift.NOW)
 
 
 def _author(number: int) -> records.Author:
@@ -186,7 +184,7 @@ def _author(number: int) -> records.Author:
 
 
 def test_a_vote_in_the_middle_of_a_recount_of_votes_is_counted_once(
-    grown: dict[str, records.Comment], open_store: datastore.Store, between: Between
+    grown: dict[str, records.Comment], open_store: connection.Store, between: Between
 ) -> None:
     row = grown["2"]
     ballots.vote(row, "ann")

@@ -2,14 +2,12 @@
 
 import pytest
 
-from comments import (
-    datastore,
-    models,
-    posting,
-    records,
-)
-from comments.counters import Scope
-from comments.recount import Difference
+from comments.domain import records
+from comments.domain.counting import Scope
+from comments.jobs.recount import Difference
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, vote_rows
 from tests import ballots, beginnings
 from tests.comments import drift
 
@@ -20,15 +18,15 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 
 @pytest.fixture
-def grown(store: datastore.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
+def grown(store: connection.Store, begun: beginnings.Beginning) -> dict[str, records.Comment]:
     return begun.found
 
 
 def _plant_votes(comment_id: str, **values: int) -> None:
     """Change a comment's row around everybody."""
-    row = datastore.get(models.comment_key(comment_id))
+    row = reads.get(comment_rows.comment_key(comment_id))
     row.populate(**values)
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
 
 
 def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
@@ -63,9 +61,9 @@ def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
     row = grown["2.1"]
     ballots.vote(row, "ann")
     ballots.vote(row, "bob")
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=drift.NOW)
-    lost = datastore.Writes("votes", delete=(models.votes_due_key(row.id),))
-    datastore.transaction(lambda: datastore.apply(lost))
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=drift.NOW)
+    lost = ownership.Writes("votes", delete=(vote_rows.votes_due_key(row.id),))
+    transactions.transaction(lambda: transactions.apply(lost))
     assert drift.recount_all() == [Difference(Scope("comment", row.id), "votes", 2, 0)]
     assert drift.recount_all() == []
     ballots.count_all()

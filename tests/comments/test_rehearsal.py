@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from comments import authorids, datastore, delivery, errors, moderation, records, rehearsal
-from comments import handlers as wiring
-from comments.records import Status, Verb
-from comments.rules import Action, Rule
+from comments import errors
+from comments.domain import author_ids, records
+from comments.domain.records import Status, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, dry_run
+from comments.moderation.rules import Action, Rule
+from comments.store import connection
 from emulator import inprocess, testing
 from tests import needs, trees
 from tests.comments import callers, embedded, stocktaking
@@ -34,12 +38,12 @@ def _hash() -> str:
 
 
 def _found(rules: list[Rule], **more: Any) -> list[str]:
-    report = rehearsal.rehearse("demo", rules, **more)
+    report = dry_run.rehearse("demo", rules, **more)
     return [match.comment.body for match in report.matches]
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store, site: records.Site) -> None:
+def _entered(store: connection.Store, site: records.Site) -> None:
     """Every test here runs inside a store with the site "demo"."""
 
 
@@ -54,10 +58,10 @@ def test_a_dry_run_says_which_comments_and_why_and_changes_nothing(
     site: records.Site, engine: inprocess.Engine
 ) -> None:
     rows = _grow(site)
-    moderation.decide("demo", rows[0].id, Verb.SPAM, ADA, now=NOW)
+    decisions.decide("demo", rows[0].id, Verb.SPAM, ADA, now=NOW)
     before = _hash()
     with testing.meter(engine) as cost:
-        report = rehearsal.rehearse("demo", [_rule(Action.SPAM, words=("casino",))])
+        report = dry_run.rehearse("demo", [_rule(Action.SPAM, words=("casino",))])
     assert (cost.writes, cost.deletes) == (0, 0)
     assert _hash() == before
     assert [match.comment.id for match in report.matches] == [rows[2].id, rows[0].id]
@@ -74,16 +78,16 @@ def test_the_newest_are_looked_at_and_what_was_retracted_is_not(site: records.Si
     assert _found([rule], last=3) == ["end", "buy, now!", "Buy now"]
     assert _found([rule]) == ["end", "buy, now!", "Buy now", "fine", "a casino"]
     with pytest.raises(errors.BadInput):
-        rehearsal.rehearse("demo", [rule], last=10_001)
+        dry_run.rehearse("demo", [rule], last=10_001)
     with pytest.raises(errors.BadInput):
-        rehearsal.rehearse("demo", [_rule()])
-    assert rehearsal.rehearse("other", [rule]).looked_at == 0
+        dry_run.rehearse("demo", [_rule()])
+    assert dry_run.rehearse("other", [rule]).looked_at == 0
 
 
 def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -> None:
     _grow(site)
     known = [trees.post(site, f"known {n}", author=trees.author("ann")) for n in range(3)]
-    delivery.deliver(
+    dispatcher.deliver(
         [stocktaking.name_of(each) for each in stocktaking.rows("Event")],
         now=NOW,
         handlers=wiring.HANDLERS,
@@ -99,7 +103,7 @@ def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
 ) -> None:
     account = callers.account("bob", password="", now=NOW)
     authors = {
-        "guest": authorids.guest("a" * 26, NOW), "member": account.author, "import": "i:x",
+        "guest": author_ids.guest("a" * 26, NOW), "member": account.author, "import": "i:x",
     }  # fmt: skip
     for name, author in authors.items():
         for days in (1, 3):
@@ -111,11 +115,11 @@ def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
 
 
 @pytest.mark.slow
-def test_a_dry_run_over_a_real_export_changes_nothing(open_store: datastore.Store) -> None:
+def test_a_dry_run_over_a_real_export_changes_nothing(open_store: connection.Store) -> None:
     """Its seconds are in benchmarks/rehearsal.py."""
     embedded.imported(open_store, needs.real_export("disqus/benbalter-1145.xml"))
     before = _hash()
-    report = rehearsal.rehearse("demo", [_rule(links=0)], last=10_000)
+    report = dry_run.rehearse("demo", [_rule(links=0)], last=10_000)
     assert report.looked_at > 1_000
     assert 0 < len(report.matches) < report.looked_at
     assert _hash() == before

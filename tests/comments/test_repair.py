@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from comments import datastore, floor, models, posting, records, repair
+from comments.domain import records
+from comments.jobs import repair
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from tests import trees
 
 SCHEME = trees.SETTINGS.scheme
@@ -12,7 +17,7 @@ ORDER = trees.ORDER
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
@@ -25,7 +30,7 @@ def test_a_sound_thread_has_no_problems(
     site: records.Site, grown: dict[str, records.Comment]
 ) -> None:
     gone = grown["1.1"]
-    posting.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
+    submission.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
     name = trees.name_of(site)
     assert repair.find_problems(SCHEME, name) == []
     assert repair.fix(SCHEME, name) == 0
@@ -66,11 +71,11 @@ def test_a_root_counter_that_fell_behind_is_raised(
     name = trees.name_of(site)
 
     def lower() -> None:
-        thread = datastore.get(models.thread_key(name))
+        thread = reads.get(comment_rows.thread_key(name))
         thread.child_count = 1
-        datastore.apply(datastore.Writes("test", put=(thread,)))
+        transactions.apply(ownership.Writes("test", put=(thread,)))
 
-    datastore.transaction(lower)
+    transactions.transaction(lower)
     assert [(p.comment, p.stored, p.expected) for p in repair.find_problems(SCHEME, name)] == [
         ("", 1, 3)
     ]
@@ -97,7 +102,7 @@ def test_comments_whose_parent_is_gone_become_roots(
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sorted(trees.listed(site)) == sorted(ORDER)
-    assert next(row for row in floor.thread(name) if row.body == "1.1").level == 0
+    assert next(row for row in ordered_query.thread(name) if row.body == "1.1").level == 0
     trees.post(site, "4")
     assert trees.listed(site)[-1] == "4"
 
@@ -110,7 +115,7 @@ def test_links_that_run_in_a_circle_are_cut_at_the_oldest(
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sorted(trees.listed(site)) == sorted(ORDER)
-    assert next(row for row in floor.thread(name) if row.body == "1").level == 0
+    assert next(row for row in ordered_query.thread(name) if row.body == "1").level == 0
 
 
 def test_every_hash_destroyed_is_every_hash_rebuilt(
@@ -133,8 +138,8 @@ def _rows(name: records.ThreadName) -> dict[str, tuple[object, ...]]:
 
 def _damage(row: records.Comment, **values: object) -> None:
     def body() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.populate(**values)
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)

@@ -8,7 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from comments import datastore, folding, materialized, models, posting, records, repair
+from comments.domain import records
+from comments.jobs import repair
+from comments.posting import submission
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import thread_view
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess
 from tests import beginnings, folds, readers, trees
 
@@ -31,7 +37,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 
 @pytest.fixture
-def grown(store: datastore.Store, begun: beginnings.Beginning) -> Grown:
+def grown(store: connection.Store, begun: beginnings.Beginning) -> Grown:
     return dict(begun.found)
 
 
@@ -61,11 +67,11 @@ def _check(processes: list[readers.Reader]) -> None:
 
 def _damage(row: records.Comment, **values: object) -> None:
     def body() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.populate(**values)
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def _lose_a_parent(grown: Grown) -> None:
@@ -103,18 +109,18 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
     damage(grown)
     assert repair.fix(SCHEME, NAME)
     _check(processes)
-    folded = folding.fold(SCHEME, NAME)
+    folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
     _check(processes)
-    processes[0].now += materialized.CACHE_MAX_AGE  # one sees the new directory, one the old
+    processes[0].now += thread_view.CACHE_MAX_AGE  # one sees the new directory, one the old
     _check(processes)
     for process in processes:
-        process.now += folding.GRACE
-    folding.clear(folded)
+        process.now += compactor.GRACE
+    compactor.clear(folded)
     _check(processes)
-    total = processes[0].do(lambda: materialized.view(NAME).total)
+    total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
-    assert folding.sweep(NAME) == []
+    assert leftovers.sweep(NAME) == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -125,22 +131,22 @@ def test_a_folding_that_stops_over_a_repair_harms_nobody(
     damage: Callable[[Grown], None],
     stops: str,
 ) -> None:
-    prepared = folding.prepare(SCHEME, NAME)
+    prepared = compactor.prepare(SCHEME, NAME)
     assert prepared is not None
-    folded = folding.switch(prepared) if stops == "before the clearing" else None
+    folded = compactor.switch(prepared) if stops == "before the clearing" else None
     damage(grown)
     repair.fix(SCHEME, NAME)
     _check(processes)
-    folded = folded or folding.switch(prepared)
+    folded = folded or compactor.switch(prepared)
     _check(processes)
     for process in processes:
-        process.now += folding.GRACE
+        process.now += compactor.GRACE
     assert folded is not None
-    folding.clear(folded)
+    compactor.clear(folded)
     _check(processes)
     folds.whole(NAME)
     for process in processes:
-        process.now += folding.GRACE
+        process.now += compactor.GRACE
     _check(processes)
 
 
@@ -149,26 +155,26 @@ def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost
     engine: inprocess.Engine, grown: Grown, processes: list[readers.Reader], query: int
 ) -> None:
     """A slow folder clears before any of the queries of the next one."""
-    slow = folding.fold(SCHEME, NAME)
+    slow = compactor.fold(SCHEME, NAME)
     assert slow is not None
     _lose_a_parent(grown)
     repair.fix(SCHEME, NAME)
     for process in processes:
-        process.now += folding.GRACE
+        process.now += compactor.GRACE
     queries = 0
 
     def clear_meanwhile(method: str, _request: object) -> None:
         nonlocal queries
         queries += method.endswith("RunQuery")
         if method.endswith("RunQuery") and queries == query:
-            processes[0].do(lambda: folding.clear(slow))
+            processes[0].do(lambda: compactor.clear(slow))
 
     folder = readers.Reader(engine, seen=clear_meanwhile)
-    anew = folder.do(lambda: folding.fold(SCHEME, NAME))
+    anew = folder.do(lambda: compactor.fold(SCHEME, NAME))
     assert anew is not None
     assert queries > 1
     for process in processes:
-        process.now += folding.GRACE
+        process.now += compactor.GRACE
     _check(processes)
 
 
@@ -177,25 +183,25 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
 ) -> None:
     _lose_a_parent(grown)
     repair.fix(SCHEME, NAME)
-    folded = folding.fold(SCHEME, NAME)
+    folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
     moved = grown["1.1"]
-    posting.retract(moved.id, author_id=moved.author.id, revision=None, now=trees.START)
+    submission.retract(moved.id, author_id=moved.author.id, revision=None, now=trees.START)
     _check(processes)
     _clear_after_the_grace(folded, processes)
     _check(processes)
-    folded = folding.fold(SCHEME, NAME)
+    folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
     _check(processes)
     _clear_after_the_grace(folded, processes)
     _check(processes)
 
 
-def _clear_after_the_grace(folded: folding.Folded, processes: list[readers.Reader]) -> None:
+def _clear_after_the_grace(folded: compactor.Folded, processes: list[readers.Reader]) -> None:
     """Clear when no process may use the directory before any more."""
     for process in processes:
-        process.now += folding.GRACE
-    folding.clear(folded)
+        process.now += compactor.GRACE
+    compactor.clear(folded)
 
 
 def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
@@ -204,16 +210,16 @@ def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
     _damage(grown["1.1"], slug="damaged")
     repair.fix(SCHEME, NAME)
     reader = processes[0]
-    reader.do(lambda: materialized.view(NAME))
+    reader.do(lambda: thread_view.view(NAME))
     _damage(grown["1.1"], sort_hash="xx")
     repair.fix(SCHEME, NAME)
-    with pytest.raises(materialized.NotMaterialized):
-        reader.do(lambda: materialized.view(NAME))
+    with pytest.raises(thread_view.NotMaterialized):
+        reader.do(lambda: thread_view.view(NAME))
     folds.whole(NAME)
-    reader.now += materialized.CACHE_MAX_AGE
-    reader.do(lambda: materialized.view(NAME))
+    reader.now += thread_view.CACHE_MAX_AGE
+    reader.do(lambda: thread_view.view(NAME))
     trees.post(site, "later", grown["1.1"].id)
-    posting.retract(
+    submission.retract(
         grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=trees.START
     )
-    reader.do(lambda: materialized.view(NAME))
+    reader.do(lambda: thread_view.view(NAME))

@@ -8,23 +8,15 @@ from datetime import timedelta
 import pytest
 from flask.testing import FlaskClient
 
-from comments import (
-    audit,
-    authorids,
-    datastore,
-    delivery,
-    errors,
-    moderation,
-    policies,
-    posting,
-    records,
-    reporting,
-    reports,
-    retention,
-)
-from comments import handlers as wiring
-from comments.records import Status, Verb
-from comments.reports import Reason
+from comments import errors
+from comments.domain import author_ids, records
+from comments.domain.records import Status, Verb
+from comments.events import audit_log, dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, policy_changes, reports, retention
+from comments.moderation.reports import Reason
+from comments.posting import file_report, submission
+from comments.store import connection
 from tests import recounts, trees
 from tests.comments import stocktaking
 from tests.comments.calls import NOBODY, ONE, answer, bearer, listed, post, refused
@@ -35,18 +27,18 @@ NOW = trees.START
 
 def _report(row: records.Comment, network: str, author: str = "", **more: object) -> None:
     given = {"reason": Reason.SPAM, "now": NOW, "site": "demo"} | more
-    reporting.report(
+    file_report.report(
         row.id, given["site"], given["reason"], author=author, network=network,
         settings=trees.SETTINGS, now=given["now"],
     )  # fmt: skip
 
 
 def _status(row: records.Comment) -> Status:
-    return moderation.case("demo", row.id).comment.status
+    return decisions.case("demo", row.id).comment.status
 
 
 @pytest.fixture
-def row(store: datastore.Store, site: records.Site) -> records.Comment:
+def row(store: connection.Store, site: records.Site) -> records.Comment:
     return trees.post(site, "text")
 
 
@@ -56,12 +48,12 @@ def test_so_many_different_people_have_a_comment_held_and_say_why(row: records.C
     assert _status(row) is Status.APPROVED
     assert [each.open for each in reports.most("demo", 9)] == [2]
     _report(row, "three")
-    case = moderation.case("demo", row.id)
+    case = decisions.case("demo", row.id)
     assert (case.comment.status, case.rule, case.why) == (
         Status.PENDING, "reports", "abuse 1, spam 2",
     )  # fmt: skip
-    (entry,) = audit.log("demo")
-    assert (entry.actor, entry.verb) == (reporting.BY, "hold")
+    (entry,) = audit_log.log("demo")
+    assert (entry.actor, entry.verb) == (file_report.BY, "hold")
     stocktaking.check_sums(is_delivered=False)
 
 
@@ -79,7 +71,7 @@ def test_what_a_moderator_approved_is_not_held_by_the_same_people_again(
 ) -> None:
     for number in range(3):
         _report(row, f"192.0.2.{number}", f"a:{number}")
-    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    decisions.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
     assert reports.most("demo", 9) == []
     for number in range(5):
         _report(row, f"192.0.2.{number}", f"a:{number}")
@@ -117,7 +109,7 @@ def test_anonymous_reports_never_hold_what_a_moderator_approved(
     for number in range(3):
         _report(row, f"172.{number}.0.1")
     assert _status(row) is Status.PENDING
-    moderation.decide("demo", row.id, verb, ADA, now=NOW)
+    decisions.decide("demo", row.id, verb, ADA, now=NOW)
     _anonymously(row)
     assert _status(row) is Status.APPROVED
     assert reports.of([row.id])[row.id].open == 9
@@ -131,21 +123,21 @@ def test_a_comment_that_was_shown_all_along_is_vetted_when_a_moderator_approves_
     row: records.Comment,
 ) -> None:
     _report(row, "one")
-    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    decisions.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
     _anonymously(row)
     assert _status(row) is Status.APPROVED
 
 
 def test_an_approval_is_of_the_text_that_was_there(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
-    policies.set_policy("demo", ADA, now=NOW, policy=records.Policy.ALL)
+    policy_changes.set_policy("demo", ADA, now=NOW, policy=records.Policy.ALL)
     row = trees.post(site, "text")
-    moderation.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
-    policies.set_policy("demo", ADA, now=NOW, policy=records.Policy.OFF)
+    decisions.decide("demo", row.id, Verb.APPROVE, ADA, now=NOW)
+    policy_changes.set_policy("demo", ADA, now=NOW, policy=records.Policy.OFF)
     _anonymously(row)
     assert _status(row) is Status.APPROVED
-    posting.edit(
+    submission.edit(
         row.id, author_id=row.author.id, body="another", revision=None, settings=trees.SETTINGS,
         now=NOW + timedelta(minutes=1),
     )  # fmt: skip
@@ -156,25 +148,25 @@ def test_an_approval_is_of_the_text_that_was_there(
 @pytest.mark.parametrize(
     ("author", "others", "expected"),
     [
-        ("a:ann", reporting.TRUSTED, Status.APPROVED),
-        ("a:ann", reporting.TRUSTED - 1, Status.PENDING),
-        (authorids.guest("b" * 26, NOW - timedelta(days=1)), reporting.TRUSTED, Status.APPROVED),
-        (authorids.guest("b" * 26, NOW), reporting.TRUSTED, Status.PENDING),
+        ("a:ann", file_report.TRUSTED, Status.APPROVED),
+        ("a:ann", file_report.TRUSTED - 1, Status.PENDING),
+        (author_ids.guest("b" * 26, NOW - timedelta(days=1)), file_report.TRUSTED, Status.APPROVED),
+        (author_ids.guest("b" * 26, NOW), file_report.TRUSTED, Status.PENDING),
     ],
 )
 def test_anonymous_reports_never_hold_what_a_trusted_author_wrote(
-    site: records.Site, store: datastore.Store, author: str, others: int, expected: Status
+    site: records.Site, store: connection.Store, author: str, others: int, expected: Status
 ) -> None:
     who = records.Author("Ann", id=author)
     row, *_ = [trees.post(site, f"{number}", author=who) for number in range(others + 1)]
-    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
     _anonymously(row)
     assert _status(row) is expected
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_a_site_says_how_many_it_takes(row: records.Comment, limit: int) -> None:
-    policies.set_policy("demo", ADA, now=NOW, reports=limit)
+    policy_changes.set_policy("demo", ADA, now=NOW, reports=limit)
     for number in range(4):
         if _status(row) is Status.APPROVED:
             _report(row, f"{number}")
@@ -184,14 +176,14 @@ def test_a_site_says_how_many_it_takes(row: records.Comment, limit: int) -> None
 def test_only_what_readers_of_the_site_see_is_reported(row: records.Comment) -> None:
     with pytest.raises(errors.NotFound):
         _report(row, "one", site="other")
-    moderation.decide("demo", row.id, Verb.HOLD, ADA, now=NOW)
+    decisions.decide("demo", row.id, Verb.HOLD, ADA, now=NOW)
     with pytest.raises(errors.NotFound):
         _report(row, "one")
     assert reports.of([row.id]) == {}
 
 
-def test_a_network_reports_a_few_times_an_hour(store: datastore.Store, site: records.Site) -> None:
-    most = reporting.PER_NETWORK.most
+def test_a_network_reports_a_few_times_an_hour(store: connection.Store, site: records.Site) -> None:
+    most = file_report.PER_NETWORK.most
     rows = [trees.post(site, f"{number}") for number in range(most + 1)]
     for each in rows[:most]:
         _report(each, "one")
@@ -218,7 +210,7 @@ def test_who_reported_is_forgotten_after_the_term(row: records.Comment) -> None:
 
 
 @pytest.mark.slow
-def test_many_reports_at_once_hold_once(open_store: datastore.Store, site: records.Site) -> None:
+def test_many_reports_at_once_hold_once(open_store: connection.Store, site: records.Site) -> None:
     with open_store.context():
         row = trees.post(site, "text")
     barrier = threading.Barrier(8)
@@ -233,16 +225,16 @@ def test_many_reports_at_once_hold_once(open_store: datastore.Store, site: recor
         list(pool.map(report, range(8)))
     with open_store.context():
         assert _status(row) is Status.PENDING
-        assert len(audit.log("demo")) == 1
+        assert len(audit_log.log("demo")) == 1
         assert reports.of([row.id])[row.id].open == 3
         stocktaking.check_sums(is_delivered=False)
 
 
 def test_the_answer_to_a_report_is_the_same_whatever_comes_of_it(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        policies.set_policy("demo", ADA, now=NOW, reports=2)
+        policy_changes.set_policy("demo", ADA, now=NOW, reports=2)
     made = post(client)
     url = f"{ONE}{made['comment']['id']}/report"
     told = [client.post(url, json={"reason": "spam"}, headers=bearer(made)) for _ in range(2)]

@@ -4,19 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from comments import (
-    config,
-    datastore,
-    delivery,
-    erasures,
-    errors,
-    models,
-    moderation,
-    records,
-    retention,
-)
-from comments import handlers as wiring
-from comments.records import Status, Verb
+from comments import config, errors
+from comments.domain import records
+from comments.domain.records import Status, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, retention, retention_marks
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
 from tests import trees
 from tests.comments import stocktaking
 
@@ -25,22 +20,22 @@ NAME = records.ThreadName("demo", "page")
 
 
 @pytest.fixture
-def grown(store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     return trees.grow(site, trees.TREE)
 
 
 def _decide(row: records.Comment, verb: Verb, **more: object):
     given = {"now": trees.START + timedelta(hours=1), **more}
-    return moderation.decide("demo", row.id, verb, ADA, **given)  # type: ignore[arg-type]
+    return decisions.decide("demo", row.id, verb, ADA, **given)  # type: ignore[arg-type]
 
 
 def _status(row: records.Comment) -> Status:
-    return moderation.case("demo", row.id).comment.status
+    return decisions.case("demo", row.id).comment.status
 
 
 def _deliver() -> None:
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
 
 
 def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
@@ -54,7 +49,9 @@ def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
     assert retention.expire(trees.START + retention.TERM - timedelta(seconds=1)) == 0
     assert _status(grown["1.1"]) is Status.REJECTED
     assert retention.expire(trees.START + retention.TERM) == 2
-    stored = {row.id: row for row in map(models.comment_from_message, stocktaking.rows("Comment"))}
+    stored = {
+        row.id: row for row in map(conversion.comment_from_message, stocktaking.rows("Comment"))
+    }
     erased = [stored[grown[text].id] for text in ("1.1", "2")]
     assert [(row.status, row.body, row.author.name) for row in erased] == [
         (Status.RETRACTED, "", "")
@@ -77,12 +74,12 @@ def test_the_term_begins_anew_with_a_later_refusal(grown: dict[str, records.Comm
     # Its events are late: the mark is still that of the first refusal.
     assert retention.expire(trees.START + retention.TERM) == 0
     assert _status(grown["1"]) is Status.REJECTED
-    assert erasures.due(later, 9) == [grown["1"].id]
+    assert retention_marks.due(later, 9) == [grown["1"].id]
     assert retention.expire(later + retention.TERM) == 1
 
 
 def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "_AT_ONCE", 10)
     settings = config.Settings(secret="another secret of the tests")
@@ -98,7 +95,7 @@ def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
     _deliver()
 
     def addresses() -> int:
-        rows = map(models.comment_from_message, stocktaking.rows("Comment"))
+        rows = map(conversion.comment_from_message, stocktaking.rows("Comment"))
         return sum(bool(row.author.email) for row in rows)
 
     term = retention.TERM
@@ -111,34 +108,34 @@ def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
     retention.expire(trees.START + term + timedelta(days=2))
     assert addresses() == 0
     assert retention.forget_addresses(trees.START + term + timedelta(days=9)) == 0
-    row = datastore.get(models.comment_key(said[0].id))
+    row = reads.get(comment_rows.comment_key(said[0].id))
     assert (row.author_name, row.body, row.fingerprint) == ("Ann", "0", b"")
     assert (row.revision, row.status) == (said[0].revision, "approved")
-    assert datastore.get(models.comment_key(plain.id)).fingerprint
+    assert reads.get(comment_rows.comment_key(plain.id)).fingerprint
 
 
 def test_an_address_that_an_older_release_stored_as_given_is_erased_at_once(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     author = records.Author("Ann", email="ann@example.org")
     old, new = trees.post(site, "old", author=author), trees.post(site, "new", author=author)
     plain = trees.post(site, "plain")
 
     def body() -> None:
-        row = datastore.get(models.comment_key(old.id))
+        row = reads.get(comment_rows.comment_key(old.id))
         row.author_email = "ann@example.org"
-        datastore.apply(datastore.Writes("tree", put=(row,)))
+        transactions.apply(ownership.Writes("tree", put=(row,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
     retention.expire(trees.START)
-    kept = [datastore.get(models.comment_key(each.id)) for each in (old, new, plain)]
+    kept = [reads.get(comment_rows.comment_key(each.id)) for each in (old, new, plain)]
     assert [bool(row.author_email) for row in kept] == [False, True, False]
     assert "ann@" not in kept[1].author_email
     assert [bool(row.fingerprint) for row in kept] == [False, True, True]
 
 
 def test_a_walk_is_bounded_and_two_that_meet_share_it(
-    store: datastore.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "_AT_ONCE", 2)
     monkeypatch.setattr(retention, "_STEPS", 3)
@@ -149,13 +146,13 @@ def test_a_walk_is_bounded_and_two_that_meet_share_it(
     assert retention.forget_addresses(later) == 6
     # Somebody else went on in between: his place stands.
     found = retention._behind(retention._Place(), later)
-    datastore.transaction(lambda: retention._walk("", found))
+    transactions.transaction(lambda: retention._walk("", found))
     assert retention.forget_addresses(later) == 3
     assert retention.forget_addresses(later) == 0
 
 
 def test_what_an_import_brought_as_spam_is_not_erased(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.store_imported(NAME, trees.node("spam", None, Status.SPAM))
     _deliver()

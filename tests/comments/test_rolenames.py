@@ -6,8 +6,11 @@ import sys
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore, public, records, rolenames
-from comments.web import discussion, session
+from comments.domain import presentation, records
+from comments.domain.text import role_names
+from comments.store import connection
+from comments.web.api import api_tokens
+from comments.web.public import nesting
 from tests import trees
 from tests.comments import callers, calls
 from tests.conftest import ROOT
@@ -23,7 +26,7 @@ SITE = ("blog", "www.garden-club.example")
     ],
 )  # fmt: skip
 def test_a_role_word_is_no_name(name: str) -> None:
-    assert rolenames.speaks_for_site(name)
+    assert role_names.speaks_for_site(name)
 
 
 @pytest.mark.parametrize(
@@ -35,9 +38,9 @@ def test_a_role_word_is_no_name(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
-    assert rolenames.speaks_for_site(name, SITE)
-    assert not rolenames.speaks_for_site(name)
-    assert not rolenames.speaks_for_site(name, ("other", "else.example"))
+    assert role_names.speaks_for_site(name, SITE)
+    assert not role_names.speaks_for_site(name)
+    assert not role_names.speaks_for_site(name, ("other", "else.example"))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,7 @@ def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
     ],
 )  # fmt: skip
 def test_other_names_are_names(name: str) -> None:
-    assert not rolenames.speaks_for_site(name, SITE)
+    assert not role_names.speaks_for_site(name, SITE)
 
 
 def test_a_plain_name_does_not_import_the_library() -> None:
@@ -69,14 +72,14 @@ def _post(client: FlaskClient, name: str, token: str = "") -> dict:
 
 
 def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
     tokens = {}
     roles = {"bob": (), "ada": (callers.moderator(),), "elsewhere": (callers.moderator("other"),)}
     for login, grants in roles.items():
         account = callers.account(login, *grants, password="")
-        member = session.Member("demo", account.id, account.epoch)
-        tokens[login] = session.sign_member(member, secret=callers.SECRET)
+        member = api_tokens.Member("demo", account.id, account.epoch)
+        tokens[login] = api_tokens.sign_member(member, secret=callers.SECRET)
     guest = _post(client, "Ada")  # named like a moderator: accepted
     _post(client, "Ada", guest["token"])
     posted = [_post(client, "x", tokens[login]) for login in ("bob", "ada", "elsewhere")]
@@ -94,22 +97,22 @@ def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
 
 
 def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
     sent = {"name": "Demo Admin", "body": "b"}
     assert calls.refused(client.post(calls.THREAD, json=sent), 400, "name") == "reserved-name"
     account = callers.account("admin", callers.moderator(), password="")
-    member = session.Member("demo", account.id, account.epoch)
-    made = _post(client, "x", session.sign_member(member, secret=callers.SECRET))
+    member = api_tokens.Member("demo", account.id, account.epoch)
+    made = _post(client, "x", api_tokens.sign_member(member, secret=callers.SECRET))
     assert made["comment"]["author"] == {"name": "Admin", "website": "", "kind": "staff"}
 
 
 def test_a_fragment_of_an_earlier_release_has_no_mark(site: records.Site, store: object) -> None:
     """Stored buckets hold such fragments until their comments are folded again."""
-    made = public.fragment(trees.post(site, "text"))
+    made = presentation.fragment(trees.post(site, "text"))
     old = made.replace(b',"kind":"guest"', b"")
     assert old != made
-    shown = public.read(old, 3)
-    assert (shown.author, shown.replies) == (public.Author("author of text", ""), 3)
-    assert discussion.kind_of(shown) == ""
-    assert discussion.kind_of(public.read(made, 3)) == "guest"
+    shown = presentation.read(old, 3)
+    assert (shown.author, shown.replies) == (presentation.Author("author of text", ""), 3)
+    assert nesting.kind_of(shown) == ""
+    assert nesting.kind_of(presentation.read(made, 3)) == "guest"

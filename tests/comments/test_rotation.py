@@ -16,42 +16,27 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import (
-    advisers,
-    config,
-    consent,
-    datastore,
-    errors,
-    moderation,
-    networks,
-    opinions,
-    outbound,
-    records,
-    reports,
-    reviews,
-    rotation,
-    sealed,
-    sites,
-    subscriptions,
-    turnstiles,
-    voting,
-    warrants,
-)  # fmt: skip
-from comments import (
     app as apps,
 )
-from comments.accounts import (
-    identities,
-    inviting,
-    openid,
-    people,
-    providers,
-    sitekeys,
-    tickets,
-    totp,
-    vouchers,
+from comments import config, errors
+from comments.accounts import accounts, identities, invitations, one_time_links, site_keys
+from comments.accounts.oidc import oidc_client, popup_exchange, providers
+from comments.accounts.passwords import totp
+from comments.domain import classifier_verdicts, records
+from comments.domain.crypto import client_networks, encryption, secret_rotation
+from comments.events import safe_http
+from comments.moderation import decisions, reports
+from comments.moderation.classifiers import registration, site_service
+from comments.notifications import (
+    double_opt_in,
+    moderation_links,  # fmt: skip
+    subscriptions,
 )
-from comments.web import callers as web_callers
-from comments.web import session
+from comments.posting import cast_vote, turnstile_settings
+from comments.sites import site_settings
+from comments.store import connection, reads, transactions
+from comments.web.admin import signed_in
+from comments.web.api import api_tokens
 from tests.comments import adminforms, assertions, callers, calls, entrants, travellers
 from tests.comments.adminforms import OWN, send
 from tests.comments.callers import OWNER, PASSWORD, SECRET
@@ -60,7 +45,7 @@ from tests.comments.travellers import Impostor, Traveller
 from tests.conftest import ROOT
 
 NEW = "another secret of the tests, as long as it should be"
-ROTATED, ALONE = rotation.Secret(NEW, SECRET), rotation.Secret(NEW)
+ROTATED, ALONE = secret_rotation.Secret(NEW, SECRET), secret_rotation.Secret(NEW)
 ADDRESS = "ann@example.org"
 BOSS = "boss@demo.example"
 KEY = {"Idempotency-Key": "0123456789abcdef"}
@@ -81,7 +66,7 @@ class Service:
 
     def signed_in(self, token: str) -> FlaskClient:
         client = self.app.test_client()
-        client.set_cookie(web_callers.COOKIE, token)
+        client.set_cookie(signed_in.COOKIE, token)
         return client
 
 
@@ -99,7 +84,7 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def services(store: datastore.Store, settings: config.Settings) -> Services:
+def services(store: connection.Store, settings: config.Settings) -> Services:
     def served(secret: str) -> Service:
         changed = dataclasses.replace(settings, secret=secret)
         return Service(secret, apps.create_app(changed, store))
@@ -124,7 +109,9 @@ def _guest_token(before: Service) -> Shown:
 
 def _account_token(before: Service) -> Shown:
     ann = callers.account("ann")
-    token = session.sign_member(session.Member("demo", ann.id, ann.epoch), secret=before.secret)
+    token = api_tokens.sign_member(
+        api_tokens.Member("demo", ann.id, ann.epoch), secret=before.secret
+    )
     path = "/api/v1/sites/demo/author"
     return lambda service: service.client.get(path, headers=_bearer(token))
 
@@ -164,7 +151,7 @@ def _reset(before: Service) -> Shown:
 
 def _second_factor(before: Service) -> Shown:
     ann, key = callers.account("ann", OWNER), totp.secret()
-    people.set_totp(ann.id, key, 0, secret=before.secret, now=now())
+    accounts.set_totp(ann.id, key, 0, secret=before.secret, now=now())
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"login": "ann", "password": PASSWORD, "code": code}
     return lambda service: send(service.client, "/admin/sign-in", **sent)
@@ -178,14 +165,14 @@ def _sign_in_by_address(before: Service) -> Shown:
 
 def _entering(before: Service) -> tuple[str, str]:
     """The key of a page that asked for a link by mail, and the link."""
-    key = tickets.new_token()
-    address = sealed.seal(ADDRESS, "sign-in link", before.secret, now=now())
+    key = one_time_links.new_token()
+    address = encryption.seal(ADDRESS, "sign-in link", before.secret, now=now())
     content = msgspec.json.encode({"site": "demo", "address": address}).decode()
-    ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, content)
-    issued = tickets.issuing(key, ticket, before.secret, now=now(), term=inviting.TERM)
-    datastore.transaction(lambda: datastore.apply(issued))
+    ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content)
+    issued = one_time_links.issuing(key, ticket, before.secret, now=now(), term=invitations.TERM)
+    transactions.transaction(lambda: transactions.apply(issued))
     link = msgspec.json.encode([key, "demo", ADDRESS]).decode()
-    return key, sealed.seal(link, "sign-in link", before.secret, now=now())
+    return key, encryption.seal(link, "sign-in link", before.secret, now=now())
 
 
 def _code_of(service: Service, link: str) -> str:
@@ -212,18 +199,18 @@ def _sign_in_code(before: Service) -> Shown:
 
 
 def _voucher(before: Service) -> Shown:
-    person = openid.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+    person = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
     challenge = travellers.challenge_of()
-    code = vouchers.issue(person, "demo", challenge, secret=before.secret, now=now())
+    code = popup_exchange.issue(person, "demo", challenge, secret=before.secret, now=now())
     sent = {"verifier": travellers.VERIFIER, "code": code, "name": "Ann"}
     path = "/api/v1/sites/demo/sign-in/provider"
     return lambda service: service.client.post(path, json=sent)
 
 
 def _link(before: Service) -> str:
-    request = consent.Request(ADDRESS, "demo", "", "g:ann", replies=True)
+    request = double_opt_in.Request(ADDRESS, "demo", "", "g:ann", replies=True)
     text = msgspec.json.encode(request).decode()
-    return sealed.seal(text, "confirm", before.secret, now=now())
+    return encryption.seal(text, "confirm", before.secret, now=now())
 
 
 def _confirmed(service: Service, slip: str) -> TestResponse:
@@ -256,32 +243,32 @@ def test_a_link_that_was_used_before_is_used_after(services: Services) -> None:
 
 
 def _ending(before: Service) -> Shown:
-    link = consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), before.secret)
+    link = double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ("replies:b",)), before.secret)
     return lambda service: service.client.post(f"/subscriptions/unsubscribe?token={link}")
 
 
 def _warrant(before: Service) -> Shown:
-    sites.change("demo", moderators=[BOSS])
+    site_settings.change("demo", moderators=[BOSS])
     posted = calls.post(before.client)["comment"]["id"]
     actor = records.Actor("cli", "Ada")
-    held = moderation.decide("demo", posted, records.Verb.HOLD, actor, now=now())
-    link = warrants.link(held, BOSS, secret=before.secret, now=now())
+    held = decisions.decide("demo", posted, records.Verb.HOLD, actor, now=now())
+    link = moderation_links.link(held, BOSS, secret=before.secret, now=now())
     return lambda service: service.client.get(f"/decisions?token={link}")
 
 
 def _proof(before: Service) -> Shown:
-    sites.change("demo", guard={"proof_of_work": 10})
+    site_settings.change("demo", guard={"proof_of_work": 10})
     proof = entrants.proof(before.client)
     sent = {"name": "Ann", "body": "Hello", "proof": proof}
     return lambda service: service.client.post(calls.THREAD, json=sent)
 
 
 def _question(before: Service) -> Shown:
-    name = reviews.name("demo", "a" * 26, 1, before.secret)
+    name = site_service.name("demo", "a" * 26, 1, before.secret)
 
     def shown(service: Service) -> bool:
         try:
-            return reviews.named(name, "demo", service.secret) == ("a" * 26, 1)
+            return site_service.named(name, "demo", service.secret) == ("a" * 26, 1)
         except errors.NotFound:
             return False
 
@@ -305,33 +292,35 @@ def _opens(open_it: Callable[[str], object]) -> Shown:
     return shown
 
 
-def _by(service: Service, settings: config.Settings = travellers.SETTINGS) -> advisers.By:
+def _by(service: Service, settings: config.Settings = travellers.SETTINGS) -> registration.By:
     changed = dataclasses.replace(settings, secret=service.secret)
-    return advisers.By(records.Actor("cli", "Ada"), now(), changed)
+    return registration.By(records.Actor("cli", "Ada"), now(), changed)
 
 
 def _adviser_secret(before: Service) -> Shown:
-    away = outbound.Client(resolver=lambda _host: ["93.184.215.14"])
+    away = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
     url = "https://review.example/in"
-    advisers.set_webhook("demo", url, advisers.Terms(holds=False), _by(before), away)
-    return _opens(lambda secret: advisers.opened(advisers.every("demo")[0], secret, now=now()))
+    registration.set_webhook("demo", url, registration.Terms(holds=False), _by(before), away)
+    return _opens(
+        lambda secret: registration.opened(registration.every("demo")[0], secret, now=now())
+    )
 
 
 def _turnstile_secret(before: Service) -> Shown:
-    given = turnstiles.Given("sitekey", "s3cret")
-    turnstiles.set_up("demo", given, settings=_by(before).settings, now=now())
+    given = turnstile_settings.Given("sitekey", "s3cret")
+    turnstile_settings.set_up("demo", given, settings=_by(before).settings, now=now())
 
     def opened(secret: str) -> None:
-        asked = sites.get("demo").turnstile
+        asked = site_settings.get("demo").turnstile
         assert asked is not None
-        assert sealed.unseal(asked.secret, "turnstile", secret, now=now()) == "s3cret"
+        assert encryption.unseal(asked.secret, "turnstile", secret, now=now()) == "s3cret"
 
     return _opens(opened)
 
 
 def _site_key(before: Service) -> Shown:
     assertions.share()
-    return _opens(lambda secret: sitekeys.opened(sitekeys.every("demo")[0], secret, now=now()))
+    return _opens(lambda secret: site_keys.opened(site_keys.every("demo")[0], secret, now=now()))
 
 
 def _provider_secret(before: Service) -> Shown:
@@ -344,16 +333,16 @@ def _account_address(before: Service) -> Shown:
     ann = callers.account("ann", mail=ADDRESS)
 
     def opened(secret: str) -> None:
-        found = people.get(ann.id)
+        found = accounts.get(ann.id)
         assert found is not None
-        assert people.address_of(found, secret, now=now()) == ADDRESS
+        assert accounts.address_of(found, secret, now=now()) == ADDRESS
 
     return _opens(opened)
 
 
 def _subscriber(before: Service) -> str:
-    who = consent.subscriber_of(ADDRESS, before.secret)
-    address = sealed.seal(ADDRESS, "address", before.secret, now=now())
+    who = double_opt_in.subscriber_of(ADDRESS, before.secret)
+    address = encryption.seal(ADDRESS, "address", before.secret, now=now())
     wanted = subscriptions.Wanted("demo", "", "g:ann", replies=True)
     subscriptions.subscribe(who, address, wanted, now=now())
     return who
@@ -364,14 +353,16 @@ def _subscriber_address(before: Service) -> Shown:
 
     def opened(secret: str) -> None:
         stored = subscriptions.address_of(who)
-        assert consent.address(stored, secret=secret, now=now()) == ADDRESS
+        assert double_opt_in.address(stored, secret=secret, now=now()) == ADDRESS
 
     return _opens(opened)
 
 
 def _sender(before: Service) -> Shown:
-    text = sealed.seal("a network", opinions.SENDER, before.secret, now=now())
-    return _opens(lambda secret: sealed.unseal(text, opinions.SENDER, secret, now=now()))
+    text = encryption.seal("a network", classifier_verdicts.SENDER, before.secret, now=now())
+    return _opens(
+        lambda secret: encryption.unseal(text, classifier_verdicts.SENDER, secret, now=now())
+    )
 
 
 CARRIED: list[Use] = [
@@ -413,23 +404,23 @@ def test_somebody_known_by_address_stays_the_same_and_is_stored_anew(services: S
     """Identities are moved when their owner comes; nobody gets a second account."""
     key, link = _entering(services.before)
     first = calls.answer(_enter(services.before, key, _code_of(services.before, link)))
-    ids = people.find(identities.of_address(ADDRESS), SECRET)
+    ids = accounts.find(identities.of_address(ADDRESS), SECRET)
     for service in (services.rotated, services.alone):
         key, link = _entering(service)
         entered = _enter(service, key, _code_of(service, link))
         assert entered.status_code == 200
-        found = people.find(identities.of_address(ADDRESS), service.secret)
+        found = accounts.find(identities.of_address(ADDRESS), service.secret)
         assert found is not None
         assert found == ids
     assert first["name"] == "Ann"
-    assert len(list(datastore.fetch(datastore.Query("Account")))) == 1
-    assert len(list(datastore.fetch(datastore.Query("Identity")))) == 1
+    assert len(list(reads.fetch(reads.Query("Account")))) == 1
+    assert len(list(reads.fetch(reads.Query("Identity")))) == 1
 
 
 def test_an_address_of_before_cannot_get_a_second_account(services: Services) -> None:
     callers.account("ann", OWNER, mail=ADDRESS)
-    token = inviting.invite(
-        inviting.Invitation((OWNER,), ADDRESS), secret=services.rotated.secret, now=now()
+    token = invitations.invite(
+        invitations.Invitation((OWNER,), ADDRESS), secret=services.rotated.secret, now=now()
     )
     form = {"name": "Eve", "login": "eve", "password": PASSWORD}
     refused = send(services.rotated.client, "/admin/welcome", token=token, **form)
@@ -448,7 +439,7 @@ def test_whom_a_provider_names_is_who_linked_it_before(
         providers.renew(services.rotated.secret)
         back = Traveller(service.app, provider).travel("/admin/sign-in/provider", provider="acme")
         assert back.status_code in {200, 303}, back.text
-        assert people.staff() == [people.get(ann.id)]
+        assert accounts.staff() == [accounts.get(ann.id)]
 
 
 def test_who_set_out_before_comes_back_after(services: Services, provider: Impostor) -> None:
@@ -486,7 +477,7 @@ def test_a_repeat_of_a_vote_is_one_vote(services: Services) -> None:
         for services_one in (services.before, services.rotated)
     ]
     assert [each.status_code for each in voters] == [200, 200]
-    assert len(list(datastore.fetch(datastore.Query("Vote")))) == 1
+    assert len(list(reads.fetch(reads.Query("Vote")))) == 1
 
 
 def test_a_network_has_no_more_votes_than_before(services: Services) -> None:
@@ -495,8 +486,8 @@ def test_a_network_has_no_more_votes_than_before(services: Services) -> None:
 
     def vote(service: Service, number: int) -> None:
         changed = dataclasses.replace(travellers.SETTINGS, secret=service.secret)
-        voter = voting.Voter(f"g:{number}", "192.0.2.7")
-        voting.vote(one, "demo", voter, 1, settings=changed, now=now())
+        voter = cast_vote.Voter(f"g:{number}", "192.0.2.7")
+        cast_vote.vote(one, "demo", voter, 1, settings=changed, now=now())
 
     for number in range(limit):
         vote(services.before, number)
@@ -518,18 +509,18 @@ def test_a_subscriber_of_before_is_found_confirmed_and_forgotten(services: Servi
     who = _subscriber(services.before)
     shown = _confirmation(services.rotated)(services.rotated)
     assert _is_accepted(shown)
-    assert subscriptions.known(consent.ids_of(ADDRESS, ROTATED)) == who
-    assert len(list(datastore.fetch(datastore.Query("Subscriber")))) == 1
-    assert consent.forget(ADDRESS, ROTATED, now=now()) == 1
-    assert list(datastore.fetch(datastore.Query("Subscriber"))) == []
+    assert subscriptions.known(double_opt_in.ids_of(ADDRESS, ROTATED)) == who
+    assert len(list(reads.fetch(reads.Query("Subscriber")))) == 1
+    assert double_opt_in.forget(ADDRESS, ROTATED, now=now()) == 1
+    assert list(reads.fetch(reads.Query("Subscriber"))) == []
 
 
 def test_a_subscriber_is_forgotten_when_the_old_secret_is_gone(services: Services) -> None:
     _subscriber(services.before)
     _renewed(services.rotated)
-    assert consent.forget("bob@example.org", NEW, now=now()) == 0
-    assert consent.forget(ADDRESS.upper(), NEW, now=now()) == 1
-    assert list(datastore.fetch(datastore.Query("Subscriber"))) == []
+    assert double_opt_in.forget("bob@example.org", NEW, now=now()) == 0
+    assert double_opt_in.forget(ADDRESS.upper(), NEW, now=now()) == 1
+    assert list(reads.fetch(reads.Query("Subscriber"))) == []
 
 
 def _renewed(service: Service) -> str:
@@ -563,9 +554,9 @@ def test_without_an_old_secret_the_command_says_what_is_missing(services: Servic
 def test_processes_change_their_secret_one_after_the_other(services: Services, use: Use) -> None:
     """First they all accept the new one, then each begins to use it."""
     early = Service(
-        rotation.Secret(SECRET, NEW),
+        secret_rotation.Secret(SECRET, NEW),
         apps.create_app(
-            dataclasses.replace(travellers.SETTINGS, secret=rotation.Secret(SECRET, NEW)),
+            dataclasses.replace(travellers.SETTINGS, secret=secret_rotation.Secret(SECRET, NEW)),
             apps.context.of(services.before.app).store,
         ),
     )
@@ -575,7 +566,7 @@ def test_processes_change_their_secret_one_after_the_other(services: Services, u
 
 
 def test_networks_are_told_apart_by_the_current_secret() -> None:
-    assert networks.digest(ROTATED, "x", "y") == networks.digest(NEW, "x", "y")
+    assert client_networks.digest(ROTATED, "x", "y") == client_networks.digest(NEW, "x", "y")
 
 
 def test_every_module_that_uses_the_secret_is_in_the_table() -> None:

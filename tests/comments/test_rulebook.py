@@ -2,17 +2,14 @@
 
 import pytest
 
-from comments import (
-    audit,
-    datastore,
-    errors,
-    models,
-    policies,
-    records,
-    rulebook,
-)
-from comments.records import Policy
-from comments.rules import Action, Rule
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Policy
+from comments.events import audit_log
+from comments.moderation import policy_changes, rulebook
+from comments.moderation.rules import Action, Rule
+from comments.store import connection
+from comments.store.models import moderation_rows
 from emulator import inprocess
 from tests.comments import ruled
 
@@ -23,9 +20,9 @@ def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
     ruled.policy(Policy.ALL, reason="for now")
     ruled.rule(words=("a",))
     ruled.rule(Action.SPAM, words=("a",))
-    policies.remove_rule("demo", "r", ruled.ADA, now=ruled.NOW)
-    policies.ban("demo", "g:ann", ruled.ADA, now=ruled.NOW)
-    said = sorted((e.subject, e.verb, e.before, e.after) for e in audit.log("demo"))
+    policy_changes.remove_rule("demo", "r", ruled.ADA, now=ruled.NOW)
+    policy_changes.ban("demo", "g:ann", ruled.ADA, now=ruled.NOW)
+    said = sorted((e.subject, e.verb, e.before, e.after) for e in audit_log.log("demo"))
     assert said == [
         ("author:g:ann", "ban", "", "banned"),
         ("rule:r", "put-rule", "", "hold"),
@@ -37,7 +34,7 @@ def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
         ),
     ]  # fmt: skip
     with pytest.raises(errors.NotFound):
-        policies.remove_rule("demo", "r", ruled.ADA, now=ruled.NOW)
+        policy_changes.remove_rule("demo", "r", ruled.ADA, now=ruled.NOW)
 
 
 def test_a_book_stays_readable(site: records.Site) -> None:
@@ -47,9 +44,9 @@ def test_a_book_stays_readable(site: records.Site) -> None:
     for number in range(rulebook.MOST_PATTERNS // 100):
         words = tuple(f"w{each}" for each in range(100))
         rule = Rule(id=f"r{number}", action=Action.HOLD, words=words)
-        policies.put_rule("demo", rule, ruled.ADA, now=ruled.NOW)
+        policy_changes.put_rule("demo", rule, ruled.ADA, now=ruled.NOW)
     with pytest.raises(errors.BadInput, match="patterns"):
-        policies.put_rule(
+        policy_changes.put_rule(
             "demo", Rule(id="x", action=Action.HOLD, words=("a",)), ruled.ADA, now=ruled.NOW
         )
 
@@ -58,7 +55,7 @@ def test_another_process_knows_a_change_within_a_minute(
     engine: inprocess.Engine, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert rulebook.get("demo").policy is Policy.OFF
-    other = datastore.Store(inprocess.Channel(engine), project="test")
+    other = connection.Store(inprocess.Channel(engine), project="test")
 
     def change() -> None:
         with other.context():
@@ -75,8 +72,8 @@ def test_another_process_knows_a_change_within_a_minute(
 
 
 def test_the_keys_of_decisions_are_for_ever() -> None:
-    assert models.rulebook_key("demo").id() == "demo"
-    assert models.erasure_key("a" * 26).id() == "a" * 26
+    assert moderation_rows.rulebook_key("demo").id() == "demo"
+    assert moderation_rows.erasure_key("a" * 26).id() == "a" * 26
     assert {each.value for each in Policy} == {
         "off", "first", "links", "all", "closed", "read-only",
     }  # fmt: skip

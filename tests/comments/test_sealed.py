@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from comments import errors, sealed
+from comments import errors
+from comments.domain.crypto import encryption
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = "a secret of the tests"
@@ -16,27 +17,27 @@ SEALED = (
 
 
 def test_a_seal_opens_for_its_purpose_under_its_secret_only() -> None:
-    made = sealed.seal("ann@example.org", "address", SECRET, now=NOW)
+    made = encryption.seal("ann@example.org", "address", SECRET, now=NOW)
     assert "ann" not in made
-    assert sealed.unseal(made, "address", SECRET, now=NOW) == "ann@example.org"
+    assert encryption.unseal(made, "address", SECRET, now=NOW) == "ann@example.org"
     broken = [(made, "confirm", SECRET), (made, "address", "another"), ("ä", "address", SECRET)]
     for text, purpose, secret in [*broken, (made[:-4], "address", SECRET), ("", "address", SECRET)]:
         with pytest.raises(errors.BadLink):
-            sealed.unseal(text, purpose, secret, now=NOW)
+            encryption.unseal(text, purpose, secret, now=NOW)
 
 
 def test_a_seal_is_good_for_its_term() -> None:
-    made = sealed.seal("text", "confirm", SECRET, now=NOW)
+    made = encryption.seal("text", "confirm", SECRET, now=NOW)
     term = timedelta(days=2)
-    assert sealed.unseal(made, "confirm", SECRET, now=NOW + term, term=term) == "text"
+    assert encryption.unseal(made, "confirm", SECRET, now=NOW + term, term=term) == "text"
     with pytest.raises(errors.BadLink) as caught:
-        sealed.unseal(made, "confirm", SECRET, now=NOW + term + timedelta(seconds=1), term=term)
+        encryption.unseal(made, "confirm", SECRET, now=NOW + term + timedelta(seconds=1), term=term)
     assert caught.value.code == "link-expired"
 
 
 def test_two_seals_of_one_text_are_not_alike() -> None:
-    assert len({sealed.seal("text", "address", SECRET, now=NOW) for _ in range(3)}) == 3
+    assert len({encryption.seal("text", "address", SECRET, now=NOW) for _ in range(3)}) == 3
 
 
 def test_the_form_is_for_ever() -> None:
-    assert sealed.unseal(SEALED, "address", SECRET, now=NOW) == "ann@example.org"
+    assert encryption.unseal(SEALED, "address", SECRET, now=NOW) == "ann@example.org"

@@ -10,33 +10,32 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from comments import (
-    datastore,
-    delivery,
-    hooks,
-    messages,
-    outbound,
+from comments.domain import records
+from comments.events import (
+    dead_letters,
+    dispatcher,
+    message_queue,
+    message_sender,
     outbox,
-    posting,
-    postroom,
-    records,
-    sending,
-    workers,
+    safe_http,
+    webhook_endpoints,
 )
-from comments import handlers as wiring
+from comments.jobs import wiring, worker_thread
+from comments.posting import submission
+from comments.store import connection, transactions
 from tests import recounts, trees
 from tests.comments import hooking, receivers
 
-LIMITS = outbound.Limits(connect=60.0, total=60.0)  # every receiver here answers at once
+LIMITS = safe_http.Limits(connect=60.0, total=60.0)  # every receiver here answers at once
 
 
 @pytest.fixture
 def hooked(
-    open_store: datastore.Store, site: records.Site, told: list[receivers.Receiver]
+    open_store: connection.Store, site: records.Site, told: list[receivers.Receiver]
 ) -> Iterator[list[receivers.Receiver]]:
     """The receivers, being hooks "0", "1" and "2" of the site; the store's context is entered."""
     client = receivers.client(*(each.port for each in told), limits=LIMITS)
-    open_store.kept(sending.OUTBOUND, lambda: client)
+    open_store.kept(message_sender.OUTBOUND, lambda: client)
     with open_store.context():
         for number, each in enumerate(told):
             hooking.register(f"{number}", each.url, client)
@@ -47,15 +46,15 @@ def test_every_hook_is_told_once_and_nothing_is_left(
     hooked: list[receivers.Receiver], site: records.Site, at: hooking.Time
 ) -> None:
     expected = [hooking.post(site, f"{n}") for n in range(5)]
-    assert sending.serve(at) == sending.Done(15, 0)
+    assert message_sender.serve(at) == message_sender.Done(15, 0)
     for each in hooked:
         assert sorted(each.ids) == sorted(expected)
         heard = json.loads(each.heard[0].body)
         assert (heard["type"], heard["data"]["site"]) == ("comment.posted", "demo")
         assert heard["timestamp"] == hooking.START.isoformat().replace("+00:00", "Z")
     assert hooking.left() == []
-    assert sending.serve(at) == sending.Done(0, 0)
-    assert postroom.waiting(at()) == postroom.Waiting(0, 0, 0, 0)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert dead_letters.waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
 
 
 def test_one_that_fails_neither_holds_up_nor_repeats_another(
@@ -63,15 +62,15 @@ def test_one_that_fails_neither_holds_up_nor_repeats_another(
 ) -> None:
     hooked[1].status = 500
     expected = [hooking.post(site, f"{n}") for n in range(3)]
-    assert sending.serve(at) == sending.Done(6, 1)
-    assert sending.serve(at) == sending.Done(0, 0)  # it is left alone
+    assert message_sender.serve(at) == message_sender.Done(6, 1)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)  # it is left alone
     assert len(hooked[1].ids) == 1
     hooked[1].status = 200
     at.now += outbox.FIRST_PAUSE
-    assert sending.serve(at) == sending.Done(3, 0)
+    assert message_sender.serve(at) == message_sender.Done(3, 0)
     assert [len(each.ids) for each in hooked] == [3, 4, 3]
     assert sorted(set(hooked[1].ids)) == sorted(expected)
-    assert hooks.get("demo", "1").failures == 0
+    assert webhook_endpoints.get("demo", "1").failures == 0
 
 
 def test_a_pause_that_a_receiver_asks_for_is_kept(
@@ -79,12 +78,12 @@ def test_a_pause_that_a_receiver_asks_for_is_kept(
 ) -> None:
     hooked[0].status, hooked[0].headers = 503, {"Retry-After": "900"}
     hooking.post(site)
-    sending.serve(at)
+    message_sender.serve(at)
     hooked[0].status = 200
     at.now += timedelta(seconds=899)
-    assert sending.serve(at) == sending.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
     at.now += timedelta(seconds=1)
-    assert sending.serve(at) == sending.Done(1, 0)
+    assert message_sender.serve(at) == message_sender.Done(1, 0)
     assert hooked[0].ids == hooked[0].ids[:1] * 2
 
 
@@ -93,21 +92,21 @@ def test_a_receiver_that_is_gone_is_switched_off_and_what_waits_is_kept(
 ) -> None:
     hooked[2].status = 410
     ids = [hooking.post(site, f"{n}") for n in range(3)]
-    sending.serve(at)
-    sending.serve(at)
+    message_sender.serve(at)
+    message_sender.serve(at)
     assert len(hooked[2].ids) == 1
-    assert hooks.get("demo", "2").off == "answered 410"
-    page = postroom.dead()
+    assert webhook_endpoints.get("demo", "2").off == "answered 410"
+    page = dead_letters.dead()
     assert sorted(letter.reason for letter in page.letters) == [
         "answered 410", "the hook is off: answered 410", "the hook is off: answered 410",
     ]  # fmt: skip
-    assert postroom.waiting(at()).messages == 0
+    assert dead_letters.waiting(at()).messages == 0
     # The owner mends it: what was given up is told after all.
     hooked[2].status = 200
-    hooks.switch_on("demo", "2")
+    webhook_endpoints.switch_on("demo", "2")
     for letter in page.letters:
-        postroom.revive(letter.id, now=at())
-    assert sending.serve(at) == sending.Done(3, 0)
+        dead_letters.revive(letter.id, now=at())
+    assert message_sender.serve(at) == message_sender.Done(3, 0)
     assert sorted(set(hooked[2].ids)) == sorted(ids)
 
 
@@ -115,17 +114,17 @@ def test_a_receiver_that_always_fails_is_switched_off_in_the_end(
     hooked: list[receivers.Receiver], site: records.Site, at: hooking.Time
 ) -> None:
     hooked[0].status = 500
-    end = at() + hooks.FAILING_FOR + timedelta(hours=3)
+    end = at() + webhook_endpoints.FAILING_FOR + timedelta(hours=3)
     while at() < end:
         hooking.post(site, f"{at().isoformat()}")
-        sending.serve(at)
+        message_sender.serve(at)
         at.now += timedelta(hours=2)
-    assert hooks.get("demo", "0").off == "nothing reached it for 3 days: answered 500"
-    assert postroom.waiting(at()).messages == 0
+    assert webhook_endpoints.get("demo", "0").off == "nothing reached it for 3 days: answered 500"
+    assert dead_letters.waiting(at()).messages == 0
     assert len(hooked[1].ids) == len(hooked[2].ids) == 38
     heard = len(hooked[0].heard)
     hooking.post(site, "nothing more is sent to it")
-    sending.serve(at)
+    message_sender.serve(at)
     assert len(hooked[0].heard) == heard
 
 
@@ -133,8 +132,8 @@ def test_what_waits_for_a_hook_that_was_removed_is_forgotten(
     hooked: list[receivers.Receiver], site: records.Site, at: hooking.Time
 ) -> None:
     hooking.post(site)
-    hooks.remove("demo", "0")
-    assert sending.serve(at) == sending.Done(2, 0)
+    webhook_endpoints.remove("demo", "0")
+    assert message_sender.serve(at) == message_sender.Done(2, 0)
     assert (hooked[0].heard, hooking.left()) == ([], [])
 
 
@@ -142,43 +141,43 @@ def test_a_comment_taken_back_meanwhile_says_nothing(
     hooked: list[receivers.Receiver], site: records.Site, at: hooking.Time
 ) -> None:
     row = trees.post(site, "a canary")
-    delivery.deliver(recounts.events(), now=hooking.START, handlers=wiring.HANDLERS)
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=hooking.START)
-    sending.serve(at)
+    dispatcher.deliver(recounts.events(), now=hooking.START, handlers=wiring.HANDLERS)
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=hooking.START)
+    message_sender.serve(at)
     assert all(b"canary" not in heard.body for each in hooked for heard in each.heard)
     assert json.loads(hooked[0].heard[0].body)["data"]["comment"]["status"] == "removed"
 
 
 def test_slow_receivers_are_served_side_by_side(
-    open_store: datastore.Store, site: records.Site, at: hooking.Time
+    open_store: connection.Store, site: records.Site, at: hooking.Time
 ) -> None:
     """None of them answers before all of them were asked."""
     gate = threading.Barrier(4)
     with ExitStack() as stack:
         slow = [stack.enter_context(receivers.receiver()) for _ in range(4)]
-        client = receivers.client(*(each.port for each in slow), limits=outbound.Limits(60, 60))
-        open_store.kept(sending.OUTBOUND, lambda: client)
+        client = receivers.client(*(each.port for each in slow), limits=safe_http.Limits(60, 60))
+        open_store.kept(message_sender.OUTBOUND, lambda: client)
         with open_store.context():
             for number, each in enumerate(slow):
                 each.then = lambda _: gate.wait(30) and None
                 hooking.register(f"{number}", each.url, client)
             hooking.post(site)
-            assert sending.serve(at) == sending.Done(4, 0)
+            assert message_sender.serve(at) == message_sender.Done(4, 0)
 
 
 def test_whoever_has_nothing_to_tell_loads_no_certificates(
-    store: datastore.Store, site: records.Site, at: hooking.Time, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, site: records.Site, at: hooking.Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbound, "Client", lambda: pytest.fail("a client was made"))
+    monkeypatch.setattr(safe_http, "Client", lambda: pytest.fail("a client was made"))
     hooking.post(site)
-    assert sending.serve(at) == sending.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
 
 
 def test_a_round_begins_nothing_when_its_time_is_over(
     hooked: list[receivers.Receiver], site: records.Site, at: hooking.Time
 ) -> None:
     hooking.post(site)
-    assert sending.serve(at, within=0.0) == sending.Done(0, 0)
+    assert message_sender.serve(at, within=0.0) == message_sender.Done(0, 0)
     assert len(hooking.left()) == 3
 
 
@@ -188,12 +187,12 @@ def test_a_recipient_that_is_served_long_has_its_turn_again(
     at: hooking.Time,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sending, "_TURN", 0.0)
+    monkeypatch.setattr(message_sender, "_TURN", 0.0)
     hooking.post(site)
-    assert sending.serve(at) == sending.Done(0, 0)
-    monkeypatch.setattr(sending, "_TURN", 5.0)
-    monkeypatch.setattr(sending, "_QUEUES", 1)
-    assert sending.serve(at) == sending.Done(3, 0)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    monkeypatch.setattr(message_sender, "_TURN", 5.0)
+    monkeypatch.setattr(message_sender, "_QUEUES", 1)
+    assert message_sender.serve(at) == message_sender.Done(3, 0)
 
 
 def test_what_goes_wrong_here_ends_neither_the_round_nor_the_message(
@@ -205,28 +204,30 @@ def test_what_goes_wrong_here_ends_neither_the_round_nor_the_message(
     for number in range(2):
         hooking.post(site, f"{number}")
 
-    def fail(_recipient: str, _now: datetime) -> sending.Recipient:
-        def tell(_: messages.Message) -> None:
+    def fail(_recipient: str, _now: datetime) -> message_sender.Recipient:
+        def tell(_: message_queue.Message) -> None:
             raise ValueError("a canary")
 
-        return sending.Recipient(sending.Way.OPEN, tell=tell)  # type: ignore[arg-type]
+        return message_sender.Recipient(message_sender.Way.OPEN, tell=tell)  # type: ignore[arg-type]
 
     with caplog.at_level(logging.ERROR, "flatthread"):
-        assert sending.serve(at, among={"hook": fail}) == sending.Done(0, 3)
-    rows = messages.read(hooking.left())
+        assert message_sender.serve(at, among={"hook": fail}) == message_sender.Done(0, 3)
+    rows = message_queue.read(hooking.left())
     assert sorted((row.reason, row.attempts) for row in rows) == [
         *[("", 0)] * 3,  # a queue is left after an attempt that failed
         *[("ValueError", 1)] * 3,
     ]
     assert hooking.SECRET not in caplog.text
     at.now += outbox.FIRST_PAUSE
-    assert sending.serve(at, among={}) == sending.Done(0, 0)  # nobody knows this channel
-    assert sending.serve(at) == sending.Done(6, 0)
+    assert message_sender.serve(at, among={}) == message_sender.Done(
+        0, 0
+    )  # nobody knows this channel
+    assert message_sender.serve(at) == message_sender.Done(6, 0)
 
 
 def test_two_that_send_at_once_tell_each_hook_once(
     hooked: list[receivers.Receiver],
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     at: hooking.Time,
 ) -> None:
@@ -236,7 +237,7 @@ def test_two_that_send_at_once_tell_each_hook_once(
     def send(_: int) -> int:
         with open_store.context():
             gate.wait(60)
-            return sending.serve(at).told
+            return message_sender.serve(at).told
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(send, range(4))) == 18
@@ -246,33 +247,35 @@ def test_two_that_send_at_once_tell_each_hook_once(
 
 
 def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
-    hooked: list[receivers.Receiver], open_store: datastore.Store, site: records.Site
+    hooked: list[receivers.Receiver], open_store: connection.Store, site: records.Site
 ) -> None:
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = workers.Worker(open_store, trees.SETTINGS.scheme, first=sending.SWEEP_EVERY)
+    worker = worker_thread.Worker(
+        open_store, trees.SETTINGS.scheme, first=message_sender.SWEEP_EVERY
+    )
     worker.start()
     try:
         trees.post(site, "text")
         # Far less than a sweep or its first look would take, were it not told of the commit.
-        assert all(event.wait(sending.SWEEP_EVERY / 2) for event in heard)
+        assert all(event.wait(message_sender.SWEEP_EVERY / 2) for event in heard)
     finally:
         assert worker.stop(60)
 
 
 def test_an_address_that_comes_to_lead_inside_is_never_asked(
-    open_store: datastore.Store, site: records.Site, at: hooking.Time
+    open_store: connection.Store, site: records.Site, at: hooking.Time
 ) -> None:
     found = ["93.184.215.14"]
-    client = outbound.Client(LIMITS, resolver=lambda _host: found)
-    open_store.kept(sending.OUTBOUND, lambda: client)
+    client = safe_http.Client(LIMITS, resolver=lambda _host: found)
+    open_store.kept(message_sender.OUTBOUND, lambda: client)
     with open_store.context():
         hooking.register("0", "https://hooks.example/", client)
         hooking.post(site)
         found[:] = ["169.254.169.254"]
-        assert sending.serve(at) == sending.Done(0, 1)
-        assert "is not on the Internet" in hooks.get("demo", "0").off
+        assert message_sender.serve(at) == message_sender.Done(0, 1)
+        assert "is not on the Internet" in webhook_endpoints.get("demo", "0").off
 
 
 def test_an_event_of_what_was_not_committed_is_told_to_nobody(
@@ -282,11 +285,11 @@ def test_an_event_of_what_was_not_committed_is_told_to_nobody(
     change = outbox.tell(outbox.Kind.POSTED, "never.1", [], now=hooking.START)
 
     def body() -> None:
-        datastore.apply(change)
+        transactions.apply(change)
         raise ValueError("planned")
 
     with pytest.raises(ValueError, match="planned"):
-        datastore.transaction(body)
-    delivery.deliver(["never.1"], now=at(), handlers=wiring.HANDLERS)
-    assert sending.serve(at) == sending.Done(0, 0)
+        transactions.transaction(body)
+    dispatcher.deliver(["never.1"], now=at(), handlers=wiring.HANDLERS)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
     assert [each.heard for each in hooked] == [[], [], []]

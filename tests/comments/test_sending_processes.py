@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from comments import (
-    datastore,
-    messages,
-    sending,
-    sites,
-)
+from comments.events import message_queue, message_sender
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess
 from tests import programs, trees
 from tests.comments import hooking, receivers
@@ -22,7 +19,8 @@ from tests.comments import hooking, receivers
 SENDING = """
 import sys
 from datetime import datetime, timedelta
-from comments import datastore, sending
+from comments.store import connection
+from comments.events import message_sender
 from emulator import inprocess
 from tests import trees
 from tests.comments import receivers, test_sending_processes
@@ -30,25 +28,25 @@ from tests.comments import receivers, test_sending_processes
 path, *ports = sys.argv[1:]
 indexes = test_sending_processes.INDEXES
 engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic")
-store = datastore.Store(inprocess.Channel(engine), project="test")
+store = connection.Store(inprocess.Channel(engine), project="test")
 client = receivers.client(*map(int, ports))
-store.kept(sending.OUTBOUND, lambda: client)
+store.kept(message_sender.OUTBOUND, lambda: client)
 with store.context():
     print("ready", flush=True)
     sys.stdin.readline()
-    sending.serve(lambda: trees.START + timedelta(hours=1))
+    message_sender.serve(lambda: trees.START + timedelta(hours=1))
 """
 INDEXES = programs.ROOT / "index.yaml"
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Iterator[datastore.Store]:
+def shared(tmp_path: Path) -> Iterator[connection.Store]:
     """A store in a file that other processes share, with its context entered."""
     path = tmp_path / "store.db"
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
-        opened = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+        opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
         with opened.context():
-            sites.add(
+            site_settings.add(
                 "demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=hooking.START
             )
             yield opened
@@ -76,13 +74,13 @@ def _go(child: "subprocess.Popen[str]") -> None:
 
 @pytest.mark.slow
 def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
-    shared: datastore.Store, told: list[receivers.Receiver], tmp_path: Path, at: hooking.Time
+    shared: connection.Store, told: list[receivers.Receiver], tmp_path: Path, at: hooking.Time
 ) -> None:
     client = receivers.client(*(each.port for each in told))
-    shared.kept(sending.OUTBOUND, lambda: client)
+    shared.kept(message_sender.OUTBOUND, lambda: client)
     for number, each in enumerate(told):
         hooking.register(f"{number}", each.url, client)
-    site = sites.get("demo")
+    site = site_settings.get("demo")
     expected = [hooking.post(site, f"{n}") for n in range(4)]
     child = _sender(tmp_path, told)
 
@@ -97,10 +95,10 @@ def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
     assert child.returncode == -signal.SIGKILL
     told[0].then = lambda _: None
     # What the dead one had claimed is left alone, until its lease is over.
-    sending.serve(at)
+    message_sender.serve(at)
     assert hooking.left() != []
-    at.now += messages.LEASE
-    sending.serve(at)
+    at.now += message_queue.LEASE
+    message_sender.serve(at)
     assert hooking.left() == []
     for each in told:
         assert sorted(set(each.ids)) == sorted(expected)
@@ -110,12 +108,12 @@ def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
 
 @pytest.mark.slow
 def test_two_processes_that_send_at_once_tell_each_hook_once(
-    shared: datastore.Store, told: list[receivers.Receiver], tmp_path: Path
+    shared: connection.Store, told: list[receivers.Receiver], tmp_path: Path
 ) -> None:
     client = receivers.client(*(each.port for each in told))
     for number, each in enumerate(told):
         hooking.register(f"{number}", each.url, client)
-    site = sites.get("demo")
+    site = site_settings.get("demo")
     expected = [hooking.post(site, f"{n}") for n in range(8)]
     children = [_sender(tmp_path, told) for _ in range(2)]
     for child in children:

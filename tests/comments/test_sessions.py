@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from comments import datastore, errors
-from comments.accounts import passwords, people, sessions, signing, totp
+from comments import errors
+from comments.accounts import accounts, sessions
+from comments.accounts.passwords import hashing, password_login, totp
+from comments.store import connection, reads
 from emulator import inprocess, testing
 from tests.beginnings import NOW
 from tests.comments import callers
@@ -20,7 +22,7 @@ def _find(token: str, now: datetime = NOW) -> sessions.Session | None:
     return sessions.find(token, SECRET, now=now)
 
 
-def test_a_session_is_its_tokens_and_nobody_elses(store: datastore.Store) -> None:
+def test_a_session_is_its_tokens_and_nobody_elses(store: connection.Store) -> None:
     callers.account("ann", OWNER)
     bob = callers.account("bob")
     session = callers.sign_in("ann")
@@ -40,7 +42,7 @@ def test_a_session_is_its_tokens_and_nobody_elses(store: datastore.Store) -> Non
     assert sessions.find(session.token, "another secret of ours", now=NOW) is None
 
 
-def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: datastore.Store) -> None:
+def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: connection.Store) -> None:
     callers.account("ann", OWNER)
     token = callers.sign_in("ann").token
     assert _find(token, NOW + sessions.IDLE - MINUTE)
@@ -61,7 +63,7 @@ def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: datastore.Sto
 
 
 def test_use_is_noted_every_few_minutes_only(
-    store: datastore.Store, engine: inprocess.Engine
+    store: connection.Store, engine: inprocess.Engine
 ) -> None:
     callers.account("ann", OWNER)
     token = callers.sign_in("ann").token
@@ -75,7 +77,7 @@ def test_use_is_noted_every_few_minutes_only(
     assert cost.writes == 1
 
 
-def test_signing_in_ends_the_session_that_the_browser_had(store: datastore.Store) -> None:
+def test_signing_in_ends_the_session_that_the_browser_had(store: connection.Store) -> None:
     callers.account("ann", OWNER)
     callers.account("eve", OWNER)
     planted, other = callers.sign_in("eve").token, callers.sign_in("ann").token
@@ -86,7 +88,7 @@ def test_signing_in_ends_the_session_that_the_browser_had(store: datastore.Store
     assert _find(token)
 
 
-def test_sessions_of_one_account_do_not_pile_up(store: datastore.Store) -> None:
+def test_sessions_of_one_account_do_not_pile_up(store: connection.Store) -> None:
     callers.account("ann", OWNER)
     tokens = [
         callers.sign_in("ann", now=NOW + number * 20 * MINUTE).token
@@ -98,7 +100,7 @@ def test_sessions_of_one_account_do_not_pile_up(store: datastore.Store) -> None:
     ] * sessions.MOST
     late = now + sessions.LONGEST
     callers.sign_in("ann", now=late)
-    assert len(list(datastore.fetch(datastore.Query("Session")))) == 1
+    assert len(list(reads.fetch(reads.Query("Session")))) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,19 +109,19 @@ def test_sessions_of_one_account_do_not_pile_up(store: datastore.Store) -> None:
      ("", ""), ("guest", ""), ("ann", "\ud800" * 12), ("ann", "x" * 10_000)],
 )  # fmt: skip
 def test_what_is_wrong_is_wrong_alike(
-    store: datastore.Store, engine: inprocess.Engine, login: str, password: str
+    store: connection.Store, engine: inprocess.Engine, login: str, password: str
 ) -> None:
     callers.account("ann", OWNER)
     callers.account("guest", password="")
     hashes = []
     with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
-        verify = type(passwords._hasher()).verify
+        verify = type(hashing._hasher()).verify
         patch.setattr(
-            type(passwords._hasher()),
+            type(hashing._hasher()),
             "verify",
             lambda self, stored, given: hashes.append(stored) or verify(self, stored, given),
         )
-        with pytest.raises(signing.Wrong) as wrong:
+        with pytest.raises(password_login.Wrong) as wrong:
             callers.sign_in(login, password)
     assert wrong.value.message == "name, password or code are wrong"
     # Two limits read and written, an identity and an account read, one hash of the same strength.
@@ -127,25 +129,25 @@ def test_what_is_wrong_is_wrong_alike(
     assert [each.split("$")[3] for each in hashes] == ["m=19456,t=2,p=1"]
 
 
-def test_tries_are_counted_for_a_name_and_for_a_network(store: datastore.Store) -> None:
+def test_tries_are_counted_for_a_name_and_for_a_network(store: connection.Store) -> None:
     callers.account("ann", OWNER)
     for login in ("ann", "nobody"):
-        for _ in range(signing.PER_NAME.most):
-            with pytest.raises(signing.Wrong):
+        for _ in range(password_login.PER_NAME.most):
+            with pytest.raises(password_login.Wrong):
                 callers.sign_in(login, "another password")
         with pytest.raises(errors.TooMany) as refused:
             callers.sign_in(login, PASSWORD)
-        assert 0 < refused.value.retry_after <= signing.PER_NAME.window.total_seconds()
-    for number in range(signing.PER_NETWORK.most - 2 * signing.PER_NAME.most):
-        with pytest.raises(signing.Wrong):
+        assert 0 < refused.value.retry_after <= password_login.PER_NAME.window.total_seconds()
+    for number in range(password_login.PER_NETWORK.most - 2 * password_login.PER_NAME.most):
+        with pytest.raises(password_login.Wrong):
             callers.sign_in(f"somebody{number}")
     with pytest.raises(errors.TooMany):
         callers.sign_in("somebody-else")
-    assert callers.sign_in("ann", now=NOW + signing.PER_NAME.window)
+    assert callers.sign_in("ann", now=NOW + password_login.PER_NAME.window)
 
 
-def test_guesses_at_once_are_counted_one_by_one(open_store: datastore.Store, monkeypatch) -> None:
-    monkeypatch.setattr(passwords, "matches", lambda *_: False)
+def test_guesses_at_once_are_counted_one_by_one(open_store: connection.Store, monkeypatch) -> None:
+    monkeypatch.setattr(hashing, "matches", lambda *_: False)
     with open_store.context():
         callers.account("ann", OWNER)
     start, wrong, refused = threading.Barrier(20), [], []
@@ -155,7 +157,7 @@ def test_guesses_at_once_are_counted_one_by_one(open_store: datastore.Store, mon
             start.wait()
             try:
                 callers.sign_in("ann", "another password")
-            except signing.Wrong as error:
+            except password_login.Wrong as error:
                 wrong.append(error)
             except errors.TooMany as error:
                 refused.append(error)
@@ -165,22 +167,25 @@ def test_guesses_at_once_are_counted_one_by_one(open_store: datastore.Store, mon
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(wrong), len(refused)) == (signing.PER_NAME.most, 20 - signing.PER_NAME.most)
+    assert (len(wrong), len(refused)) == (
+        password_login.PER_NAME.most,
+        20 - password_login.PER_NAME.most,
+    )
 
 
 def test_a_password_that_is_changed_while_it_is_checked_lets_nobody_in(
-    store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+    store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = callers.account("ann", OWNER)
-    matches = passwords.matches
+    matches = hashing.matches
 
     def overtaken(stored: str, password: str) -> bool:
         is_right = matches(stored, password)
-        people.set_password(ann.id, people.checked_password("another password"))
+        accounts.set_password(ann.id, accounts.checked_password("another password"))
         return is_right
 
-    monkeypatch.setattr(passwords, "matches", overtaken)
-    with pytest.raises(signing.Wrong):
+    monkeypatch.setattr(hashing, "matches", overtaken)
+    with pytest.raises(password_login.Wrong):
         callers.sign_in("ann")
 
 
@@ -213,13 +218,13 @@ class TestAuthenticators:
         for wrong in ("", "000", "1234567", "abcdef", "١٢٣٤٥٦"):
             assert totp.step_of(key, wrong, now=NOW, after=0) is None
 
-    def test_a_code_is_asked_for_and_taken_once(self, open_store: datastore.Store) -> None:
+    def test_a_code_is_asked_for_and_taken_once(self, open_store: connection.Store) -> None:
         key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
         with open_store.context():
             ann = callers.account("ann", OWNER)
-            people.set_totp(ann.id, key, step - 2, secret=SECRET, now=NOW)
+            accounts.set_totp(ann.id, key, step - 2, secret=SECRET, now=NOW)
             for code in ("", "000000", totp.code(key, step - 5)):
-                with pytest.raises(signing.Wrong):
+                with pytest.raises(password_login.Wrong):
                     callers.sign_in("ann", code=code)
         start, got = threading.Barrier(5), []
 
@@ -228,7 +233,7 @@ class TestAuthenticators:
                 start.wait()
                 try:
                     got.append(callers.sign_in("ann", code=totp.code(key, step)))
-                except signing.Wrong:
+                except password_login.Wrong:
                     got.append(None)
 
         threads = [threading.Thread(target=replay) for _ in range(5)]
@@ -242,8 +247,8 @@ class TestAuthenticators:
     @pytest.mark.usefixtures("store")
     def test_one_that_cannot_be_read_any_more_lets_nobody_in(self) -> None:
         ann = callers.account("ann", OWNER)
-        people.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
-        with pytest.raises(signing.Wrong):
+        accounts.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
+        with pytest.raises(password_login.Wrong):
             callers.sign_in("ann")
-        people.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
+        accounts.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
         assert callers.sign_in("ann")

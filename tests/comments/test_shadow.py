@@ -12,11 +12,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import config, datastore, policies, records
-from comments.records import Policy
-from comments.rules import Action, Rule
-from comments.web import api as web_api
-from comments.web import session
+from comments import config
+from comments.domain import records
+from comments.domain.records import Policy
+from comments.moderation import policy_changes
+from comments.moderation.rules import Action, Rule
+from comments.store import connection
+from comments.web.api import api_tokens, comment_calls
 from emulator import inprocess
 from tests import beginnings, trees
 from tests.comments import calls
@@ -37,7 +39,7 @@ class Life:
 
     def __init__(self, client: FlaskClient) -> None:
         self._client = client
-        token = session.sign(session.Guest("demo", AUTHOR), secret=SETTINGS.secret)
+        token = api_tokens.sign(api_tokens.Guest("demo", AUTHOR), secret=SETTINGS.secret)
         self._headers = {"Authorization": f"Bearer {token}"}
         self.answers: list[Answer] = []
 
@@ -106,21 +108,21 @@ def lived(client: FlaskClient) -> tuple[list[Answer], list[str]]:
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
     moment = Moment()
-    monkeypatch.setattr(web_api, "datetime", moment)
+    monkeypatch.setattr(comment_calls, "datetime", moment)
     return moment
 
 
 def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
     """What the author is answered, and what others were shown before all was erased."""
     with beginnings.opened(None) as engine:
-        store = datastore.Store(inprocess.Channel(engine, None), project="test")
+        store = connection.Store(inprocess.Channel(engine, None), project="test")
         with store.context():
             beginnings.demo()
             client = apps.create_app(SETTINGS, store).test_client()
-            policies.set_policy("demo", ADA, now=trees.START, policy=policy)
-            policies.put_rule("demo", HELD, ADA, now=trees.START)
+            policy_changes.set_policy("demo", ADA, now=trees.START, policy=policy)
+            policy_changes.put_rule("demo", HELD, ADA, now=trees.START)
             if is_banned:
-                policies.ban("demo", AUTHOR, ADA, now=trees.START, is_shadow=True)
+                policy_changes.ban("demo", AUTHOR, ADA, now=trees.START, is_shadow=True)
         return lived(client)
 
 

@@ -2,14 +2,17 @@
 
 import pytest
 
-from comments import datastore, errors, records, sites, sorthash
+from comments import errors
+from comments.domain import records, sorthash
+from comments.sites import site_settings
+from comments.store import connection, reads
 from tests import trees
 
 SCHEME = trees.SETTINGS.scheme
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
@@ -27,7 +30,7 @@ def _entered(store: datastore.Store) -> None:
     ],
 )
 def test_an_origin_is_kept_as_browsers_send_it(given: str, stored: str) -> None:
-    assert sites.checked_origin(given) == stored
+    assert site_settings.checked_origin(given) == stored
 
 
 @pytest.mark.parametrize(
@@ -75,60 +78,60 @@ def test_an_origin_is_kept_as_browsers_send_it(given: str, stored: str) -> None:
 )
 def test_anything_else_is_no_origin(given: str) -> None:
     with pytest.raises(errors.BadInput, match="origin"):
-        sites.checked_origin(given)
+        site_settings.checked_origin(given)
 
 
 @pytest.mark.parametrize("site_id", ["", "A", "a b", "a/b", "a#b", "ä", "x" * 64, "a_b", "demo\n"])
 def test_a_malformed_site_id_is_refused_and_not_found(site_id: str) -> None:
     with pytest.raises(errors.BadInput, match="site"):
-        sites.add(site_id, ["https://example.com"], scheme=SCHEME, now=trees.START)
+        site_settings.add(site_id, ["https://example.com"], scheme=SCHEME, now=trees.START)
     with pytest.raises(errors.NotFound):
-        sites.get(site_id)
+        site_settings.get(site_id)
 
 
 def test_a_site_is_added_once(site: records.Site) -> None:
     with pytest.raises(errors.Conflict):
-        sites.add("demo", [], scheme=SCHEME, now=trees.START)
-    assert sites.get("demo") == site
-    assert sites.every() == [site]
+        site_settings.add("demo", [], scheme=SCHEME, now=trees.START)
+    assert site_settings.get("demo") == site
+    assert site_settings.every() == [site]
 
 
 def test_a_change_is_seen_at_once_by_who_made_it(site: records.Site) -> None:
-    sites.get("demo")
-    changed = sites.change("demo", origins=["https://new.example"], query_keys=["p"])
+    site_settings.get("demo")
+    changed = site_settings.change("demo", origins=["https://new.example"], query_keys=["p"])
     assert changed.origins == ("https://new.example",)
-    assert sites.get("demo") == changed
-    assert sites.change("demo", keep_trailing_slash=True).query_keys == ("p",)
+    assert site_settings.get("demo") == changed
+    assert site_settings.change("demo", keep_trailing_slash=True).query_keys == ("p",)
     with pytest.raises(errors.NotFound):
-        sites.change("nobody")
+        site_settings.change("nobody")
 
 
 def test_a_site_is_read_once_a_minute(
-    site: records.Site, open_store: datastore.Store, monkeypatch: pytest.MonkeyPatch
+    site: records.Site, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sites.get("demo")
+    site_settings.get("demo")
     asked: list[object] = []
-    real = datastore.get
-    monkeypatch.setattr(datastore, "get", lambda key: asked.append(key) or real(key))
-    sites.get("demo")
+    real = reads.get
+    monkeypatch.setattr(reads, "get", lambda key: asked.append(key) or real(key))
+    site_settings.get("demo")
     assert asked == []
-    moment = sites.time.monotonic()
-    monkeypatch.setattr(sites.time, "monotonic", lambda: moment + 61)
-    sites.get("demo")
+    moment = site_settings.time.monotonic()
+    monkeypatch.setattr(site_settings.time, "monotonic", lambda: moment + 61)
+    site_settings.get("demo")
     assert len(asked) == 1
 
 
 def test_another_scheme_than_the_sites_refuses_to_start(site: records.Site) -> None:
-    sites.check_schemes(SCHEME)
-    sites.check_schemes(sorthash.Scheme(levels=20))  # levels may be raised
+    site_settings.check_schemes(SCHEME)
+    site_settings.check_schemes(sorthash.Scheme(levels=20))  # levels may be raised
     for other in (sorthash.Scheme(width=3), sorthash.Scheme("0123456789")):
         with pytest.raises(errors.Misconfigured, match="site demo"):
-            sites.check_schemes(other)
+            site_settings.check_schemes(other)
 
 
 def test_a_fresh_store_gets_a_demo_site_and_no_other_does() -> None:
-    sites.prepare_demo(["http://localhost:8080"], scheme=SCHEME, now=trees.START)
-    sites.prepare_demo(["http://localhost:9090"], scheme=SCHEME, now=trees.START)
-    assert [(site.id, site.origins) for site in sites.every()] == [
+    site_settings.prepare_demo(["http://localhost:8080"], scheme=SCHEME, now=trees.START)
+    site_settings.prepare_demo(["http://localhost:9090"], scheme=SCHEME, now=trees.START)
+    assert [(site.id, site.origins) for site in site_settings.every()] == [
         ("demo", ("http://localhost:8080",))
     ]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from comments import sorthash
+from comments.domain import sorthash
 
 DEFAULT = sorthash.Scheme()
 DECIMAL = sorthash.Scheme("0123456789", 2, 3)

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from comments import datastore, records, tallies
+from comments.domain import records
+from comments.store import connection
+from comments.tree.counters import sharding
 from tests import trees
 from tests.comments import stocktaking
 
@@ -76,12 +78,12 @@ def interceptor(watch: Watch) -> Watch:
 
 
 def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_or_writes(
-    open_store: datastore.Store, site: records.Site, watch: Watch
+    open_store: connection.Store, site: records.Site, watch: Watch
 ) -> None:
     """The two sets by which transactions conflict, of every two that were under way at once."""
     with open_store.context():
         parents = [trees.post(site, f"{n}").id for n in range(WRITERS)]
-        tallies.spread(trees.name_of(site), 4 * WRITERS)
+        sharding.spread(trees.name_of(site), 4 * WRITERS)
     watch.taken.clear()
     gate = threading.Barrier(WRITERS)
 

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from comments import datastore, delivery, errors, filing, models, posting, records, stats
-from comments import handlers as wiring
+from comments import errors
+from comments.domain import records
+from comments.events import dispatcher
+from comments.jobs import recategorize, wiring
+from comments.posting import submission
+from comments.store import connection, reads
+from comments.store.models import conversion
+from comments.tree.counters import statistics
 from emulator import inprocess, testing
 from tests import beginnings, recounts, trees
 from tests.comments.interceptors import Calls
@@ -29,7 +35,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> beginnings.Beginning:
 
 
 @pytest.fixture
-def told(store: datastore.Store, begun: beginnings.Beginning) -> records.Site:
+def told(store: connection.Store, begun: beginnings.Beginning) -> records.Site:
     return begun.found
 
 
@@ -54,7 +60,7 @@ def _tell(site: records.Site) -> records.Site:
 
 
 def _deliver() -> None:
-    delivery.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
 def _short(lines: Any) -> list[tuple[str, int, int, int]]:
@@ -65,20 +71,23 @@ def _short(lines: Any) -> list[tuple[str, int, int, int]]:
 
 
 def test_a_site_has_its_numbers(told: records.Site) -> None:
-    assert _short([stats.site("demo")]) == [("", -1, 6, 3)]
-    assert _short([stats.site("nobody")]) == [("", -1, 0, 0)]
+    assert _short([statistics.site("demo")]) == [("", -1, 6, 3)]
+    assert _short([statistics.site("nobody")]) == [("", -1, 0, 0)]
 
 
 def test_categories_have_theirs(told: records.Site) -> None:
     expected = [("news", -1, 4, 2), ("newsletter", -1, 1, 1), ("sport", -1, 4, 2)]
-    assert _short(stats.by_category("demo").lines) == expected
-    assert stats.by_category("nobody") == stats.Page((), None)
+    assert _short(statistics.by_category("demo").lines) == expected
+    assert statistics.by_category("nobody") == statistics.Page((), None)
 
 
 def test_days_of_a_site_of_a_category_and_of_all(told: records.Site) -> None:
-    assert _short(stats.by_day("demo").lines) == [("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 1, 1)]
-    assert _short(stats.by_day("demo", " News ").lines) == [("news", 0, 2, 2), ("news", 1, 2, 1)]
-    assert _short(stats.by_day_and_category("demo").lines) == [
+    assert _short(statistics.by_day("demo").lines) == [("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 1, 1)]
+    assert _short(statistics.by_day("demo", " News ").lines) == [
+        ("news", 0, 2, 2),
+        ("news", 1, 2, 1),
+    ]
+    assert _short(statistics.by_day_and_category("demo").lines) == [
         ("", 0, 3, 2), ("news", 0, 2, 2), ("newsletter", 0, 1, 1), ("sport", 0, 2, 2),
         ("", 1, 2, 1), ("news", 1, 2, 1), ("sport", 1, 2, 1),
         ("", 2, 1, 1),
@@ -93,11 +102,13 @@ def test_a_range_holds_its_first_and_its_last_day(
     first, last = (None if n is None else FIRST + timedelta(days=n) for n in (since, until))
     if since is not None and until is not None and since > until:
         with pytest.raises(errors.BadInput) as refused:
-            stats.by_day("demo", since=first, until=last)
+            statistics.by_day("demo", since=first, until=last)
         assert refused.value.field == "since"
         return
-    reads: list[Callable[..., stats.Page[stats.Line]]] = [
-        stats.by_day, stats.by_day_and_category, lambda *a, **o: stats.by_day(*a, "news", **o)
+    reads: list[Callable[..., statistics.Page[statistics.Line]]] = [
+        statistics.by_day,
+        statistics.by_day_and_category,
+        lambda *a, **o: statistics.by_day(*a, "news", **o),
     ]  # fmt: skip
     for read in reads:
         inside = [
@@ -108,14 +119,16 @@ def test_a_range_holds_its_first_and_its_last_day(
         assert list(read("demo", since=first, until=last).lines) == inside
 
 
-REPORTS: list[Callable[[str, int], stats.Page[Any]]] = [
-    lambda after, limit: stats.by_category("demo", after=after, limit=limit),
-    lambda after, limit: stats.by_day("demo", since=FIRST, after=after, limit=limit),
-    lambda after, limit: stats.by_day("demo", "news", after=after, limit=limit),
-    lambda after, limit: stats.by_day_and_category("demo", after=after, limit=limit),
-    lambda after, limit: stats.commenters(THREAD, after=after, limit=limit),
-    lambda after, limit: stats.commenters_of_category("demo", "news", after=after, limit=limit),
-    lambda after, limit: stats.threads_of("demo", "g:ann", after=after, limit=limit),
+REPORTS: list[Callable[[str, int], statistics.Page[Any]]] = [
+    lambda after, limit: statistics.by_category("demo", after=after, limit=limit),
+    lambda after, limit: statistics.by_day("demo", since=FIRST, after=after, limit=limit),
+    lambda after, limit: statistics.by_day("demo", "news", after=after, limit=limit),
+    lambda after, limit: statistics.by_day_and_category("demo", after=after, limit=limit),
+    lambda after, limit: statistics.commenters(THREAD, after=after, limit=limit),
+    lambda after, limit: statistics.commenters_of_category(
+        "demo", "news", after=after, limit=limit
+    ),
+    lambda after, limit: statistics.threads_of("demo", "g:ann", after=after, limit=limit),
 ]  # fmt: skip
 
 
@@ -125,8 +138,8 @@ def test_pages_of_any_length_hold_each_line_once(
     told: records.Site, report: int, limit: int
 ) -> None:
     read = REPORTS[report]
-    pages = list(stats.whole(lambda after: read(after, limit)))
-    assert pages == list(read("", stats.MOST).lines)
+    pages = list(statistics.whole(lambda after: read(after, limit)))
+    assert pages == list(read("", statistics.MOST).lines)
     assert pages
 
 
@@ -145,64 +158,68 @@ def test_a_page_is_one_bounded_read_and_writes_nothing(
 
 
 def test_lines_that_come_and_go_between_pages_move_no_other(told: records.Site) -> None:
-    page = stats.by_day("demo", limit=2)
+    page = statistics.by_day("demo", limit=2)
     for row in _rows("plain"):
-        posting.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
     early = trees.START - timedelta(days=1)
     trees.post(told, "early", author=trees.author("ann"), thread="plain", now=early)
     trees.post(told, "late", author=trees.author("ann"), thread="plain", now=NOW)
     _deliver()
-    rest = stats.by_day("demo", limit=2, after=page.after or "")
+    rest = statistics.by_day("demo", limit=2, after=page.after or "")
     assert _short([*page.lines, *rest.lines]) == [
         ("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 0, 0), ("", 9, 1, 1)
     ]  # fmt: skip
-    assert stats.by_day("demo").lines[3].retracted == 1
+    assert statistics.by_day("demo").lines[3].retracted == 1
 
 
 def _rows(thread: str) -> list[records.Comment]:
-    rows = (models.comment_from_message(row) for row in datastore.fetch(datastore.Query("Comment")))
+    rows = (conversion.comment_from_message(row) for row in reads.fetch(reads.Query("Comment")))
     return [row for row in rows if row.thread == thread]
 
 
 def test_who_wrote_in_a_thread_and_in_which_threads_somebody_wrote(told: records.Site) -> None:
-    people = stats.commenters(THREAD).lines
-    assert people == (stats.Person("g:ann", 3), stats.Person("g:bob", 1))
-    assert stats.threads_of("demo", "g:ann").lines == (
-        stats.Place("a", "", 3), stats.Place("b", "", 1)
+    people = statistics.commenters(THREAD).lines
+    assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
+    assert statistics.threads_of("demo", "g:ann").lines == (
+        statistics.Place("a", "", 3), statistics.Place("b", "", 1)
     )  # fmt: skip
-    assert stats.threads_of("demo-2", "g:ann").lines == (stats.Place("page", "", 1),)
-    assert stats.threads_of("demo", "g:nobody").lines == ()
+    assert statistics.threads_of("demo-2", "g:ann").lines == (statistics.Place("page", "", 1),)
+    assert statistics.threads_of("demo", "g:nobody").lines == ()
 
 
 def test_a_thread_with_a_long_id_is_found_by_who_wrote_there(told: records.Site) -> None:
     name = "x" * 600
     trees.post(told, "text", author=trees.author("dan"), thread=name, title="Long")
     trees.post(told, "text", author=trees.author("dan"), thread="short")
-    pages = list(stats.whole(lambda after: stats.threads_of("demo", "g:dan", after=after, limit=1)))
+    pages = list(
+        statistics.whole(lambda after: statistics.threads_of("demo", "g:dan", after=after, limit=1))
+    )
     assert sorted(place.thread for place in pages) == ["short", name]
 
 
 def test_who_wrote_in_a_category_and_in_which_somebody_wrote(told: records.Site) -> None:
-    people = stats.commenters_of_category("demo", "News").lines
-    assert people == (stats.Person("g:ann", 3), stats.Person("g:bob", 1))
-    assert stats.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
-    assert stats.categories_of("demo", "g:cid") == []
-    filing.change(THREAD, ["travel"], now=NOW)
+    people = statistics.commenters_of_category("demo", "News").lines
+    assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
+    assert statistics.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
+    assert statistics.categories_of("demo", "g:cid") == []
+    recategorize.change(THREAD, ["travel"], now=NOW)
     _deliver()
-    assert stats.categories_of("demo", "g:ann") == ["newsletter", "travel"]
-    assert stats.commenters_of_category("demo", "news").lines == ()
+    assert statistics.categories_of("demo", "g:ann") == ["newsletter", "travel"]
+    assert statistics.commenters_of_category("demo", "news").lines == ()
 
 
 def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
     (row,) = (row for row in _rows("a") if row.author.id == "g:bob")
-    posting.retract(row.id, author_id="g:bob", revision=None, now=NOW)
+    submission.retract(row.id, author_id="g:bob", revision=None, now=NOW)
     _deliver()
-    assert stats.commenters(THREAD).lines == (stats.Person("g:ann", 3),)
-    assert stats.commenters_of_category("demo", "sport").lines == (stats.Person("g:ann", 3),)
-    assert stats.threads_of("demo", "g:bob").lines == ()
+    assert statistics.commenters(THREAD).lines == (statistics.Person("g:ann", 3),)
+    assert statistics.commenters_of_category("demo", "sport").lines == (
+        statistics.Person("g:ann", 3),
+    )
+    assert statistics.threads_of("demo", "g:bob").lines == ()
 
 
-def test_who_is_held_wrote_nowhere_yet(store: datastore.Store) -> None:
+def test_who_is_held_wrote_nowhere_yet(store: connection.Store) -> None:
     site = records.Site("new", (), "", 2)
     name = trees.name_of(site)
     node = records.ImportedComment(
@@ -211,25 +228,25 @@ def test_who_is_held_wrote_nowhere_yet(store: datastore.Store) -> None:
     )  # fmt: skip
     trees.store_imported(name, node)
     _deliver()
-    assert stats.commenters(name, limit=1).lines == ()
-    assert stats.threads_of("new", "g:eve").lines == ()
-    (day,) = stats.by_day("new").lines
+    assert statistics.commenters(name, limit=1).lines == ()
+    assert statistics.threads_of("new", "g:eve").lines == ()
+    (day,) = statistics.by_day("new").lines
     assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
     trees.post(site, "text", author=trees.author("zoe"))
-    people = stats.whole(lambda after: stats.commenters(name, after=after, limit=1))
-    assert list(people) == [stats.Person("g:zoe", 1)]
+    people = statistics.whole(lambda after: statistics.commenters(name, after=after, limit=1))
+    assert list(people) == [statistics.Person("g:zoe", 1)]
 
 
-@pytest.mark.parametrize("limit", [0, -1, stats.MOST + 1])
-def test_a_page_that_is_no_page_is_refused(store: datastore.Store, limit: int) -> None:
+@pytest.mark.parametrize("limit", [0, -1, statistics.MOST + 1])
+def test_a_page_that_is_no_page_is_refused(store: connection.Store, limit: int) -> None:
     for report in REPORTS:
         with pytest.raises(errors.BadInput) as refused:
             report("", limit)
         assert refused.value.field == "limit"
 
 
-def test_a_category_that_is_none_is_refused(store: datastore.Store) -> None:
-    for read in (stats.by_day, stats.commenters_of_category):
+def test_a_category_that_is_none_is_refused(store: connection.Store) -> None:
+    for read in (statistics.by_day, statistics.commenters_of_category):
         with pytest.raises(errors.BadInput) as refused:
             read("demo", "a/b")
         assert refused.value.field == "categories"

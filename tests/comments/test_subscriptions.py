@@ -11,24 +11,15 @@ import grpc
 import pytest
 
 from comments import app as apps
-from comments import (
-    counters,
-    counts,
-    datastore,
-    delivery,
-    errors,
-    folding,
-    followers,
-    models,
-    records,
-    recount,
-    subscriptions,
-    tallies,
-    tasks,
-    upkeep,
-    workers,
-)
-from comments import handlers as wiring
+from comments import errors
+from comments.domain import counting, records
+from comments.events import backlog, dispatcher
+from comments.jobs import recount, scheduler, wiring, worker_thread
+from comments.notifications import follower_lists, subscriptions
+from comments.reading.compaction import compactor
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import counter_rows
+from comments.tree.counters import new_rows, totals
 from emulator import errors as engine_errors
 from emulator import faults, inprocess, testing
 from tests import programs, recounts, trees
@@ -52,35 +43,35 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def worker(open_store: datastore.Store, clock: Clock) -> workers.Worker:
+def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
     """A worker whose steps the test takes."""
-    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    return workers.Worker(open_store, SCHEME)
+    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    return worker_thread.Worker(open_store, SCHEME)
 
 
 @pytest.fixture
 def asking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every mark asks for a folding."""
-    monkeypatch.setattr(followers, "MARKS", 1)
+    monkeypatch.setattr(follower_lists, "MARKS", 1)
 
 
 def _marks() -> int:
-    return datastore.count(datastore.Query("FollowerMark"))
+    return reads.count(reads.Query("FollowerMark"))
 
 
 def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
-    store: datastore.Store,
+    store: connection.Store,
 ) -> None:
     for _ in range(2):
         subscriptions.follow(THREAD, "ann", now=trees.START)
         subscriptions.follow(THREAD, "bob", now=trees.START)
     assert subscriptions.count(THREAD) == 2
-    assert subscriptions.page(THREAD, limit=9) == followers.Page(("ann", "bob"), None)
+    assert subscriptions.page(THREAD, limit=9) == follower_lists.Page(("ann", "bob"), None)
     for _ in range(2):
         subscriptions.unfollow(THREAD, "ann", now=trees.START)
     assert not subscriptions.is_following(THREAD, "ann")
-    assert subscriptions.page(THREAD, limit=1) == followers.Page(("bob",), "bob")
-    assert subscriptions.page(THREAD, after="bob", limit=1) == followers.Page((), None)
+    assert subscriptions.page(THREAD, limit=1) == follower_lists.Page(("bob",), "bob")
+    assert subscriptions.page(THREAD, after="bob", limit=1) == follower_lists.Page((), None)
 
 
 class Lost:
@@ -99,14 +90,14 @@ class Lost:
 
 
 def _followers(thread: records.ThreadName = THREAD) -> int:
-    return counts.of_threads([thread])[0].get("followers", 0)
+    return totals.of_threads([thread])[0].get("followers", 0)
 
 
 def test_followers_are_counted_from_events_each_change_once(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
     lost = Lost()
-    store = datastore.Store(inprocess.Channel(engine, interceptor=lost), project="test")
+    store = connection.Store(inprocess.Channel(engine, interceptor=lost), project="test")
     with store.context():
         trees.post(site, "text")
         for name in ("ann", "bob", "cid"):
@@ -119,18 +110,18 @@ def test_followers_are_counted_from_events_each_change_once(
         subscriptions.unfollow(THREAD, "nobody", now=trees.START)
         assert _followers() == 0
         lost.lost = [True]
-        delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+        dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
         assert _followers() == 2
         recounts.check_all()
 
 
 def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.post(site, "text")
     for name in ("ann", "bob"):
         subscriptions.follow(THREAD, name, now=trees.START)
-    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     for name in ("cid", "dan"):
         subscriptions.follow(THREAD, name, now=trees.START)
     subscriptions.unfollow(THREAD, "ann", now=trees.START)
@@ -138,15 +129,15 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 0
 
     def drift() -> None:
-        row = datastore.get(models.thread_counter_key(THREAD, 0))
-        numbers = counters.added(counts.numbers_of(row), {"followers": 5})
-        datastore.apply(datastore.Writes("tallies", put=(tallies.with_numbers(row, numbers),)))
+        row = reads.get(counter_rows.thread_counter_key(THREAD, 0))
+        numbers = counting.added(totals.numbers_of(row), {"followers": 5})
+        transactions.apply(ownership.Writes("tallies", put=(new_rows.with_numbers(row, numbers),)))
 
-    datastore.transaction(drift)
+    transactions.transaction(drift)
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 1
     assert [(each.name, each.stored - each.expected) for each in told] == [("followers", 5)]
     assert recount.site("demo", tell=told.append, fixes=True) == 0
-    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     assert _followers() == 3
     recounts.check_all()
     assert recount.site("demo", tell=told.append, fixes=True) == 0
@@ -154,7 +145,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
 
 @pytest.mark.slow
 def test_many_who_follow_and_leave_at_once_are_counted_exactly(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         trees.post(site, "text")
@@ -168,18 +159,18 @@ def test_many_who_follow_and_leave_at_once_are_counted_exactly(
                 change = rng.choice([subscriptions.follow, subscriptions.unfollow])
                 change(THREAD, f"f{rng.randrange(6)}", now=trees.START)
                 if rng.random() < 0.3:
-                    delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+                    dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     with open_store.context():
-        delivery.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
+        dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
         recounts.check_all()
         assert _followers() == subscriptions.count(THREAD)
 
 
 def test_to_follow_costs_four_reads_and_three_writes(
-    engine: inprocess.Engine, store: datastore.Store
+    engine: inprocess.Engine, store: connection.Store
 ) -> None:
     for cost_of in (subscriptions.follow, subscriptions.unfollow):
         with testing.meter(engine) as cost:
@@ -188,20 +179,20 @@ def test_to_follow_costs_four_reads_and_three_writes(
         assert cost.writes + cost.deletes <= 4
 
 
-def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: datastore.Store) -> None:
+def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: connection.Store) -> None:
     subscriptions.follow(THREAD, "ann", now=trees.START)
     assert not subscriptions.is_following(OTHER, "ann")
     assert subscriptions.count(OTHER) == 0
 
 
-def test_the_longest_names_fit_into_the_keys(store: datastore.Store) -> None:
+def test_the_longest_names_fit_into_the_keys(store: connection.Store) -> None:
     long = records.ThreadName("s" * 63, "t" * 500)
     assert len(subscriptions.list_of(long).text) <= 700
-    subscriptions.follow(long, "x" * followers.LONGEST, now=trees.START)
-    assert subscriptions.is_following(long, "x" * followers.LONGEST)
+    subscriptions.follow(long, "x" * follower_lists.LONGEST, now=trees.START)
+    assert subscriptions.is_following(long, "x" * follower_lists.LONGEST)
 
 
-def test_what_cannot_be_a_follower_is_refused(store: datastore.Store) -> None:
+def test_what_cannot_be_a_follower_is_refused(store: connection.Store) -> None:
     with pytest.raises(errors.BadInput, match="follower"):
         subscriptions.follow(THREAD, "", now=trees.START)
     with pytest.raises(errors.BadInput, match="follower"):
@@ -213,44 +204,44 @@ def test_the_name_of_a_threads_list_is_for_ever() -> None:
 
 
 def test_a_list_that_asks_is_folded_at_the_next_step(
-    store: datastore.Store, worker: workers.Worker, asking: None
+    store: connection.Store, worker: worker_thread.Worker, asking: None
 ) -> None:
     worker.step()
     subscriptions.follow(THREAD, "ann", now=trees.START)
     subscriptions.follow(THREAD, "bob", now=trees.START)
-    assert worker.step() == upkeep.Done(1, 0, 0)
+    assert worker.step() == scheduler.Done(1, 0, 0)
     assert _marks() == 0
     assert subscriptions.page(THREAD, limit=9).ids == ("ann", "bob")
-    assert worker.step() == upkeep.Done(0, 0, 0)
+    assert worker.step() == scheduler.Done(0, 0, 0)
 
 
 def test_a_list_that_does_not_ask_waits(
-    store: datastore.Store,
-    worker: workers.Worker,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(followers, "MARKS", 1_000_000_000)
+    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000_000)
     subscriptions.follow(THREAD, "ann", now=trees.START)
-    clock.now += tasks.FOLD_AFTER
-    assert worker.step() == upkeep.Done(0, 0, 0)
+    clock.now += backlog.FOLD_AFTER
+    assert worker.step() == scheduler.Done(0, 0, 0)
     assert _marks() == 1
 
 
 def test_a_process_that_starts_folds_lists_that_asked_another_one(
-    store: datastore.Store, worker: workers.Worker, site: records.Site, asking: None
+    store: connection.Store, worker: worker_thread.Worker, site: records.Site, asking: None
 ) -> None:
     subscriptions.follow(THREAD, "ann", now=trees.START)
     trees.post(site, "text")
-    store.kept(tasks.HOLDINGS, tasks.Backlog).take()
-    assert upkeep.look() == [THREAD, LIST]
-    assert worker.step() == upkeep.Done(2, 0, 1)
+    store.kept(backlog.HOLDINGS, backlog.Backlog).take()
+    assert scheduler.look() == [THREAD, LIST]
+    assert worker.step() == scheduler.Done(2, 0, 1)
     assert _marks() == 0
 
 
 def test_a_list_whose_folding_fails_is_tried_again(
-    store: datastore.Store,
-    worker: workers.Worker,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     clock: Clock,
     engine: inprocess.Engine,
     asking: None,
@@ -258,16 +249,16 @@ def test_a_list_whose_folding_fails_is_tried_again(
     store.deadline = 0.25
     subscriptions.follow(THREAD, "ann", now=trees.START)
     engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]}))
-    assert worker.step() == upkeep.Done(0, 0, 0)
+    assert worker.step() == scheduler.Done(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0
-    assert worker.step() == upkeep.Done(1, 0, 0)
+    assert worker.step() == scheduler.Done(1, 0, 0)
     assert _marks() == 0
-    assert folding.fold(SCHEME, THREAD) is not None  # the thread itself was none of it
+    assert compactor.fold(SCHEME, THREAD) is not None  # the thread itself was none of it
 
 
 def test_cron_folds_lists_that_ask(
-    open_store: datastore.Store, site: records.Site, asking: None
+    open_store: connection.Store, site: records.Site, asking: None
 ) -> None:
     settings = dataclasses.replace(trees.SETTINGS, tasks_secret="a secret of cron")
     client = apps.create_app(settings, open_store).test_client()
@@ -283,8 +274,10 @@ def test_cron_folds_lists_that_ask(
         assert _marks() == 0
 
 
-def test_a_running_worker_folds_a_list_by_itself(open_store: datastore.Store, asking: None) -> None:
-    worker = workers.Worker(open_store, SCHEME)
+def test_a_running_worker_folds_a_list_by_itself(
+    open_store: connection.Store, asking: None
+) -> None:
+    worker = worker_thread.Worker(open_store, SCHEME)
     worker.start()
     with open_store.context():
         subscriptions.follow(THREAD, "ann", now=trees.START)

@@ -17,22 +17,17 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import (
-    config,
-    consent,
-    datastore,
-    entering,
-    moderation,
-    posting,
-    records,
-    sealed,
-    sites,
-    slips,
-    warrants,
-)
-from comments.accounts import inviting, tickets
-from comments.web import callers as web_callers
-from comments.web import session
+from comments import config
+from comments.accounts import email_login, invitations, one_time_links
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.moderation import decisions
+from comments.notifications import double_opt_in, form_tokens, moderation_links
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, transactions
+from comments.web.admin import signed_in
+from comments.web.api import api_tokens
 from emulator import inprocess
 from tests import trees
 from tests.comments import assertions, callers, calls, entrants, postboxes, snapshots
@@ -44,7 +39,7 @@ OWN = {"Sec-Fetch-Site": "same-origin"}
 CRON = "a secret of cron in the tests"
 BOSS = "boss@demo.example"
 GUARDED = "/api/v1/sites/guarded"
-GUEST = session.sign(session.Guest("demo", "g:ann"), secret=SECRET)
+GUEST = api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET)
 # That somebody tried is counted, whatever comes of it; and sessions are the test's own.
 COUNTED = ("RateBucket", snapshots.SESSIONS)
 
@@ -52,14 +47,14 @@ COUNTED = ("RateBucket", snapshots.SESSIONS)
 class House:
     """A service with every door, and who shows keys there."""
 
-    def __init__(self, store: datastore.Store, settings: config.Settings) -> None:
+    def __init__(self, store: connection.Store, settings: config.Settings) -> None:
         self.app: flask.Flask = apps.create_app(settings, store)
         self.client: FlaskClient = self.app.test_client()
         now, scheme = datetime.now(UTC), trees.SETTINGS.scheme
-        self.site = sites.add("demo", ["https://demo.example"], scheme=scheme, now=now)
-        sites.change("demo", moderators=[BOSS])
-        sites.add("guarded", ["https://guarded.example"], scheme=scheme, now=now)
-        sites.change("guarded", guard={"proof_of_work": 10})
+        self.site = site_settings.add("demo", ["https://demo.example"], scheme=scheme, now=now)
+        site_settings.change("demo", moderators=[BOSS])
+        site_settings.add("guarded", ["https://guarded.example"], scheme=scheme, now=now)
+        site_settings.change("guarded", guard={"proof_of_work": 10})
         self.shared = assertions.share()
         self.owner = callers.account("owner", callers.OWNER)
         self.reader = callers.account("reader", password="")
@@ -74,25 +69,30 @@ class House:
     def post(self) -> records.Comment:
         self.number += 1
         author = records.Author("Bob", id="g:bob")
-        draft = posting.Draft(self.site, "t", None, author, f"number {self.number}")
-        return posting.post(draft, settings=trees.SETTINGS, now=datetime.now(UTC)).comment
+        draft = submission.Draft(self.site, "t", None, author, f"number {self.number}")
+        return submission.post(draft, settings=trees.SETTINGS, now=datetime.now(UTC)).comment
 
     def sign_in(self) -> None:
         """Have somebody ask for a link to sign in with."""
-        now, self.key = datetime.now(UTC), tickets.new_token()
-        address = sealed.seal("ann@example.org", "sign-in link", SECRET, now=now)
+        now, self.key = datetime.now(UTC), one_time_links.new_token()
+        address = encryption.seal("ann@example.org", "sign-in link", SECRET, now=now)
         content = msgspec.json.encode({"site": "demo", "address": address}).decode()
-        ticket, term = tickets.Ticket(tickets.Purpose.SIGN_IN, content), entering.TERM
-        datastore.transaction(
-            lambda: datastore.apply(tickets.issuing(self.key, ticket, SECRET, now=now, term=term))
+        ticket, term = (
+            one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content),
+            email_login.TERM,
+        )
+        transactions.transaction(
+            lambda: transactions.apply(
+                one_time_links.issuing(self.key, ticket, SECRET, now=now, term=term)
+            )
         )
         link = msgspec.json.encode([self.key, "demo", "ann@example.org"]).decode()
-        self.link = sealed.seal(link, "sign-in link", SECRET, now=now)
-        self.code = entering.code(self.link, secret=SECRET, now=now)
+        self.link = encryption.seal(link, "sign-in link", SECRET, now=now)
+        self.code = email_login.code(self.link, secret=SECRET, now=now)
 
     def signed_in(self, token: str) -> FlaskClient:
         client = self.app.test_client()
-        client.set_cookie(web_callers.COOKIE, token)
+        client.set_cookie(signed_in.COOKIE, token)
         return client
 
     def form_token(self) -> str:
@@ -104,16 +104,16 @@ class House:
 
 def _warrant(house: House) -> str:
     actor, now = records.Actor("cli", "Ada"), datetime.now(UTC)
-    held = moderation.decide("demo", house.post().id, records.Verb.HOLD, actor, now=now)
-    return warrants.link(held, BOSS, secret=SECRET, now=now)
+    held = decisions.decide("demo", house.post().id, records.Verb.HOLD, actor, now=now)
+    return moderation_links.link(held, BOSS, secret=SECRET, now=now)
 
 
 def _request(_house: House) -> str:
-    request = consent.Request(
-        "ann@example.org", "demo", "", "g:ann", replies=True, id=tickets.new_token()
+    request = double_opt_in.Request(
+        "ann@example.org", "demo", "", "g:ann", replies=True, id=one_time_links.new_token()
     )
     text = msgspec.json.encode(request).decode()
-    return sealed.seal(text, "confirm", SECRET, now=datetime.now(UTC))
+    return encryption.seal(text, "confirm", SECRET, now=datetime.now(UTC))
 
 
 def _cursor(house: House) -> str:
@@ -135,13 +135,13 @@ SLIPS = {"confirm": "confirm", "unsubscribe": "unsubscribe", "decision": "decide
 
 def _slip(name: str, purpose: str) -> Callable[[House], str]:
     """What the page of a link posts."""
-    return lambda house: slips.make(KEYS[name](house), purpose, SECRET, now=datetime.now(UTC))
+    return lambda house: form_tokens.make(KEYS[name](house), purpose, SECRET, now=datetime.now(UTC))
 
 
 KEYS: dict[str, Callable[[House], str]] = {
     "guest": lambda _: GUEST,
-    "member": lambda house: session.sign_member(
-        session.Member("demo", house.reader.id, house.reader.epoch), secret=SECRET
+    "member": lambda house: api_tokens.sign_member(
+        api_tokens.Member("demo", house.reader.id, house.reader.epoch), secret=SECRET
     ),
     "session": lambda house: callers.session(house.owner.id).token,
     "form": House.form_token,
@@ -150,9 +150,11 @@ KEYS: dict[str, Callable[[House], str]] = {
     "code": lambda house: house.code,
     "sign-in link": lambda house: house.link,
     "invitation": lambda _: callers.invite(callers.moderator("club"), now=datetime.now(UTC)),
-    "reset": lambda house: inviting.reset(house.lost, secret=SECRET, now=datetime.now(UTC)),
+    "reset": lambda house: invitations.reset(house.lost, secret=SECRET, now=datetime.now(UTC)),
     "confirm": _request,
-    "unsubscribe": lambda _: consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), SECRET),
+    "unsubscribe": lambda _: double_opt_in.ending_link(
+        double_opt_in.Ending("a" * 26, ("replies:b",)), SECRET
+    ),
     "decision": _warrant,
     **{f"{name} slip": _slip(name, purpose) for name, purpose in SLIPS.items()},
     "proof": lambda house: entrants.solved(
@@ -252,7 +254,7 @@ def house() -> Iterator[House]:
         postboxes.serving() as box,
         inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
     ):
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield House(store, box.settings(tasks_secret=CRON))
 
@@ -265,7 +267,7 @@ def test_a_key_opens_its_own_doors_and_no_other(house: House, door: Door) -> Non
     # After five wrong codes the right one is none, either: so many are shown one key.
     is_guessed = door.name == "code"
     for number, (name, key) in enumerate(keys.items()):
-        if is_guessed and number % (entering.TRIES - 1) == 0:
+        if is_guessed and number % (email_login.TRIES - 1) == 0:
             house.sign_in()
             stored = snapshots.everything("Ticket", *COUNTED)
         answer = door.show(house, key)

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from comments import tables
-from comments.tables import Form
+from comments.cli import tables
+from comments.cli.tables import Form
 
 
 class Row(msgspec.Struct):

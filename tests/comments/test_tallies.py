@@ -9,19 +9,15 @@ from typing import Any
 
 import pytest
 
-from comments import (
-    counts,
-    datastore,
-    errors,
-    models,
-    posting,
-    records,
-    repair,
-    shards,
-    tallies,
-    tree,
-)
-from comments.records import Status
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status
+from comments.jobs import repair
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, counter_rows
+from comments.tree import placement, values
+from comments.tree.counters import shard_choice, sharding, totals
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.comments.interceptors import Calls
@@ -39,7 +35,7 @@ def _kinds(keys: Any) -> list[str]:
 
 
 def test_every_verb_leaves_every_counter_as_its_recount(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     grown = trees.grow(site, trees.TREE)
     assert recounts.of(NAME) == {"approved": 8, "listed": 8, "participants": 8}
@@ -56,7 +52,7 @@ def test_every_verb_leaves_every_counter_as_its_recount(
 
 
 def test_an_author_is_one_participant_until_his_last_comment_is_gone(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     rows = [trees.post(site, text, author=trees.author("ann")) for text in ("one", "two")]
     assert recounts.of(NAME)["participants"] == 1
@@ -65,21 +61,21 @@ def test_an_author_is_one_participant_until_his_last_comment_is_gone(
     trees.retract(rows[1])
     assert "participants" not in recounts.of(NAME)
     recounts.check()
-    assert list(datastore.fetch(datastore.Query("Participation"))) == []
+    assert list(reads.fetch(reads.Query("Participation"))) == []
 
 
-def test_a_repeat_counts_nothing(store: datastore.Store, site: records.Site) -> None:
+def test_a_repeat_counts_nothing(store: connection.Store, site: records.Site) -> None:
     for _ in range(2):
         trees.post(site, "once", key="0123456789abcdef")
     assert recounts.of(NAME) == {"approved": 1, "listed": 1, "participants": 1}
 
 
 def test_an_edit_reads_and_writes_no_counter(
-    store: datastore.Store, site: records.Site, engine: inprocess.Engine
+    store: connection.Store, site: records.Site, engine: inprocess.Engine
 ) -> None:
     row = trees.post(site, "old")
     with testing.meter(engine) as cost:
-        posting.edit(
+        submission.edit(
             row.id,
             author_id=row.author.id,
             body="new",
@@ -92,12 +88,12 @@ def test_an_edit_reads_and_writes_no_counter(
 
 
 def test_once_spread_replies_to_different_parents_write_nothing_in_common(
-    store: datastore.Store, site: records.Site, engine: inprocess.Engine
+    store: connection.Store, site: records.Site, engine: inprocess.Engine
 ) -> None:
     parents = [trees.post(site, f"{n}").id for n in range(8)]
-    tallies.spread(NAME, 16)
-    known = store.kept(shards.HOLDINGS, shards.Shards)
-    turns = [shards.Turn(known, NAME) for _ in parents]  # all of them under way at once
+    sharding.spread(NAME, 16)
+    known = store.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    turns = [shard_choice.Turn(known, NAME) for _ in parents]  # all of them under way at once
     written = []
     for parent, turn in zip(parents, turns, strict=True):
         with testing.meter(engine) as cost:
@@ -109,7 +105,7 @@ def test_once_spread_replies_to_different_parents_write_nothing_in_common(
 
 
 def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         parents = [trees.post(site, f"{n}").id for n in range(8)]
@@ -124,36 +120,36 @@ def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
     with open_store.context():
-        assert datastore.get(models.thread_key(NAME)).shards > 1
+        assert reads.get(comment_rows.thread_key(NAME)).shards > 1
         assert recounts.of(NAME) == {"approved": 104, "listed": 104, "participants": 104}
         recounts.check()
-        tallies.gather(NAME)
-        assert datastore.get(models.thread_key(NAME)).shards == 1
-        assert len(list(datastore.fetch(datastore.Query("Counter")))) == 1
+        sharding.gather(NAME)
+        assert reads.get(comment_rows.thread_key(NAME)).shards == 1
+        assert len(list(reads.fetch(reads.Query("Counter")))) == 1
         assert recounts.of(NAME) == {"approved": 104, "listed": 104, "participants": 104}
         recounts.check()
         assert repair.find_problems(trees.SETTINGS.scheme, NAME) == []
 
 
 def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     parent = trees.post(site, "parent")
-    tallies.spread(NAME, 4)
-    known = store.kept(shards.HOLDINGS, shards.Shards)
-    turns = [shards.Turn(known, NAME) for _ in range(3)]
+    sharding.spread(NAME, 4)
+    known = store.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    turns = [shard_choice.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
-    tallies.gather(NAME)
+    sharding.gather(NAME)
     known.learn(NAME, 4)  # as in a process that did not see it
-    _append(site, parent.id, shards.Turn(known, NAME))
+    _append(site, parent.id, shard_choice.Turn(known, NAME))
     assert recounts.of(NAME)["approved"] == 2
     recounts.check()
     assert known._busy[NAME].count == 1
 
 
 def test_gathering_and_spreading_while_others_write_loses_nothing(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         parents = [trees.post(site, f"{n}").id for n in range(4)]
@@ -167,61 +163,61 @@ def test_gathering_and_spreading_while_others_write_loses_nothing(
         writers = [pool.submit(write, number) for number in range(4)]
         seen = 0
         while not all(writer.done() for writer in writers):
-            with contextlib.suppress(errors.Overloaded), datastore.within(0.5):
-                tallies.spread(NAME, 4)
-                tallies.gather(NAME)
+            with contextlib.suppress(errors.Overloaded), connection.within(0.5):
+                sharding.spread(NAME, 4)
+                sharding.gather(NAME)
             assert recounts.of(NAME)["approved"] >= seen
             seen = recounts.of(NAME)["approved"]
-        tallies.gather(NAME)
+        sharding.gather(NAME)
         assert recounts.of(NAME)["approved"] == 104
         recounts.check()
 
 
 def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.grow(site, trees.TREE)
-    tallies.spread(NAME, 4)
-    known = shards.Shards(clock=lambda: now[0])
-    store._kept[shards.HOLDINGS] = known
+    sharding.spread(NAME, 4)
+    known = shard_choice.Shards(clock=lambda: now[0])
+    store._kept[shard_choice.HOLDINGS] = known
     now = [1000.0]
-    tallies.notice_spread()
-    assert tallies.gather_quiet() == 0
-    now[0] += shards.QUIET
-    assert tallies.gather_quiet() == 1
-    assert datastore.get(models.thread_key(NAME)).shards == 1
+    sharding.notice_spread()
+    assert sharding.gather_quiet() == 0
+    now[0] += shard_choice.QUIET
+    assert sharding.gather_quiet() == 1
+    assert reads.get(comment_rows.thread_key(NAME)).shards == 1
     recounts.check()
 
 
 def test_counts_of_many_threads_are_one_lookup_and_one_read_each(
-    store: datastore.Store, site: records.Site, engine: inprocess.Engine, calls: Calls
+    store: connection.Store, site: records.Site, engine: inprocess.Engine, calls: Calls
 ) -> None:
     for number in range(50):
         trees.post(site, "text", thread=f"page {number}")
     ids = [f"page {number}" for number in range(50)]
     calls.names.clear()
     with testing.meter(engine) as cost:
-        found = counts.listed("demo", [*ids, "never seen", "page 7"])
+        found = totals.listed("demo", [*ids, "never seen", "page 7"])
     assert found == [1] * 50 + [0, 1]
     assert calls.names == ["Lookup"]
     assert cost.reads <= 51
 
 
 def test_counts_of_a_spread_thread_are_of_one_moment(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     parents = [trees.post(site, f"{n}").id for n in range(4)]
-    tallies.spread(NAME, 4)
-    known = store.kept(shards.HOLDINGS, shards.Shards)
-    turns = [shards.Turn(known, NAME) for _ in parents]
+    sharding.spread(NAME, 4)
+    known = store.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    turns = [shard_choice.Turn(known, NAME) for _ in parents]
     for parent, turn in zip(parents, turns, strict=True):
         _append(site, parent, turn)
-    assert len(list(datastore.fetch(datastore.Query("Counter")))) == 4
+    assert len(list(reads.fetch(reads.Query("Counter")))) == 4
     trees.post(site, "text", thread="other")
-    assert counts.listed("demo", ["page", "other"]) == [8, 1]
+    assert totals.listed("demo", ["page", "other"]) == [8, 1]
 
 
-def test_imports_count_by_the_same_formula(store: datastore.Store, site: records.Site) -> None:
+def test_imports_count_by_the_same_formula(store: connection.Store, site: records.Site) -> None:
     nodes = [
         trees.node("spam", None, Status.SPAM),
         trees.node("reply", "spam", Status.APPROVED),
@@ -238,7 +234,7 @@ def test_imports_count_by_the_same_formula(store: datastore.Store, site: records
 
 
 def test_an_import_that_lists_what_is_stored_counts_it(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.store_imported(
         NAME, trees.node("spam", None, Status.SPAM), trees.node("more", "spam", Status.SPAM)
@@ -249,40 +245,40 @@ def test_an_import_that_lists_what_is_stored_counts_it(
     recounts.check()
 
 
-def test_a_repair_that_unlists_counts_it(store: datastore.Store, site: records.Site) -> None:
+def test_a_repair_that_unlists_counts_it(store: connection.Store, site: records.Site) -> None:
     trees.store_imported(NAME, trees.node("spam", None, Status.SPAM))
-    row = datastore.get(models.comment_key(trees.node("spam", None, Status.SPAM).id))
+    row = reads.get(comment_rows.comment_key(trees.node("spam", None, Status.SPAM).id))
     row.listed = True
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     repair.fix(trees.SETTINGS.scheme, NAME)
     assert recounts.of(NAME)["listed"] == -1  # as the damage was never counted
 
 
 def test_numbers_are_written_by_their_owner_only(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     trees.post(site, "text")
-    row = datastore.get(models.thread_counter_key(NAME, 0))
+    row = reads.get(counter_rows.thread_counter_key(NAME, 0))
     with pytest.raises(errors.UnownedWrite):
-        datastore.Writes("tree", put=(row,))
+        ownership.Writes("tree", put=(row,))
     with pytest.raises(errors.UnownedWrite):
-        datastore.transaction(row.put)
+        transactions.transaction(row.put)
 
 
-def _append(site: records.Site, parent: str, turn: shards.Turn) -> None:
+def _append(site: records.Site, parent: str, turn: shard_choice.Turn) -> None:
     """Post as `posting` does, without ending the turn."""
     number = next(_numbers)
-    draft = tree.Draft(
-        id=models.comment_id(f"{number}".encode().rjust(16)),
+    draft = values.Draft(
+        id=comment_rows.comment_id(f"{number}".encode().rjust(16)),
         name=NAME,
         reply_to=parent,
         author=trees.author(f"{number}"),
-        text=tree.Text("text", "text", ""),
+        text=values.Text("text", "text", ""),
         fingerprint=b"",
         created=trees.START,
     )
-    datastore.transaction(
-        lambda: datastore.apply(*tree.append(trees.SETTINGS.scheme, draft, turn).writes)
+    transactions.transaction(
+        lambda: transactions.apply(*placement.append(trees.SETTINGS.scheme, draft, turn).writes)
     )
 
 

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from comments import datastore, records
+from comments.domain import records
+from comments.store import connection
 from emulator import inprocess, testing
 from tests import beginnings, trees
 from tests.comments.interceptors import Calls
@@ -55,7 +56,7 @@ DEEPEST = trees.SETTINGS.scheme.levels  # above an answer to a comment of the de
     ids=["a root", "a reply", "on the deepest level", "below the deepest level"],
 )
 def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 - a product
-    store: datastore.Store,
+    store: connection.Store,
     site: records.Site,
     engine: inprocess.Engine,
     calls: Calls,

@@ -5,7 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from comments import datastore, errors, posting, reading, records, tasks
+from comments import errors
+from comments.domain import records
+from comments.events import backlog
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.store import connection
 from tests import trees
 from tests.comments.conftest import Clock
 
@@ -14,14 +19,14 @@ OTHER = records.ThreadName("demo", "other")
 
 
 @pytest.fixture
-def waiting(clock: Clock) -> tasks.Backlog:
-    made = tasks.Backlog(clock)
+def waiting(clock: Clock) -> backlog.Backlog:
+    made = backlog.Backlog(clock)
     made.open()
     return made
 
 
-def test_a_thread_is_due_when_enough_of_it_changed(waiting: tasks.Backlog) -> None:
-    for _ in range(tasks.FOLD_ROWS - 1):
+def test_a_thread_is_due_when_enough_of_it_changed(waiting: backlog.Backlog) -> None:
+    for _ in range(backlog.FOLD_ROWS - 1):
         waiting.add(NAME)
     assert waiting.take() == []
     waiting.add(NAME)
@@ -30,10 +35,10 @@ def test_a_thread_is_due_when_enough_of_it_changed(waiting: tasks.Backlog) -> No
 
 
 def test_a_thread_is_due_some_time_after_its_first_change(
-    waiting: tasks.Backlog, clock: Clock
+    waiting: backlog.Backlog, clock: Clock
 ) -> None:
     waiting.add(NAME)
-    clock.now += tasks.FOLD_AFTER - 1
+    clock.now += backlog.FOLD_AFTER - 1
     waiting.add(NAME)
     waiting.add(OTHER)
     assert waiting.take() == []
@@ -41,43 +46,45 @@ def test_a_thread_is_due_some_time_after_its_first_change(
     assert waiting.take() == [NAME]
 
 
-def test_an_erasure_does_not_wait_for_company(waiting: tasks.Backlog, clock: Clock) -> None:
+def test_an_erasure_does_not_wait_for_company(waiting: backlog.Backlog, clock: Clock) -> None:
     waiting.add(OTHER)
     waiting.add(NAME)
-    waiting.add(NAME, within=tasks.ERASE_AFTER)
-    clock.now += tasks.ERASE_AFTER
+    waiting.add(NAME, within=backlog.ERASE_AFTER)
+    clock.now += backlog.ERASE_AFTER
     assert waiting.take() == [NAME]
 
 
 def test_without_a_worker_nothing_is_kept(clock: Clock) -> None:
-    waiting = tasks.Backlog(clock)
+    waiting = backlog.Backlog(clock)
     waiting.add(NAME)
     assert len(waiting) == 0
     assert not waiting.wait(math.inf)
 
 
 @pytest.fixture
-def due(store: datastore.Store, clock: Clock) -> tasks.Backlog:
+def due(store: connection.Store, clock: Clock) -> backlog.Backlog:
     """The backlog of the store."""
-    made = store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock))
+    made = store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock))
     made.open()
     return made
 
 
 def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
-    due: tasks.Backlog, clock: Clock, site: records.Site
+    due: backlog.Backlog, clock: Clock, site: records.Site
 ) -> None:
     row = trees.post(site, "text", key="0123456789abcdef")
     assert len(due) == 1
-    clock.now += tasks.FOLD_AFTER
+    clock.now += backlog.FOLD_AFTER
     assert due.take() == [NAME]
     later = trees.START + timedelta(seconds=1)
     trees.post(site, "text", key="0123456789abcdef", now=later)  # a repeat changes nothing
-    reading.page(trees.SETTINGS.scheme, NAME, reading.Asked(10, None, trees.SETTINGS.secret))
+    thread_pages.page(
+        trees.SETTINGS.scheme, NAME, thread_pages.Asked(10, None, trees.SETTINGS.secret)
+    )
     assert len(due) == 0
     for verb in ("edit", "retract"):
         if verb == "edit":
-            posting.edit(
+            submission.edit(
                 row.id,
                 author_id=row.author.id,
                 body="new",
@@ -86,12 +93,12 @@ def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
                 now=trees.START,
             )
         else:
-            posting.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-        clock.now += tasks.ERASE_AFTER
+            submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
+        clock.now += backlog.ERASE_AFTER
         assert due.take() == [NAME]
 
 
-def test_what_was_refused_is_not_in_the_backlog(due: tasks.Backlog, site: records.Site) -> None:
+def test_what_was_refused_is_not_in_the_backlog(due: backlog.Backlog, site: records.Site) -> None:
     with pytest.raises(errors.NotFound):
         trees.post(site, "text", "a" * 26)
     assert len(due) == 0

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import errors, records, threadids
+from comments import errors
+from comments.domain import records, thread_ids
 
 SITE = records.Site(id="s", origins=(), digits="AB", width=2, query_keys=("p",))
 E_ACUTE = "e\u0301"
 
 
 def page(path: str) -> str:
-    return threadids.canonical_page("https://blog.example" + path)
+    return thread_ids.canonical_page("https://blog.example" + path)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def page(path: str) -> str:
     ],
 )
 def test_a_raw_query_names_one_thread(query: bytes, thread: str):
-    assert threadids.thread_from_query(query, SITE) == thread
+    assert thread_ids.thread_from_query(query, SITE) == thread
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_a_raw_query_names_one_thread(query: bytes, thread: str):
 )
 def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes):
     with pytest.raises(errors.BadInput) as caught:
-        threadids.thread_from_query(query, SITE)
+        thread_ids.thread_from_query(query, SITE)
     assert caught.value.field in {"thread", "page"}
 
 
@@ -151,7 +152,7 @@ def test_paths_that_may_be_different_pages_stay_apart():
     ],
 )
 def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str):
-    assert threadids.canonical_page(f"https://{host}/a") == canonical + "/a"
+    assert thread_ids.canonical_page(f"https://{host}/a") == canonical + "/a"
 
 
 @pytest.mark.parametrize(
@@ -200,18 +201,18 @@ def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str):
 )
 def test_a_url_without_a_plain_http_host_is_refused(url: str):
     with pytest.raises(errors.BadInput) as caught:
-        threadids.canonical_page(url)
+        thread_ids.canonical_page(url)
     assert caught.value.field == "page"
 
 
 def test_the_scheme_does_not_tell_pages_apart():
-    assert threadids.canonical_page("http://x.example:80/a") == "x.example/a"
-    assert threadids.canonical_page("http://x.example:443/a") == "x.example:443/a"
+    assert thread_ids.canonical_page("http://x.example:80/a") == "x.example/a"
+    assert thread_ids.canonical_page("http://x.example:443/a") == "x.example:443/a"
 
 
 def test_only_the_sites_query_keys_are_kept_and_sorted():
     url = "https://x.example/?utm=1&q=%7e&%70=2&p=1&q&caf%C3%A9=%c3%a9#p=9"
-    kept = threadids.canonical_page(url, query_keys=("q", "p", "caf\u00e9"))
+    kept = thread_ids.canonical_page(url, query_keys=("q", "p", "caf\u00e9"))
     assert kept == "x.example/?caf%C3%A9=%C3%A9&p=2&p=1&q=~&q"
 
 
@@ -228,34 +229,34 @@ def test_only_the_sites_query_keys_are_kept_and_sorted():
         ["p\n"],
         ["p\x00"],
         ["\ud800"],
-        ["x" * (threadids.MAX_QUERY_KEY + 1)],
-        [str(number) for number in range(threadids.MAX_QUERY_KEYS + 1)],
+        ["x" * (thread_ids.MAX_QUERY_KEY + 1)],
+        [str(number) for number in range(thread_ids.MAX_QUERY_KEYS + 1)],
     ],
 )
 def test_what_is_no_key_of_a_query_is_refused(keys):
     with pytest.raises(errors.BadInput) as refused:
-        threadids.checked_query_keys(keys)
+        thread_ids.checked_query_keys(keys)
     assert refused.value.field == "query_keys"
 
 
 def test_a_key_of_a_query_is_named_once_and_may_have_any_letters():
-    keys = ["p", "id[]", "caf\u00e9", "p", "x" * threadids.MAX_QUERY_KEY]
-    assert threadids.checked_query_keys(keys) == tuple(dict.fromkeys(keys))
+    keys = ["p", "id[]", "caf\u00e9", "p", "x" * thread_ids.MAX_QUERY_KEY]
+    assert thread_ids.checked_query_keys(keys) == tuple(dict.fromkeys(keys))
 
 
 def test_an_unreadable_value_of_a_kept_key_is_refused():
     with pytest.raises(errors.BadInput):
-        threadids.canonical_page("https://x.example/?p=%ff", query_keys=("p",))
+        thread_ids.canonical_page("https://x.example/?p=%ff", query_keys=("p",))
 
 
 def test_a_combining_mark_after_the_sign_does_not_eat_the_key():
     url = "https://x.example/?p=%CC%B8"
-    assert threadids.canonical_page(url, query_keys=("p",)) == "x.example/?p=%CC%B8"
+    assert thread_ids.canonical_page(url, query_keys=("p",)) == "x.example/?p=%CC%B8"
 
 
 def test_a_site_may_keep_trailing_slashes():
     def keeping(url: str) -> str:
-        return threadids.canonical_page(url, keep_trailing_slash=True)
+        return thread_ids.canonical_page(url, keep_trailing_slash=True)
 
     assert keeping("https://x.example/a/") == "x.example/a/"
     assert keeping("https://x.example/a") == "x.example/a"
@@ -263,14 +264,14 @@ def test_a_site_may_keep_trailing_slashes():
 
 
 def test_an_explicit_id_is_kept_in_nfc():
-    assert threadids.canonical_id("caf" + E_ACUTE) == "caf\u00e9"
-    assert threadids.canonical_id("%2F ") == "%2F "
+    assert thread_ids.canonical_id("caf" + E_ACUTE) == "caf\u00e9"
+    assert thread_ids.canonical_id("%2F ") == "%2F "
 
 
 @pytest.mark.parametrize("raw", ["", " ", "a\ud800", "a\x00", "a\x9f", "\ufffd", "a" * 2001])
 def test_an_unreadable_explicit_id_is_refused(raw: str):
     with pytest.raises(errors.BadInput) as caught:
-        threadids.canonical_id(raw)
+        thread_ids.canonical_id(raw)
     assert caught.value.field == "thread"
 
 
@@ -313,14 +314,14 @@ def test_a_canonical_page_is_its_own_canonical_form(
     *, scheme: str, host: str, path: str, keep: bool
 ):
     try:
-        once = threadids.canonical_page(
+        once = thread_ids.canonical_page(
             f"{scheme}://{host}/{path}", query_keys=("p",), keep_trailing_slash=keep
         )
     except errors.BadInput:
         return
     assert once.isascii()
-    assert threadids.canonical_id(once) == once
-    again = threadids.canonical_page(
+    assert thread_ids.canonical_id(once) == once
+    again = thread_ids.canonical_page(
         f"{scheme}://{once}", query_keys=("p",), keep_trailing_slash=keep
     )
     assert again == once
@@ -329,19 +330,19 @@ def test_a_canonical_page_is_its_own_canonical_form(
 @given(st.text())
 def test_a_canonical_id_is_its_own_canonical_form(raw: str):
     try:
-        once = threadids.canonical_id(raw)
+        once = thread_ids.canonical_id(raw)
     except errors.BadInput:
         return
-    assert threadids.canonical_id(once) == once == unicodedata.normalize("NFC", raw)
+    assert thread_ids.canonical_id(once) == once == unicodedata.normalize("NFC", raw)
 
 
 @given(st.binary() | PATHS.map(lambda path: b"page=https://a.example/" + path.encode()))
 def test_any_query_gives_a_thread_or_bad_input(query: bytes):
     try:
-        thread = threadids.thread_from_query(query, SITE)
+        thread = thread_ids.thread_from_query(query, SITE)
     except errors.BadInput:
         return
-    assert threadids.canonical_id(thread) == thread
+    assert thread_ids.canonical_id(thread) == thread
 
 
 @pytest.mark.parametrize(
@@ -357,22 +358,22 @@ def test_any_query_gives_a_thread_or_bad_input(query: bytes):
     ],
 )
 def test_what_a_page_is_shown_by_is_what_tells_it_apart(url: str, thread: str, shown: str) -> None:
-    assert threadids.page_url(url, thread, SITE) == shown
+    assert thread_ids.page_url(url, thread, SITE) == shown
 
 
 @given(st.text(alphabet="ap=&%4/.", max_size=12), st.text(alphabet="p=&s1;", max_size=12))
 def test_a_shown_page_is_the_page(path: str, query: str) -> None:
     url = f"https://blog.example/{path}?{query}#there"
     try:
-        thread = threadids.canonical_page(url, query_keys=("p",))
+        thread = thread_ids.canonical_page(url, query_keys=("p",))
     except errors.BadInput:
         return
-    shown = threadids.page_url(url, thread, SITE)
-    assert threadids.canonical_page(shown, query_keys=("p",)) == thread
-    assert threadids.page_url(shown, thread, SITE) == shown
+    shown = thread_ids.page_url(url, thread, SITE)
+    assert thread_ids.canonical_page(shown, query_keys=("p",)) == thread
+    assert thread_ids.page_url(shown, thread, SITE) == shown
     assert "s" not in shown.partition("?")[2].partition("=")[0]
 
 
 def test_a_page_that_is_none_is_refused_by_the_name_of_its_field() -> None:
     with pytest.raises(errors.BadInput, match="url: is not an absolute"):
-        threadids.page_url("javascript:alert(1)", "a", SITE)
+        thread_ids.page_url("javascript:alert(1)", "a", SITE)

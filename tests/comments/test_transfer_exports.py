@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from comments import errors, floor, records, repair, sorthash
-from comments.transfer import disqus, importing, source, wordpress
+from comments import errors
+from comments.domain import records, sorthash
+from comments.jobs import repair
+from comments.jobs.importers import disqus, import_source, import_writer, wordpress
+from comments.tree import ordered_query
 from tests import needs
 from tests.comments.exports import SCHEME, SECRET, entities, rows, source_ids, write
 
@@ -36,7 +39,7 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
     garden: records.Site, name: str, line: int
 ):
     with pytest.raises(errors.BadImport) as caught:
-        importing.plan(
+        import_writer.plan(
             READERS[name],
             needs.real_export(name),
             site=garden,
@@ -47,11 +50,11 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
     assert entities() == 0
 
 
-def by_definition(items: list[source.Comment], levels: int) -> Iterator[str]:
+def by_definition(items: list[import_source.Comment], levels: int) -> Iterator[str]:
     """The order of one thread as the rules say it: places one by one, then a recursive walk."""
     by_id = {item.id: item for item in items}
 
-    def place(item: source.Comment) -> tuple[str | None, int]:
+    def place(item: import_source.Comment) -> tuple[str | None, int]:
         if item.parent not in by_id:
             return None, 0
         above, level = place(by_id[item.parent])
@@ -88,10 +91,10 @@ def test_a_real_export_is_stored_whole_and_in_order(
     garden: records.Site, name: str, count: int, levels: int
 ):
     path, reader = needs.real_export(name), READERS[name]
-    items = {item.id: item for item in reader(path) if isinstance(item, source.Comment)}
+    items = {item.id: item for item in reader(path) if isinstance(item, import_source.Comment)}
     scheme = sorthash.Scheme(levels=levels)
-    with importing.plan(reader, path, site=garden, scheme=scheme, secret=SECRET) as plan:
-        assert write(plan, levels) == importing.Summary(count, 0, len(plan.threads))
+    with import_writer.plan(reader, path, site=garden, scheme=scheme, secret=SECRET) as plan:
+        assert write(plan, levels) == import_writer.Summary(count, 0, len(plan.threads))
         stored = rows()
         for thread in plan.threads:
             found = [row for row in stored if row.thread == thread.name.id]
@@ -99,7 +102,7 @@ def test_a_real_export_is_stored_whole_and_in_order(
             assert ids == list(by_definition([items[each] for each in ids], levels))
             assert [row.id for row in found] == list(recursive_walk(found))
             listed = {row.id for row in found if row.listed}
-            assert [row.id for row in floor.thread(thread.name)] == [
+            assert [row.id for row in ordered_query.thread(thread.name)] == [
                 row.id for row in found if row.id in listed
             ]
             assert repair.find_problems(scheme, thread.name) == []

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from comments import datastore, errors, floor, records, repair, sorthash
-from comments.transfer import importing
+from comments import errors
+from comments.domain import records, sorthash
+from comments.jobs import repair
+from comments.jobs.importers import import_writer
+from comments.store import connection, transactions
+from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.comments.exports import (
     NOW,
@@ -29,13 +33,13 @@ INDEXES = ROOT / "index.yaml"
 def test_an_import_stores_everything_in_order(garden: records.Site):
     with planned("disqus.xml") as plan:
         steps: list[int] = []
-        summary = importing.write(plan, scheme=SCHEME, now=NOW, progress=steps.append)
-        assert summary == importing.Summary(added=12, present=0, threads=2)
+        summary = import_writer.write(plan, scheme=SCHEME, now=NOW, progress=steps.append)
+        assert summary == import_writer.Summary(added=12, present=0, threads=2)
         assert sum(steps) == 12
         assert source_ids([row for row in rows() if row.thread == ROSES.id], plan) == (
             ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
         )
-        listed = source_ids(list(floor.thread(ROSES)), plan)
+        listed = source_ids(list(ordered_query.thread(ROSES)), plan)
     # 104 was retracted and stays for its reply; 106 is spam.
     assert listed == ["108", "101", "103", "104", "105", "102", "107", "109"]
     assert repair.find_problems(SCHEME, ROSES) == []
@@ -52,7 +56,7 @@ def test_importing_again_adds_nothing_and_changes_nothing(garden: records.Site):
     with planned("disqus.xml") as plan:
         write(plan)
         before = rows()
-        assert write(plan) == importing.Summary(added=0, present=12, threads=2)
+        assert write(plan) == import_writer.Summary(added=0, present=12, threads=2)
     assert rows() == before
 
 
@@ -94,7 +98,7 @@ class Killed(BaseException):
 def test_an_interrupted_import_is_finished_by_running_again(
     garden: records.Site, monkeypatch: pytest.MonkeyPatch, after: int
 ):
-    monkeypatch.setattr(importing, "BATCH", 3)
+    monkeypatch.setattr(import_writer, "BATCH", 3)
     done: list[int] = []
 
     def kill(count: int) -> None:
@@ -103,10 +107,12 @@ def test_an_interrupted_import_is_finished_by_running_again(
             raise Killed
 
     with planned("disqus.xml") as plan, pytest.raises(Killed):
-        importing.write(plan, scheme=SCHEME, now=NOW, progress=kill)
+        import_writer.write(plan, scheme=SCHEME, now=NOW, progress=kill)
     assert len(rows()) == sum(done)
     with planned("disqus.xml") as plan:
-        assert write(plan) == importing.Summary(added=12 - sum(done), present=sum(done), threads=2)
+        assert write(plan) == import_writer.Summary(
+            added=12 - sum(done), present=sum(done), threads=2
+        )
         order = source_ids([row for row in rows() if row.thread == ROSES.id], plan)
     assert order == ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
     assert all(repair.find_problems(SCHEME, name) == [] for name in repair.threads("garden"))
@@ -116,13 +122,13 @@ def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
     """What a fresh store holds after `pieces` runs that were killed and one that was not."""
     scheme = sorthash.Scheme(levels=3)
     with inprocess.open_engine(None, indexes=INDEXES) as engine:
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context(), plan_of(path, levels=3) as plan:
             for piece in range(pieces):
                 # Each run gets one batch further than the one before it.
                 left = iter(range(piece))
                 with pytest.raises(StopIteration):
-                    importing.write(
+                    import_writer.write(
                         plan, scheme=scheme, now=NOW, progress=lambda _, left=left: next(left)
                     )
             write(plan, levels=3)
@@ -134,7 +140,7 @@ def test_an_interrupted_import_ends_as_an_uninterrupted_one(
 ):
     links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
     path = export(THREAD, *(post(str(n), links[n], minute=n) for n in links))
-    monkeypatch.setattr(importing, "BATCH", 4)
+    monkeypatch.setattr(import_writer, "BATCH", 4)
     assert imported_in_pieces(path, pieces=10) == imported_in_pieces(path, pieces=0)
 
 
@@ -158,10 +164,10 @@ def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
 ):
     with planned("disqus.xml") as plan:
         with testing.meter(engine) as cost:
-            importing.check(plan)
+            import_writer.check(plan)
         assert cost.reads == plan.report.comments
         with testing.meter(engine) as cost:
-            importing.check(plan)
+            import_writer.check(plan)
         assert cost.reads == 0
         assert write(plan).added == plan.report.comments
 
@@ -170,13 +176,13 @@ def test_a_commit_whose_answer_was_lost_is_counted_once(
     garden: records.Site, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ):
     # The store runs a body again when it cannot know whether the commit was applied.
-    transaction = datastore.transaction
+    transaction = transactions.transaction
 
     def twice(body: Callable[[], None], *, line: str = "") -> None:
         transaction(body, line=line)
         transaction(body, line=line)
 
-    monkeypatch.setattr(datastore, "transaction", twice)
+    monkeypatch.setattr(transactions, "transaction", twice)
     with plan_of(export(THREAD, post("1"), post("2", "1"))) as plan:
         assert write(plan).added == 2
     assert len(rows()) == 2

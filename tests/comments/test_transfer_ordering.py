@@ -8,14 +8,14 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.records import Status
-from comments.transfer import ordering
+from comments.domain.records import Status
+from comments.jobs.importers import write_order
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def node(node_id: str, answers: str | None = None, minute: int = 0) -> ordering.Node:
-    return ordering.Node(
+def node(node_id: str, answers: str | None = None, minute: int = 0) -> write_order.Node:
+    return write_order.Node(
         id=node_id,
         line=1,
         thread="t",
@@ -26,8 +26,8 @@ def node(node_id: str, answers: str | None = None, minute: int = 0) -> ordering.
     )
 
 
-def arranged(*nodes: ordering.Node, levels: int = 8) -> list[str]:
-    return [each.id for each in ordering.arrange(nodes, levels)]
+def arranged(*nodes: write_order.Node, levels: int = 8) -> list[str]:
+    return [each.id for each in write_order.arrange(nodes, levels)]
 
 
 def test_parents_come_before_replies_and_siblings_by_date():
@@ -63,20 +63,20 @@ def test_a_long_chain_is_arranged_without_recursion():
     count = 3 * sys.getrecursionlimit()
     chain = [node(str(n), str(n - 1) if n else None, count - n) for n in range(count)]
     assert arranged(*chain) == [str(n) for n in range(count)]
-    assert list(ordering.cycles({each.id: each for each in chain})) == []
+    assert list(write_order.cycles({each.id: each for each in chain})) == []
 
 
 def test_circles_are_found_once_each_without_what_leads_to_them():
     links = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "e", "f": None, "g": "f"}
     nodes = {key: node(key, answers) for key, answers in links.items()}
-    circles = [{each.id for each in circle} for circle in ordering.cycles(nodes)]
+    circles = [{each.id for each in circle} for circle in write_order.cycles(nodes)]
     assert sorted(circles, key=len) == [{"e"}, {"a", "b", "c"}]
 
 
 @st.composite
-def discussions(draw: st.DrawFn) -> list[ordering.Node]:
+def discussions(draw: st.DrawFn) -> list[write_order.Node]:
     """Any links without circles, any dates that do not lie: a reply is dated after its parent."""
-    nodes: list[ordering.Node] = []
+    nodes: list[write_order.Node] = []
     for number in range(draw(st.integers(1, 25))):
         answers = draw(st.none() | st.sampled_from(nodes)) if nodes else None
         earliest = (answers.created - START).seconds // 60 + 1 if answers else 0
@@ -85,11 +85,11 @@ def discussions(draw: st.DrawFn) -> list[ordering.Node]:
     return draw(st.permutations(nodes))
 
 
-def oracle(nodes: list[ordering.Node], levels: int) -> list[str]:
+def oracle(nodes: list[write_order.Node], levels: int) -> list[str]:
     """The order by its definition: each place worked out alone, then a recursive walk."""
     by_id = {each.id: each for each in nodes}
 
-    def place(each: ordering.Node) -> tuple[str | None, int]:
+    def place(each: write_order.Node) -> tuple[str | None, int]:
         if each.answers is None:
             return None, 0
         above, level = place(by_id[each.answers])
@@ -106,18 +106,18 @@ def oracle(nodes: list[ordering.Node], levels: int) -> list[str]:
 
 @given(discussions(), st.integers(1, 5))
 def test_any_discussion_is_arranged_as_a_recursive_walk_by_date(
-    nodes: list[ordering.Node], levels: int
+    nodes: list[write_order.Node], levels: int
 ):
-    assert [each.id for each in ordering.arrange(nodes, levels)] == oracle(nodes, levels)
+    assert [each.id for each in write_order.arrange(nodes, levels)] == oracle(nodes, levels)
 
 
 @given(discussions(), st.integers(1, 5), st.randoms())
 def test_whatever_the_dates_what_is_answered_comes_first(
-    nodes: list[ordering.Node], levels: int, random: Random
+    nodes: list[write_order.Node], levels: int, random: Random
 ):
     for each in nodes:
         each.created = START + timedelta(minutes=random.randrange(10))
-    order = [each.id for each in ordering.arrange(nodes, levels)]
+    order = [each.id for each in write_order.arrange(nodes, levels)]
     assert sorted(order) == sorted(each.id for each in nodes)
     for each in nodes:
         assert each.answers is None or order.index(each.answers) < order.index(each.id)

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from comments import errors
-from comments.records import Status
-from comments.transfer import disqus, source, wordpress
+from comments.domain.records import Status
+from comments.jobs.importers import disqus, import_source, wordpress
 
 IMPORTS = Path(__file__).parent.parent / "fixtures" / "imports"
-Items = Iterator[source.Thread | source.Comment | source.Skipped]
+Items = Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]
 
 
-def comments(items: Items) -> dict[str, source.Comment]:
-    return {item.id: item for item in items if isinstance(item, source.Comment)}
+def comments(items: Items) -> dict[str, import_source.Comment]:
+    return {item.id: item for item in items if isinstance(item, import_source.Comment)}
 
 
-def threads(items: Items) -> dict[str, source.Thread]:
-    return {item.key: item for item in items if isinstance(item, source.Thread)}
+def threads(items: Items) -> dict[str, import_source.Thread]:
+    return {item.key: item for item in items if isinstance(item, import_source.Thread)}
 
 
 def at(*parts: int) -> datetime:
@@ -28,7 +28,7 @@ def at(*parts: int) -> datetime:
 
 def test_a_disqus_post_is_read_with_its_line_author_and_links():
     post = comments(disqus.read(IMPORTS / "disqus.xml"))["103"]
-    assert post == source.Comment(
+    assert post == import_source.Comment(
         system="disqus",
         id="103",
         line=4,
@@ -100,7 +100,7 @@ def test_wordpress_states_become_statuses_and_unknown_ones_are_held():
 
 def test_pingbacks_and_private_notes_are_skipped():
     items = list(wordpress.read(IMPORTS / "wordpress.xml"))
-    skipped = [item for item in items if isinstance(item, source.Skipped)]
+    skipped = [item for item in items if isinstance(item, import_source.Skipped)]
     assert [(item.id, item.what) for item in skipped] == [("11", "pingback"), ("17", "order_note")]
 
 
@@ -132,14 +132,14 @@ def test_only_the_namespace_of_the_export_counts(tmp_path: Path):
 )
 def test_what_is_not_a_date_refuses_the_file_with_its_line(date: str):
     with pytest.raises(errors.BadImport) as caught:
-        source.moment(Path("x.xml"), 7, date)
+        import_source.moment(Path("x.xml"), 7, date)
     assert (caught.value.line, caught.value.file) == (7, "x.xml")
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "a\nb", "\u202e", "9" * 201])
 def test_what_is_not_an_id_refuses_the_file_with_its_line(raw: str):
     with pytest.raises(errors.BadImport) as caught:
-        source.checked_id(Path("x.xml"), 7, raw)
+        import_source.checked_id(Path("x.xml"), 7, raw)
     assert caught.value.line == 7
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from comments import errors
-from comments.transfer import xmlstream
+from comments.jobs.importers import xml_reader
 
-SHAPE = xmlstream.Shape(
+SHAPE = xml_reader.Shape(
     title="a list of letters",
     root="list",
     name=lambda qualified: qualified.removeprefix("urn:x "),
@@ -27,8 +27,8 @@ def file_of(tmp_path: Path, content: str | bytes) -> Path:
     return path
 
 
-def read(tmp_path: Path, content: str | bytes) -> list[xmlstream.Element]:
-    return list(xmlstream.read(file_of(tmp_path, content), SHAPE))
+def read(tmp_path: Path, content: str | bytes) -> list[xml_reader.Element]:
+    return list(xml_reader.read(file_of(tmp_path, content), SHAPE))
 
 
 def refused(tmp_path: Path, content: str | bytes) -> errors.BadImport:
@@ -208,7 +208,7 @@ def test_what_is_not_this_format_is_refused_with_its_line(
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(errors.BadImport) as caught:
-        list(xmlstream.read(tmp_path / "nothing.xml", SHAPE))
+        list(xml_reader.read(tmp_path / "nothing.xml", SHAPE))
     assert caught.value.line is None
 
 
@@ -218,12 +218,12 @@ def test_elements_nested_a_million_deep_are_refused(tmp_path: Path):
 
 
 def test_elements_nested_to_the_limit_are_read(tmp_path: Path):
-    deep = xmlstream.MAX_DEPTH - 1
+    deep = xml_reader.MAX_DEPTH - 1
     assert read(tmp_path, "<list>" + "<x>" * deep + "</x>" * deep + "</list>") == []
 
 
 def test_a_field_longer_than_the_budget_is_refused(tmp_path: Path):
-    content = "<list>\n<letter><body>" + "x" * (xmlstream.MAX_TEXT + 1) + "</body></letter></list>"
+    content = "<list>\n<letter><body>" + "x" * (xml_reader.MAX_TEXT + 1) + "</body></letter></list>"
     assert refused(tmp_path, content).line == 2
 
 
@@ -241,8 +241,8 @@ def at_most(limit: int) -> Iterator[None]:
 @pytest.mark.parametrize("opening", ["<letter id='", "<!--", "<?x ", "<"])
 def test_a_token_without_end_is_refused_before_it_fills_memory(tmp_path: Path, opening: str):
     path = file_of(tmp_path, "<list>\n" + opening + "x" * (32 << 20))
-    with at_most(8 * xmlstream.MAX_TOKEN), pytest.raises(errors.BadImport) as caught:
-        list(xmlstream.read(path, SHAPE))
+    with at_most(8 * xml_reader.MAX_TOKEN), pytest.raises(errors.BadImport) as caught:
+        list(xml_reader.read(path, SHAPE))
     assert caught.value.line == 2
 
 
@@ -250,4 +250,4 @@ def test_text_that_nobody_asked_for_is_not_kept(tmp_path: Path):
     other = "<other>" + "x" * (32 << 20) + "</other>"
     path = file_of(tmp_path, f"<list><letter>{other}<body>b</body></letter></list>")
     with at_most(1 << 20):
-        assert [element.text("body") for element in xmlstream.read(path, SHAPE)] == ["b"]
+        assert [element.text("body") for element in xml_reader.read(path, SHAPE)] == ["b"]

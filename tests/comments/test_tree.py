@@ -8,25 +8,21 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from comments import (
-    config,
-    datastore,
-    errors,
-    floor,
-    models,
-    posting,
-    records,
-    repair,
-    sorthash,
-)
-from comments.records import Status
+from comments import config, errors
+from comments.domain import records, sorthash
+from comments.domain.records import Status
+from comments.jobs import repair
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from tests import trees
 
 ORDER = trees.ORDER
 
 
 @pytest.fixture(autouse=True)
-def _entered(store: datastore.Store) -> None:
+def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
@@ -54,9 +50,9 @@ def test_roots_are_numbered_from_zero_and_replies_from_one(site: records.Site) -
 
 def test_parents_carry_how_many_children_they_have(site: records.Site) -> None:
     trees.grow(site, trees.TREE)
-    rows = {row.body: row.child_count for row in floor.thread(trees.name_of(site))}
+    rows = {row.body: row.child_count for row in ordered_query.thread(trees.name_of(site))}
     assert rows == {"1": 2, "1.1": 2, "1.1.1": 0, "1.1.2": 0, "1.2": 0, "2": 1, "2.1": 0, "3": 0}
-    thread = datastore.get(models.thread_key(trees.name_of(site)))
+    thread = reads.get(comment_rows.thread_key(trees.name_of(site)))
     assert thread.child_count == 3
 
 
@@ -115,11 +111,11 @@ def test_a_closed_thread_takes_no_comments(site: records.Site) -> None:
     trees.post(site, "1")
 
     def close() -> None:
-        thread = datastore.get(models.thread_key(trees.name_of(site)))
+        thread = reads.get(comment_rows.thread_key(trees.name_of(site)))
         thread.state = records.ThreadState.CLOSED.value
-        datastore.apply(datastore.Writes("test", put=(thread,)))
+        transactions.apply(ownership.Writes("test", put=(thread,)))
 
-    datastore.transaction(close)
+    transactions.transaction(close)
     with pytest.raises(errors.Conflict, match="takes no more comments"):
         trees.post(site, "2")
 
@@ -139,8 +135,8 @@ def test_a_retracted_comment_with_replies_stays_as_a_tombstone(site: records.Sit
 def test_retracting_erases_content_and_author_from_the_row(site: records.Site) -> None:
     author = records.Author("Ann Canary", "https://canary.example", "canary@example.org", "g:c")
     row = trees.post(site, "canary text", author=author)
-    posting.retract(row.id, author_id="g:c", revision=None, now=trees.START)
-    stored = datastore.get(models.comment_key(row.id))
+    submission.retract(row.id, author_id="g:c", revision=None, now=trees.START)
+    stored = reads.get(comment_rows.comment_key(row.id))
     assert "canary" not in repr(stored).lower()
     assert stored.status == "retracted"
     assert (stored.sort_hash, stored.number) == (row.sort_hash, row.number)
@@ -166,7 +162,7 @@ def test_the_number_of_a_retracted_comment_is_not_used_again(site: records.Site)
 def test_every_change_raises_the_revision_and_marks_the_row_unfolded(site: records.Site) -> None:
     row = trees.post(site, "1")
     _set(row, unfolded=False)
-    edited = posting.edit(
+    edited = submission.edit(
         row.id,
         author_id="g:1",
         body="1 edited",
@@ -175,13 +171,13 @@ def test_every_change_raises_the_revision_and_marks_the_row_unfolded(site: recor
         now=trees.START,
     )
     assert edited.revision == row.revision + 1
-    assert datastore.get(models.comment_key(row.id)).unfolded
+    assert reads.get(comment_rows.comment_key(row.id)).unfolded
 
 
 def test_a_reply_leaves_its_parents_revision_alone(site: records.Site) -> None:
     row = trees.post(site, "1")
     trees.post(site, "1.1", row.id)
-    assert datastore.get(models.comment_key(row.id)).revision == row.revision
+    assert reads.get(comment_rows.comment_key(row.id)).revision == row.revision
 
 
 def test_a_tombstone_stays_while_another_branch_below_it_is_listed(site: records.Site) -> None:
@@ -211,7 +207,7 @@ def test_what_is_not_there_is_neither_edited_nor_retracted(site: records.Site) -
         with pytest.raises(errors.NotFound):
             _edit(comment_id, "new")
         with pytest.raises(errors.NotFound):
-            posting.retract(comment_id, author_id="g:1", revision=None, now=trees.START)
+            submission.retract(comment_id, author_id="g:1", revision=None, now=trees.START)
 
 
 def test_an_edit_that_changes_nothing_is_no_revision(site: records.Site) -> None:
@@ -223,10 +219,10 @@ def test_an_imported_reply_lists_what_it_answers(site: records.Site) -> None:
     name = trees.name_of(site)
     trees.store_imported(name, _node("spam", status=Status.SPAM))
     assert trees.listed(site) == []
-    before = datastore.get(models.comment_key(_id("spam"))).revision
+    before = reads.get(comment_rows.comment_key(_id("spam"))).revision
     trees.store_imported(name, _node("spam", status=Status.SPAM), _node("reply", "spam"))
     assert trees.listed(site) == ["-", "reply"]
-    row = datastore.get(models.comment_key(_id("spam")))
+    row = reads.get(comment_rows.comment_key(_id("spam")))
     assert (row.revision, row.unfolded, row.child_count) == (before + 1, True, 1)
     assert repair.find_problems(trees.SETTINGS.scheme, name) == []
 
@@ -287,7 +283,7 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
         row = trees.post(site, str(step), parent and alive[parent].id, settings=settings)
         alive[str(step)] = row
     assert repair.find_problems(settings.scheme, name) == []
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     everything = list(repair._stored(name).values())
     order = [id_ for id_ in trees.walk(everything) if id_ in {row.id for row in rows}]
     assert [row.id for row in rows] == order
@@ -295,7 +291,7 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
 
 
 def _edit(comment_id: str, body: str) -> records.Comment:
-    return posting.edit(
+    return submission.edit(
         comment_id,
         author_id="g:1",
         body=body,
@@ -306,7 +302,7 @@ def _edit(comment_id: str, body: str) -> records.Comment:
 
 
 def _id(label: str) -> str:
-    return models.comment_id(label.encode().ljust(16))
+    return comment_rows.comment_id(label.encode().ljust(16))
 
 
 def _node(
@@ -329,8 +325,8 @@ def _set(row: records.Comment, **values: object) -> None:
     """Change a stored comment as nothing in the product does."""
 
     def body() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.populate(**values)
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)

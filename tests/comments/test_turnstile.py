@@ -16,19 +16,14 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import (
-    config,
-    datastore,
-    moderation,
-    outbound,
-    policies,
-    records,
-    rules,
-    sites,
-    turnstile,
-    turnstiles,
-)
-from comments.records import Status
+from comments import config
+from comments.domain import records
+from comments.domain.records import Status
+from comments.events import safe_http
+from comments.moderation import decisions, policy_changes, rules
+from comments.posting import turnstile, turnstile_settings
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.comments import calls, entrants, receivers
@@ -37,7 +32,7 @@ from tests.comments.interceptors import Calls
 
 HOST = "blog.example"
 GOOD = "token"
-LIMITS = outbound.Limits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
+LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
 SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
 BOSS = records.Actor("cli", "the command line")
 Talk = Callable[[socket.socket, threading.Event], None]
@@ -77,24 +72,26 @@ class Cloudflare:
 
 
 def is_asked(
-    store: datastore.Store,
+    store: connection.Store,
     port: int,
     settings: config.Settings,
-    limits: outbound.Limits = LIMITS,
+    limits: safe_http.Limits = LIMITS,
     **more: Any,
 ) -> None:
     client = receivers.client(port, limits=limits)
     store.kept(turnstile.OUTBOUND, lambda: client)
     with store.context():
-        sites.change("demo", origins=[f"https://{HOST}", "http://localhost:8080"])
-        given = turnstiles.Given("site-key", "secret-key", **more)
+        site_settings.change("demo", origins=[f"https://{HOST}", "http://localhost:8080"])
+        given = turnstile_settings.Given("site-key", "secret-key", **more)
         url = f"http://{receivers.NAME}:{port}/siteverify"
-        turnstiles.set_up("demo", given._replace(url=url), settings=settings, now=trees.START)
+        turnstile_settings.set_up(
+            "demo", given._replace(url=url), settings=settings, now=trees.START
+        )
 
 
 @pytest.fixture
 def cloudflare(
-    open_store: datastore.Store, client: FlaskClient, settings: config.Settings
+    open_store: connection.Store, client: FlaskClient, settings: config.Settings
 ) -> Iterator[Cloudflare]:
     with receivers.receiver() as receiver:
         is_asked(open_store, receiver.port, settings)
@@ -109,10 +106,10 @@ def refused(response: TestResponse, status: int, code: str) -> None:
     assert (response.status_code, response.get_json()["code"]) == (status, code), response.text
 
 
-def stored(store: datastore.Store) -> list[records.Case]:
+def stored(store: connection.Store) -> list[records.Case]:
     with store.context():
         found = [
-            moderation.queue("demo", status).cases for status in (Status.APPROVED, Status.PENDING)
+            decisions.queue("demo", status).cases for status in (Status.APPROVED, Status.PENDING)
         ]
         return [case for cases in found for case in cases]
 
@@ -127,19 +124,19 @@ def test_who_brings_a_good_token_posts_and_nothing_of_him_is_sent(
 
 
 def test_browsers_are_told_the_site_key_where_it_is_asked(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     told = calls.answer(client.get(entrants.CHALLENGE))
     assert (told["turnstile"], told["maxnumber"]) == ("site-key", 0)
     with open_store.context():
-        turnstiles.remove("demo")
+        turnstile_settings.remove("demo")
     assert calls.answer(client.get(entrants.CHALLENGE))["turnstile"] == ""
     assert post(client, "").status_code == 201
     assert cloudflare.asked == []
 
 
 def test_without_a_token_nobody_is_asked_and_nothing_is_stored(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     refused(post(client, ""), 403, "turnstile-required")
     assert post(client, "x" * (turnstile.LONGEST_TOKEN + 1)).status_code == 400
@@ -160,7 +157,7 @@ def test_without_a_token_nobody_is_asked_and_nothing_is_stored(
     ],
 )
 def test_a_token_that_is_bad_or_of_another_page_or_purpose_is_refused(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store, said: dict
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store, said: dict
 ) -> None:
     cloudflare.said = said
     refused(post(client), 403, "turnstile-refused")
@@ -176,7 +173,7 @@ def test_any_origin_of_the_site_is_one_of_its_pages(
 
 
 def test_a_token_is_good_for_one_post(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     assert post(client, body="one").status_code == 201
     refused(post(client, body="two"), 403, "turnstile-refused")
@@ -187,7 +184,7 @@ def test_a_token_is_good_for_one_post(
 
 
 def test_a_repeat_of_a_post_is_the_same_post(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     first = post(client, key="key")
     again = post(client, key="key")
@@ -197,7 +194,9 @@ def test_a_repeat_of_a_post_is_the_same_post(
     assert post(client, key="key").status_code == 201
     cloudflare.receiver.status = 500
     with open_store.context():
-        sites.change("demo", turnstile=lambda found: msgspec.structs.replace(found, refuses=True))
+        site_settings.change(
+            "demo", turnstile=lambda found: msgspec.structs.replace(found, refuses=True)
+        )
     assert post(client, key="key").status_code == 201
     # From another network, which has no note of it.
     assert post(client, key="key", peer="198.51.100.9").status_code == 201
@@ -206,10 +205,10 @@ def test_a_repeat_of_a_post_is_the_same_post(
 
 
 def test_it_is_asked_beside_the_proof_of_work_and_after_it(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        sites.change("demo", guard={"proof_of_work": 50})
+        site_settings.change("demo", guard={"proof_of_work": 50})
     refused(post(client), 403, "proof-required")
     assert cloudflare.asked == []
     proof = entrants.proof(client)
@@ -221,14 +220,14 @@ def test_it_is_asked_beside_the_proof_of_work_and_after_it(
 def test_it_is_asked_before_the_transaction_and_costs_the_store_nothing(
     client: FlaskClient,
     cloudflare: Cloudflare,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     engine: inprocess.Engine,
     calls: Calls,
     beside: str,
 ) -> None:
     if beside:
         with open_store.context():
-            sites.change("demo", guard={"proof_of_work": 50})
+            site_settings.change("demo", guard={"proof_of_work": 50})
     costs: list[tuple[int, int]] = []
     under_way: list[list[str]] = []
     answer = cloudflare.receiver.then
@@ -241,8 +240,8 @@ def test_it_is_asked_before_the_transaction_and_costs_the_store_nothing(
     for number in range(3):
         if number == 2:
             with open_store.context():
-                turnstiles.remove("demo")
-                sites.get("demo")
+                turnstile_settings.remove("demo")
+                site_settings.get("demo")
         proof = entrants.proof(client) if beside else ""
         calls.names.clear()
         with testing.meter(engine) as cost:
@@ -303,7 +302,7 @@ AWAY = {
 @pytest.mark.parametrize("then", ["hold", "refuse"])
 def test_who_cannot_be_asked_about_is_held_or_refused_for_now_as_the_site_says(
     client: FlaskClient,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     settings: config.Settings,
     how: str,
     then: str,
@@ -323,23 +322,23 @@ def test_who_cannot_be_asked_about_is_held_or_refused_for_now_as_the_site_says(
 
 
 def test_what_fares_worse_anyway_is_not_only_held(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     cloudflare.receiver.status = 500
     with open_store.context():
         rule = rules.Rule(id="r", action=rules.Action.SPAM, words=("casino",))
-        policies.put_rule("demo", rule, BOSS, now=trees.START)
+        policy_changes.put_rule("demo", rule, BOSS, now=trees.START)
         post(client, "one", "casino")
-        (case,) = moderation.queue("demo", Status.SPAM).cases
+        (case,) = decisions.queue("demo", Status.SPAM).cases
         assert case.rule == "rule:r"
         recounts.check()
 
 
 def test_a_secret_that_cannot_be_read_is_as_if_nobody_answered(
-    client: FlaskClient, cloudflare: Cloudflare, open_store: datastore.Store
+    client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     with open_store.context():
         damaged = records.Turnstile("site-key", "not sealed")
-        sites.change("demo", turnstile=lambda _: damaged)
+        site_settings.change("demo", turnstile=lambda _: damaged)
     assert post(client).status_code == 202
     assert cloudflare.asked == []

@@ -6,13 +6,11 @@ import click.testing
 import flask
 import pytest
 
-from comments import (
-    audit,
-    config,
-    datastore,
-    records,
-    sites,
-)
+from comments import config
+from comments.domain import records
+from comments.events import audit_log
+from comments.sites import site_settings
+from comments.store import connection, reads
 from tests.comments import callers
 from tests.comments.callers import OWNER, SECRET
 from tests.comments.desks import Desk
@@ -24,7 +22,7 @@ def settings() -> config.Settings:
 
 
 def test_commands_set_it_without_showing_the_secret(
-    app: flask.Flask, site: records.Site, open_store: datastore.Store
+    app: flask.Flask, site: records.Site, open_store: connection.Store
 ) -> None:
     runner = app.test_cli_runner()
 
@@ -37,10 +35,10 @@ def test_commands_set_it_without_showing_the_secret(
     assert "turnstile\t0xKEY\tif it cannot be asked: refuse\n" in shown
     assert "0xSECRET" not in shown + str(list(_rows(open_store, "Site")))
     with open_store.context():
-        before = sites.get("demo").turnstile
+        before = site_settings.get("demo").turnstile
     assert run("turnstile", "demo").exit_code == 0
     with open_store.context():
-        after = sites.get("demo").turnstile
+        after = site_settings.get("demo").turnstile
     assert before is not None
     assert after is not None
     assert (after.key, after.secret, after.refuses) == (before.key, before.secret, False)
@@ -56,13 +54,13 @@ def test_commands_set_it_without_showing_the_secret(
         assert (wrong.exit_code, "Error: " in wrong.output) == (1, True), wrong.output
 
 
-def _rows(store: datastore.Store, kind: str) -> list[Any]:
+def _rows(store: connection.Store, kind: str) -> list[Any]:
     with store.context():
-        return list(datastore.fetch(datastore.Query(kind)))
+        return list(reads.fetch(reads.Query(kind)))
 
 
 def test_an_owner_sets_it_at_the_desk_and_reads_no_secret(
-    app: flask.Flask, store: datastore.Store, site: records.Site
+    app: flask.Flask, store: connection.Store, site: records.Site
 ) -> None:
     callers.account("ann", OWNER)
     owner = Desk(app, "ann")
@@ -70,10 +68,10 @@ def test_an_owner_sets_it_at_the_desk_and_reads_no_secret(
     page = owner.page("/advisers")
     assert ("0xKEY" in page, "0xSECRET" in page, "they are held" in page) == (True, False, True)
     owner.settle("/turnstile", status=200, act="set", key="0xKEY", refuses="on")
-    found = sites.get("demo").turnstile
+    found = site_settings.get("demo").turnstile
     assert found is not None
     assert found.refuses
-    (one, other) = audit.log("demo")
+    (one, other) = audit_log.log("demo")
     assert (one.verb, one.after, other.after) == ("set-site", "turnstile", "turnstile")
     for form in (
         {"act": "set", "secret": "\xe9"},
@@ -83,5 +81,5 @@ def test_an_owner_sets_it_at_the_desk_and_reads_no_secret(
     ):
         owner.settle("/turnstile", status=400, **form)
     owner.settle("/turnstile", status=200, act="remove")
-    assert sites.get("demo").turnstile is None
+    assert site_settings.get("demo").turnstile is None
     owner.settle("/turnstile", status=400, act="set", key="0xKEY")

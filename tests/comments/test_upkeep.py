@@ -8,23 +8,17 @@ import flask
 import pytest
 
 from comments import app as apps
-from comments import (
-    config,
-    datastore,
-    errors,
-    floor,
-    folding,
-    materialized,
-    models,
-    public,
-    records,
-    shards,
-    sites,
-    tallies,
-    tasks,
-    upkeep,
-    workers,
-)
+from comments import config, errors
+from comments.domain import presentation, records
+from comments.events import backlog
+from comments.jobs import scheduler, worker_thread
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import directories, thread_view
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import bucket_rows, comment_rows
+from comments.tree import ordered_query
+from comments.tree.counters import shard_choice, sharding
 from emulator import faults, inprocess
 from tests import programs, recounts, trees
 from tests.comments.conftest import Clock
@@ -35,10 +29,10 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 
 @pytest.fixture
-def worker(open_store: datastore.Store, clock: Clock) -> workers.Worker:
+def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
     """A worker whose steps the test takes."""
-    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    return workers.Worker(open_store, SCHEME)
+    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    return worker_thread.Worker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -47,97 +41,97 @@ def name(site: records.Site) -> records.ThreadName:
 
 
 def _flags(name: records.ThreadName) -> int:
-    where = (("thread", "=", models.thread_key_name(name)), ("unfolded", "=", True))
-    return datastore.count(datastore.Query("Comment", where=where))
+    where = (("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True))
+    return reads.count(reads.Query("Comment", where=where))
 
 
 def _check_reader(name: records.ThreadName) -> None:
-    expected = [public.fragment(row) for row in floor.thread(name)]
-    assert materialized.using(name, lambda v: [each.json for each in v.rows()]) == expected
+    expected = [presentation.fragment(row) for row in ordered_query.thread(name)]
+    assert thread_view.using(name, lambda v: [each.json for each in v.rows()]) == expected
 
 
 def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
-    open_store: datastore.Store,
-    store: datastore.Store,
-    worker: workers.Worker,
+    open_store: connection.Store,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
-    open_store.kept(shards.HOLDINGS, lambda: shards.Shards(clock))
+    open_store.kept(shard_choice.HOLDINGS, lambda: shard_choice.Shards(clock))
     trees.post(site, "text")
-    tallies.spread(name, 4)
+    sharding.spread(name, 4)
     worker.step()
-    assert datastore.get(models.thread_key(name)).shards == 4
-    clock.now += max(workers.LOOK_EVERY, shards.QUIET)
+    assert reads.get(comment_rows.thread_key(name)).shards == 4
+    clock.now += max(worker_thread.LOOK_EVERY, shard_choice.QUIET)
     worker.step()
-    assert datastore.get(models.thread_key(name)).shards == 1
+    assert reads.get(comment_rows.thread_key(name)).shards == 1
     recounts.check()
 
 
 def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
-    store: datastore.Store,
-    worker: workers.Worker,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     worker.step()
     trees.post(site, "text")
-    assert worker.step() == upkeep.Done(0, 0, 0)
-    clock.now += tasks.FOLD_AFTER
-    assert worker.step() == upkeep.Done(1, 0, 1)
+    assert worker.step() == scheduler.Done(0, 0, 0)
+    clock.now += backlog.FOLD_AFTER
+    assert worker.step() == scheduler.Done(1, 0, 1)
     assert _flags(name) == 1
-    clock.now += folding.GRACE - 1
-    assert worker.step() == upkeep.Done(0, 0, 1)
+    clock.now += compactor.GRACE - 1
+    assert worker.step() == scheduler.Done(0, 0, 1)
     assert _flags(name) == 1
     clock.now += 1
-    assert worker.step() == upkeep.Done(0, 1, 0)
+    assert worker.step() == scheduler.Done(0, 1, 0)
     assert _flags(name) == 0
     _check_reader(name)
 
 
 def test_a_process_that_starts_finishes_what_another_one_left(
-    store: datastore.Store,
-    worker: workers.Worker,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     trees.post(site, "folded and not cleared")
-    assert folding.fold(SCHEME, name) is not None
+    assert compactor.fold(SCHEME, name) is not None
     trees.post(site, "not folded", thread="x" * 600)
-    assert set(upkeep.look()) == {name, trees.name_of(site, "x" * 600)}
-    assert worker.step() == upkeep.Done(2, 0, 2)
-    clock.now += folding.GRACE
+    assert set(scheduler.look()) == {name, trees.name_of(site, "x" * 600)}
+    assert worker.step() == scheduler.Done(2, 0, 2)
+    clock.now += compactor.GRACE
     assert worker.step().cleared == 2
-    assert upkeep.look() == []
+    assert scheduler.look() == []
 
 
 def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left(
-    store: datastore.Store,
+    store: connection.Store,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     trees.post(site, "left by another process", thread="other")
-    store._kept.pop(tasks.HOLDINGS)  # that process is gone
-    store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    worker = workers.Worker(store, SCHEME, first=5.0)
+    store._kept.pop(backlog.HOLDINGS)  # that process is gone
+    store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    worker = worker_thread.Worker(store, SCHEME, first=5.0)
     trees.post(site, "changed here")
-    tasks.erased(name)
+    backlog.erased(name)
     clock.now += 4
     assert worker.step().folded == 1
-    assert materialized.load_directory(name).version
-    assert not materialized.load_directory(trees.name_of(site, "other")).version
+    assert directories.load_directory(name).version
+    assert not directories.load_directory(trees.name_of(site, "other")).version
     clock.now += 1
     worker.step()
-    assert materialized.load_directory(trees.name_of(site, "other")).version
+    assert directories.load_directory(trees.name_of(site, "other")).version
 
 
 def test_what_fails_is_tried_again_and_the_others_are_folded(
-    store: datastore.Store,
-    worker: workers.Worker,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     clock: Clock,
     site: records.Site,
     engine: inprocess.Engine,
@@ -147,12 +141,12 @@ def test_what_fails_is_tried_again_and_the_others_are_folded(
     for thread in ("page", "other"):
         trees.post(site, "text", thread=thread)
     engine.install_faults(faults.Plan.parse(ABORTING))
-    assert worker.step() == upkeep.Done(0, 0, 0)
+    assert worker.step() == scheduler.Done(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0
-    assert worker.step() == upkeep.Done(2, 0, 2)
+    assert worker.step() == scheduler.Done(2, 0, 2)
     engine.install_faults(faults.Plan.parse(ABORTING))
-    clock.now += folding.GRACE
+    clock.now += compactor.GRACE
     worker.step()
     assert _flags(name) == 1
     engine.install_faults(None)
@@ -162,72 +156,74 @@ def test_what_fails_is_tried_again_and_the_others_are_folded(
 
 
 def test_a_damaged_directory_ends_no_worker(
-    store: datastore.Store,
-    worker: workers.Worker,
+    store: connection.Store,
+    worker: worker_thread.Worker,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     damaged = trees.name_of(site, "damaged")
     for each in (damaged, name):
         trees.post(site, "text", thread=each.id)
-    row = models.BucketDirectory(key=models.directory_key(damaged), version="v", content=b"no")
-    writes = datastore.Writes("folding", put=(row,))
-    datastore.transaction(lambda: datastore.apply(writes))
-    assert worker.step() == upkeep.Done(1, 0, 1)
+    row = bucket_rows.BucketDirectory(
+        key=bucket_rows.directory_key(damaged), version="v", content=b"no"
+    )
+    writes = ownership.Writes("folding", put=(row,))
+    transactions.transaction(lambda: transactions.apply(writes))
+    assert worker.step() == scheduler.Done(1, 0, 1)
 
 
 def test_a_running_worker_folds_an_edit_by_itself_and_stops(
-    open_store: datastore.Store, site: records.Site, name: records.ThreadName
+    open_store: connection.Store, site: records.Site, name: records.ThreadName
 ) -> None:
     before = threading.active_count()
-    worker = workers.Worker(open_store, SCHEME)
+    worker = worker_thread.Worker(open_store, SCHEME)
     assert threading.active_count() == before  # making one starts nothing
     worker.start()
     with open_store.context():
         trees.post(site, "text")
-        tasks.erased(name)
-        programs.wait_until(lambda: materialized.load_directory(name).version)
+        backlog.erased(name)
+        programs.wait_until(lambda: directories.load_directory(name).version)
         _check_reader(name)
     assert worker.stop(programs.PATIENCE)
 
 
-def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: datastore.Store) -> None:
-    worker = workers.Worker(open_store, SCHEME)
+def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: connection.Store) -> None:
+    worker = worker_thread.Worker(open_store, SCHEME)
     worker.start()
     assert worker.stop(programs.PATIENCE)
 
 
 @pytest.fixture
 def commands(app: flask.Flask, monkeypatch: pytest.MonkeyPatch) -> flask.testing.FlaskCliRunner:
-    monkeypatch.setattr(folding, "GRACE", 0.0)
+    monkeypatch.setattr(compactor, "GRACE", 0.0)
     return app.test_cli_runner()
 
 
 def test_the_command_folds_clears_and_removes_orphans(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
     commands: flask.testing.FlaskCliRunner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "TAIL_ROWS", 0)
+    monkeypatch.setattr(compactor, "TAIL_ROWS", 0)
     with open_store.context():
         for thread in ("page", "other"):
             trees.post(site, "text", thread=thread)
-        orphan = folding.prepare(SCHEME, name)
+        orphan = compactor.prepare(SCHEME, name)
     assert orphan is not None
     assert orphan.written
     result = commands.invoke(args=["fold", "--wait"])
     assert result.exit_code == 0, result.output
     assert "2 threads folded, 0 left to be cleared." in result.stdout
     with open_store.context():
-        assert upkeep.look() == []
-        assert folding.sweep(name) == []
+        assert scheduler.look() == []
+        assert leftovers.sweep(name) == []
         _check_reader(name)
 
 
 def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
     commands: flask.testing.FlaskCliRunner,
@@ -239,14 +235,14 @@ def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
     assert "1 threads folded, 1 left to be cleared." in result.stdout
     with open_store.context():
         assert _flags(name) == 1
-        assert materialized.load_directory(name).version
-        assert not materialized.load_directory(trees.name_of(site, "other")).version
+        assert directories.load_directory(name).version
+        assert not directories.load_directory(trees.name_of(site, "other")).version
     for unknown in (["fold", "nobody"], ["fold", "demo", "nothing"]):
         assert commands.invoke(args=unknown).exit_code == 1
 
 
 def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
     app: flask.Flask,
@@ -262,7 +258,7 @@ def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
     with open_store.context():
         assert _flags(name) == 1
     result = app.test_cli_runner().invoke(args=["fold", "--wait"])
-    assert slept == [folding.GRACE]
+    assert slept == [compactor.GRACE]
     assert re.search(r"Clearing begins at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
     assert "0 left to be cleared" in result.stdout
     assert "A running server clears them within" not in result.stdout
@@ -270,7 +266,7 @@ def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
         assert _flags(name) == 0
 
 
-def _client(store: datastore.Store, **settings: object) -> flask.testing.FlaskClient:
+def _client(store: connection.Store, **settings: object) -> flask.testing.FlaskClient:
     made = config.Settings(secret="a secret of the tests", **settings)  # type: ignore[arg-type]
     return apps.create_app(made, store).test_client()
 
@@ -283,14 +279,14 @@ def _client(store: datastore.Store, **settings: object) -> flask.testing.FlaskCl
     ],
 )
 def test_cron_is_let_in_by_what_only_it_can_present(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
     given: dict[str, object],
     headers: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folding, "GRACE", 0.0)
+    monkeypatch.setattr(compactor, "GRACE", 0.0)
     client = _client(open_store, **given)
     with open_store.context():
         trees.post(site, "text")
@@ -317,17 +313,17 @@ def test_cron_is_let_in_by_what_only_it_can_present(
     ],
 )
 def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
-    open_store: datastore.Store, site: records.Site, given: str, headers: dict[str, str]
+    open_store: connection.Store, site: records.Site, given: str, headers: dict[str, str]
 ) -> None:
     with open_store.context():
         trees.post(site, "text")
     refused = _client(open_store, tasks_secret=given).get("/tasks/fold", headers=headers)
     assert refused.status_code == 403
     with open_store.context():
-        assert not materialized.load_directory(trees.name_of(site)).version
+        assert not directories.load_directory(trees.name_of(site)).version
 
 
-def test_on_app_engine_nobody_else_folds(open_store: datastore.Store) -> None:
+def test_on_app_engine_nobody_else_folds(open_store: connection.Store) -> None:
     client = _client(open_store, on_app_engine=True, tasks_secret=SECRET)
     for headers in ({}, {"X-Appengine-Cron": "false"}, {"Authorization": f"Bearer {SECRET}"}):
         assert client.get("/tasks/fold", headers=headers).status_code == 403
@@ -342,6 +338,6 @@ def test_only_app_engine_says_that_it_is_app_engine(tmp_path: object) -> None:
         config.load(given | {"TASKS_SECRET": "short"})
 
 
-def test_sites_are_not_needed_to_look(store: datastore.Store) -> None:
-    assert list(sites.every()) == []
-    assert upkeep.look() == []
+def test_sites_are_not_needed_to_look(store: connection.Store) -> None:
+    assert list(site_settings.every()) == []
+    assert scheduler.look() == []

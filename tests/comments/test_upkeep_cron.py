@@ -10,16 +10,13 @@ from datetime import timedelta
 
 import pytest
 
-from comments import (
-    datastore,
-    folding,
-    materialized,
-    models,
-    ranking,
-    records,
-    tasks,
-    upkeep,
-)
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import scheduler
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import directories, ranking, thread_view
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess
 from tests import folds, readers, trees
 
@@ -42,15 +39,15 @@ class Instance(readers.Reader):
         self.others = others
         self.waited: list[float] = []
         self.clock = 5e6
-        self.upkeep = upkeep.Upkeep(
+        self.upkeep = scheduler.Upkeep(
             SCHEME, clock=lambda: self.clock, now=lambda: trees.START + timedelta(seconds=age)
         )
 
-    def call(self) -> upkeep.Done:
+    def call(self) -> scheduler.Done:
         for each in self.others:  # read the directory just before another one replaces it
-            each.now += materialized.CACHE_MAX_AGE
+            each.now += thread_view.CACHE_MAX_AGE
             each.check(NAME)
-        done = self.do(lambda: self.upkeep.visit(upkeep.look(), self.wait))
+        done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
         for each in self.others:  # with what they held before the clearing, if that may still be
             each.check(NAME)
         return done
@@ -69,7 +66,7 @@ class Instance(readers.Reader):
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small buckets, and no row waits to be folded: the time of day stands still here."""
     folds.small_buckets(monkeypatch, 3)
-    monkeypatch.setattr(tasks, "FOLD_AFTER", 0.0)
+    monkeypatch.setattr(backlog, "FOLD_AFTER", 0.0)
 
 
 @pytest.fixture
@@ -79,7 +76,7 @@ def others(engine: inprocess.Engine) -> list[readers.Reader]:
 
 
 @pytest.fixture
-def said(store: datastore.Store, site: records.Site) -> records.Comment:
+def said(store: connection.Store, site: records.Site) -> records.Comment:
     """The comment that is taken back, in a thread never folded."""
     trees.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(4)})
     return trees.post(site, CANARY)
@@ -88,7 +85,7 @@ def said(store: datastore.Store, site: records.Site) -> records.Comment:
 def _holders(text: str) -> Iterator[str]:
     """The kinds that hold a text."""
     for kind in ("Comment", "Bucket", "BucketDirectory", "Ranking"):
-        for message in datastore.fetch(datastore.Query(kind)):
+        for message in reads.fetch(reads.Query(kind)):
             if text.encode() in message.SerializeToString() + readers.decompressed(message):
                 yield kind
 
@@ -97,16 +94,16 @@ def test_instances_of_one_call_each_fold_clear_and_erase(
     said: records.Comment, engine: inprocess.Engine, others: list[readers.Reader]
 ) -> None:
     first = Instance(engine, others)
-    assert first.call() == upkeep.Done(1, 1, 0)
-    assert first.waited == [folding.GRACE]
+    assert first.call() == scheduler.Done(1, 1, 0)
+    assert first.waited == [compactor.GRACE]
     assert {*_holders(CANARY)} > {"Comment"}
     trees.retract(said)
-    assert Instance(engine, others).call() == upkeep.Done(1, 1, 0)
+    assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
     assert [*_holders(CANARY)] == []
-    assert upkeep.look() == []
-    assert folding.sweep(NAME) == []
+    assert scheduler.look() == []
+    assert leftovers.sweep(NAME) == []
     idle = Instance(engine, others)
-    assert idle.call() == upkeep.Done(0, 0, 0)
+    assert idle.call() == scheduler.Done(0, 0, 0)
     assert idle.waited == []
 
 
@@ -128,12 +125,12 @@ def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
         with pytest.raises(Died):
             dying.call()
         # Nothing was cleared before its grace, nothing was deleted that readers use.
-        assert upkeep.look() == [NAME]
+        assert scheduler.look() == [NAME]
         for each in others:
             each.check(NAME)
-    assert Instance(engine, others).call() == upkeep.Done(1, 1, 0)
+    assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
     assert [*_holders(CANARY)] == []
-    assert upkeep.look() == []
+    assert scheduler.look() == []
     for each in others:
         each.check(NAME)
 
@@ -142,18 +139,18 @@ def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     said: records.Comment, engine: inprocess.Engine, others: list[readers.Reader]
 ) -> None:
     """What another process switched, however long ago it says that was."""
-    assert folding.fold(SCHEME, NAME) is not None
+    assert compactor.fold(SCHEME, NAME) is not None
     late = Instance(engine, others)
     late.call()
-    assert late.waited == [folding.GRACE]
-    assert upkeep.look() == []
+    assert late.waited == [compactor.GRACE]
+    assert scheduler.look() == []
 
 
 def test_of_several_calls_at_once_one_waits(
     said: records.Comment, engine: inprocess.Engine, others: list[readers.Reader]
 ) -> None:
     instance = Instance(engine, [])
-    answered: list[upkeep.Done] = []
+    answered: list[scheduler.Done] = []
     waited: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -169,10 +166,10 @@ def test_of_several_calls_at_once_one_waits(
         with instance.store.context():
             answered.append(instance.upkeep.visit([], wait))
 
-    done = instance.do(lambda: instance.upkeep.visit(upkeep.look(), wait))
-    assert (done, answered) == (upkeep.Done(1, 1, 0), [upkeep.Done(0, 0, 1)])
+    done = instance.do(lambda: instance.upkeep.visit(scheduler.look(), wait))
+    assert (done, answered) == (scheduler.Done(1, 1, 0), [scheduler.Done(0, 0, 1)])
     assert len(waited) == 1
-    assert upkeep.look() == []
+    assert scheduler.look() == []
 
 
 def test_rankings_go_when_cursors_expired_though_nobody_lives_that_long(
@@ -187,7 +184,7 @@ def test_rankings_go_when_cursors_expired_though_nobody_lives_that_long(
     Instance(engine, others, age=ranking.KEPT + ranking.SKEW - 1).call()
     assert len(_rankings()) == 2
     Instance(engine, others, age=term).call()
-    best = materialized.load_directory(NAME).content.best
+    best = directories.load_directory(NAME).content.best
     assert best is not None
     assert _rankings() == [best.ranking]
     for each in others:
@@ -195,16 +192,16 @@ def test_rankings_go_when_cursors_expired_though_nobody_lives_that_long(
 
 
 def _rankings() -> list[str]:
-    stored = datastore.fetch(datastore.Query("Ranking", keys_only=True))
+    stored = reads.fetch(reads.Query("Ranking", keys_only=True))
     return [message.key.path[-1].name for message in stored]
 
 
 def _vote(row: records.Comment, votes: int) -> None:
     def body() -> None:
-        stored = datastore.get(models.comment_key(row.id))
+        stored = reads.get(comment_rows.comment_key(row.id))
         stored.up += votes
         stored.revision += 1
         stored.unfolded = True
-        datastore.apply(datastore.Writes("tree", put=(stored,)))
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
 
-    datastore.transaction(body)
+    transactions.transaction(body)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import buckets, sorthash, views
+from comments.domain import sorthash
+from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme(width=1, levels=6)
 
@@ -71,9 +72,9 @@ class Stored:
         content = buckets.encode_content(buckets.Content(lines=tuple(lines)))
         return buckets.Directory("v", buckets.decode_content(content))
 
-    def view(self) -> views.View:
+    def view(self) -> merged_view.View:
         self.loads.clear()
-        return views.View(self.directory, self.marks, self._load)
+        return merged_view.View(self.directory, self.marks, self._load)
 
     def _load(self, keys: object) -> list[buckets.Bucket]:
         wanted = list(keys)  # type: ignore[call-overload]
@@ -152,7 +153,7 @@ def test_a_page_reads_the_buckets_it_shows_in_two_calls(limit: int) -> None:
         return [kept[key] for key in wanted]
 
     directory = buckets.Directory("v", buckets.Content(lines=tuple(lines)))
-    view = views.View(directory, [], load)
+    view = merged_view.View(directory, [], load)
     start = entries[505].sort_hash
     assert list(itertools.islice(view.rows(start, limit=limit), limit)) == entries[505:][:limit]
     assert len(calls) <= 2
@@ -164,7 +165,7 @@ def test_whatever_a_view_shows_is_in_its_tag() -> None:
     changes = ({"id": "other"}, {"revision": 2}, {"json": b""}, {"held": True})
     marks = [[], [mark], *([msgspec.structs.replace(mark, **change)] for change in changes)]
     tags = {
-        views.View(buckets.Directory(version), each, lambda _keys: ()).tag
+        merged_view.View(buckets.Directory(version), each, lambda _keys: ()).tag
         for version in ("v", "w")
         for each in marks
     }

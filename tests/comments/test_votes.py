@@ -7,13 +7,11 @@ from datetime import timedelta
 import grpc
 import pytest
 
-from comments import (
-    datastore,
-    errors,
-    records,
-    voting,
-)
-from comments.records import Status
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status
+from comments.posting import cast_vote
+from comments.store import connection, reads
 from emulator import inprocess, testing
 from tests import ballots, trees
 from tests.comments.interceptors import TRANSIENT, Calls, Faults
@@ -28,7 +26,7 @@ def interceptor(faults: Faults) -> Faults:
 
 
 @pytest.fixture
-def row(store: datastore.Store, site: records.Site) -> records.Comment:
+def row(store: connection.Store, site: records.Site) -> records.Comment:
     return trees.post(site, "text")
 
 
@@ -60,8 +58,8 @@ def test_who_takes_a_vote_back_leaves_nothing(row: records.Comment) -> None:
 
 def test_nobody_votes_on_his_own_comment(row: records.Comment) -> None:
     with pytest.raises(errors.Forbidden) as refused:
-        voting.vote(
-            row.id, "demo", voting.Voter(row.author.id, "n"), 1,
+        cast_vote.vote(
+            row.id, "demo", cast_vote.Voter(row.author.id, "n"), 1,
             settings=trees.SETTINGS, now=trees.START,
         )  # fmt: skip
     assert refused.value.code == "own-comment"
@@ -84,14 +82,14 @@ def test_a_comment_that_is_gone_takes_no_votes(row: records.Comment) -> None:
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.SPAM, Status.REJECTED])
 def test_a_comment_readers_do_not_see_is_not_there(
-    store: datastore.Store, site: records.Site, status: Status
+    store: connection.Store, site: records.Site, status: Status
 ) -> None:
     held = trees.node("held", None, status)
     trees.store_imported(NAME, held)
-    who = voting.Voter("g:bob", "n")
+    who = cast_vote.Voter("g:bob", "n")
     for value in (1, -1, 0):
         with pytest.raises(errors.NotFound):
-            voting.vote(held.id, "demo", who, value, settings=trees.SETTINGS, now=trees.START)
+            cast_vote.vote(held.id, "demo", who, value, settings=trees.SETTINGS, now=trees.START)
     assert ballots.cast() == {}
 
 
@@ -99,9 +97,9 @@ def test_a_comment_readers_do_not_see_is_not_there(
 def test_an_unknown_comment_and_one_of_another_site_are_not_there(
     row: records.Comment, comment: str, site_id: str
 ) -> None:
-    who = voting.Voter("g:bob", "n")
+    who = cast_vote.Voter("g:bob", "n")
     with pytest.raises(errors.NotFound):
-        voting.vote(comment or row.id, site_id, who, 1, settings=trees.SETTINGS, now=trees.START)
+        cast_vote.vote(comment or row.id, site_id, who, 1, settings=trees.SETTINGS, now=trees.START)
     assert ballots.cast() == {}
 
 
@@ -129,8 +127,8 @@ def test_a_network_is_limited_on_each_comment_and_cannot_be_followed(
     for comment in (row, other):
         for number in range(MOST):
             ballots.vote(comment, f"bob {number}", network="the cafe")
-    keys = [message.key.path[-1].name for message in datastore.fetch(
-        datastore.Query("VoterNetwork", keys_only=True)
+    keys = [message.key.path[-1].name for message in reads.fetch(
+        reads.Query("VoterNetwork", keys_only=True)
     )]  # fmt: skip
     assert len(set(keys)) == 2
     known = [*keys, *(seat for seats in ballots.networks() for seat in seats)]
@@ -143,10 +141,10 @@ def test_a_network_is_remembered_for_thirty_days_and_no_longer(row: records.Comm
         day = trees.START + timedelta(days=5 * number)
         ballots.vote(row, f"bob {number}", network="cafe", now=day)
     end = trees.START + timedelta(days=30)
-    assert voting.expire(end - timedelta(seconds=1)) == 0
+    assert cast_vote.expire(end - timedelta(seconds=1)) == 0
     with pytest.raises(errors.TooMany):
         ballots.vote(row, "late", network="cafe", now=end - timedelta(seconds=1))
-    assert voting.expire(end) == 1
+    assert cast_vote.expire(end) == 1
     assert ballots.networks() == []
     ballots.vote(row, "late", network="cafe", now=end)
     assert len(_votes(row)) == MOST + 1
@@ -160,7 +158,7 @@ def test_a_network_that_is_over_but_still_stored_counts_no_more(row: records.Com
 
 
 def test_a_hundred_parallel_votes_of_one_voter_are_one(
-    open_store: datastore.Store, row: records.Comment
+    open_store: connection.Store, row: records.Comment
 ) -> None:
     gate = threading.Barrier(20)
 
@@ -180,7 +178,7 @@ def test_a_hundred_parallel_votes_of_one_voter_are_one(
 
 
 def test_fifty_new_voters_of_one_network_at_once_are_as_many_as_may_be(
-    open_store: datastore.Store, row: records.Comment
+    open_store: connection.Store, row: records.Comment
 ) -> None:
     gate = threading.Barrier(10)
 
@@ -220,7 +218,7 @@ def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(
     engine: inprocess.Engine, row: records.Comment
 ) -> None:
     calls = Calls()
-    store = datastore.Store(inprocess.Channel(engine, interceptor=calls), project="test")
+    store = connection.Store(inprocess.Channel(engine, interceptor=calls), project="test")
 
     def cost(voter: str, value: int) -> tuple[int, int, int]:
         calls.names.clear()
@@ -256,7 +254,7 @@ def test_votes_of_different_voters_write_nothing_in_common(
 
 def test_a_newcomer_is_the_same_under_a_key_from_one_place_and_nowhere_else() -> None:
     def make(comment: str = "c", network: str = "n", key: str | None = "k" * 16) -> str:
-        return voting.newcomer(comment, network, key, secret="s")
+        return cast_vote.newcomer(comment, network, key, secret="s")
 
     assert make() == make()
     made = {make(), make(comment="d"), make(network="m"), make(key="l" * 16), make(key=None)}
@@ -276,13 +274,13 @@ def test_a_voter_sees_his_own_votes_of_a_thread(
     ballots.vote(rows[5], "bob")
     ballots.vote(rows[5], "bob", 0)
 
-    def own(voter: str, limit: int = 100, cursor: str | None = None) -> voting.OwnVotes:
-        return voting.own(NAME, voter, limit=limit, cursor=cursor, secret="s")
+    def own(voter: str, limit: int = 100, cursor: str | None = None) -> cast_vote.OwnVotes:
+        return cast_vote.own(NAME, voter, limit=limit, cursor=cursor, secret="s")
 
     with testing.meter(engine) as cost:
-        assert own("g:bob") == voting.OwnVotes(expected, None)
+        assert own("g:bob") == cast_vote.OwnVotes(expected, None)
     assert (cost.reads, cost.writes) == (2, 0)
-    assert own("g:nobody") == voting.OwnVotes({}, None)
+    assert own("g:nobody") == cast_vote.OwnVotes({}, None)
     for limit in (1, 2, 3, 5):
         found: dict[str, int] = {}
         page = own("g:bob", limit)
@@ -300,6 +298,6 @@ def test_a_voter_sees_his_own_votes_of_a_thread(
 
 
 @pytest.mark.parametrize("limit", [0, 1001])
-def test_a_limit_out_of_range_is_refused(store: datastore.Store, limit: int) -> None:
+def test_a_limit_out_of_range_is_refused(store: connection.Store, limit: int) -> None:
     with pytest.raises(errors.BadInput):
-        voting.own(NAME, "g:bob", limit=limit, cursor=None, secret="s")
+        cast_vote.own(NAME, "g:bob", limit=limit, cursor=None, secret="s")

@@ -9,22 +9,17 @@ from typing import Any
 import grpc
 import pytest
 
-from comments import (
-    counts,
-    datastore,
-    errors,
-    floor,
-    materialized,
-    models,
-    posting,
-    public,
-    records,
-    tasks,
-    votes,
-    voting,
-    workers,
-)
-from comments.records import Status
+from comments import errors
+from comments.domain import presentation, records
+from comments.domain.records import Status
+from comments.events import backlog
+from comments.jobs import worker_thread
+from comments.posting import cast_vote, submission
+from comments.reading.materialized import directories, thread_view, view_cache
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.tree import ordered_query, votes
+from comments.tree.counters import totals
 from emulator import inprocess, testing
 from tests import ballots, folds, trees
 from tests.comments.conftest import Clock
@@ -39,7 +34,7 @@ def interceptor(faults: Faults) -> Faults:
 
 
 @pytest.fixture
-def row(store: datastore.Store, site: records.Site) -> records.Comment:
+def row(store: connection.Store, site: records.Site) -> records.Comment:
     return trees.post(site, "text")
 
 
@@ -67,27 +62,27 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
 ) -> None:
     for number in range(100):
         ballots.vote(row, f"{number}")
-    assert len(voting.waiting(ballots.LATER)) == 1
+    assert len(cast_vote.waiting(ballots.LATER)) == 1
     with testing.meter(engine) as cost:
-        voting.count(row.id, now=ballots.LATER)
+        cast_vote.count(row.id, now=ballots.LATER)
     # The comment, two counts, the counters of thread and author; the event and that it is done.
     assert (cost.reads, cost.writes, cost.deletes) == (6, 4, 1)
-    stored = datastore.get(models.comment_key(row.id))
+    stored = reads.get(comment_rows.comment_key(row.id))
     assert (stored.up, stored.revision) == (100, 2)
     with testing.meter(engine) as cost:
-        voting.count(row.id, now=ballots.LATER)
+        cast_vote.count(row.id, now=ballots.LATER)
     assert (cost.reads, cost.writes, cost.deletes) == (1, 0, 0)
 
 
 def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_it(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site, clock: Clock
+    open_store: connection.Store, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
-    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
     row = trees.post(site, "text")
-    worker = workers.Worker(open_store, trees.SETTINGS.scheme)
+    worker = worker_thread.Worker(open_store, trees.SETTINGS.scheme)
     worker.step()
     ballots.vote(row, "ann")
-    clock.now += tasks.COUNT_AFTER - 1
+    clock.now += backlog.COUNT_AFTER - 1
     ballots.vote(row, "bob")
     worker.step()
     assert ballots.stored(row.id) == (0, 0, 0)
@@ -95,54 +90,54 @@ def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_i
     worker.step()
     assert ballots.stored(row.id) == (2, 0, 2)
     ballots.vote(row, "cid")
-    clock.now += tasks.COUNT_AFTER - 1
+    clock.now += backlog.COUNT_AFTER - 1
     worker.step()
     assert ballots.stored(row.id) == (2, 0, 2)
     clock.now += 1
     worker.step()
     assert ballots.stored(row.id) == (3, 0, 3)
-    clock.now += tasks.TELL_AFTER
+    clock.now += backlog.TELL_AFTER
     worker.step()
-    assert counts.of_site("demo")["score"] == 3
+    assert totals.of_site("demo")["score"] == 3
     ballots.check()
 
 
 def test_a_worker_counts_a_vote_whose_answer_was_lost(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site, faults: Faults,
+    open_store: connection.Store, store: connection.Store, site: records.Site, faults: Faults,
     clock: Clock,
 ) -> None:  # fmt: skip
-    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
+    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
     row = trees.post(site, "text")
-    worker = workers.Worker(open_store, trees.SETTINGS.scheme)
+    worker = worker_thread.Worker(open_store, trees.SETTINGS.scheme)
     worker.step()
     faults.lose("Commit", "after", grpc.StatusCode.UNAVAILABLE)
     ballots.vote(row, "ann")
-    clock.now += tasks.COUNT_AFTER
+    clock.now += backlog.COUNT_AFTER
     worker.step()
     assert ballots.stored(row.id) == (1, 0, 1)
 
 
 def test_votes_of_a_process_that_is_gone_are_counted_by_the_next_that_looks(
-    open_store: datastore.Store, row: records.Comment, clock: Clock
+    open_store: connection.Store, row: records.Comment, clock: Clock
 ) -> None:
     ballots.vote(row, "ann")  # nothing is open here, so nobody was told
-    open_store.kept(tasks.HOLDINGS, lambda: tasks.Backlog(clock)).open()
-    workers.Worker(open_store, trees.SETTINGS.scheme).step()
+    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    worker_thread.Worker(open_store, trees.SETTINGS.scheme).step()
     assert ballots.stored(row.id) == (1, 0, 1)
 
 
 def test_a_count_waits_for_its_time_whoever_looks(row: records.Comment) -> None:
     ballots.vote(row, "ann")
     due = trees.START + timedelta(seconds=10)
-    assert voting.waiting(due - timedelta(seconds=1)) == []
-    assert voting.waiting(due) == [records.VotedComment(row.id)]
+    assert cast_vote.waiting(due - timedelta(seconds=1)) == []
+    assert cast_vote.waiting(due) == [records.VotedComment(row.id)]
 
 
 def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
     engine: inprocess.Engine, row: records.Comment
 ) -> None:
     ballots.vote(row, "ann")
-    others = datastore.Store(inprocess.Channel(engine), project="test")
+    others = connection.Store(inprocess.Channel(engine), project="test")
     plan = ["Commit"]
 
     def meanwhile(method: str, _: Any, proceed: Callable[..., Any]) -> Any:
@@ -160,11 +155,11 @@ def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
             ballots.vote(row, "bob")
 
     helpers: list[threading.Thread] = []
-    counting = datastore.Store(inprocess.Channel(engine, interceptor=meanwhile), project="test")
+    counting = connection.Store(inprocess.Channel(engine, interceptor=meanwhile), project="test")
 
     def work() -> None:
         with counting.context():
-            voting.count(row.id, now=ballots.LATER)
+            cast_vote.count(row.id, now=ballots.LATER)
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
@@ -176,11 +171,11 @@ def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
 
 
 def test_imported_votes_stay_beside_those_that_are_cast(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     node = trees.node("old", None, Status.APPROVED, author="g:ann", up=7, down=2)
     trees.store_imported(NAME, node)
-    row = models.comment_record(datastore.get(models.comment_key(node.id)))
+    row = conversion.comment_record(reads.get(comment_rows.comment_key(node.id)))
     for voter, value in [("bob", 1), ("cid", -1), ("dan", -1)]:
         ballots.vote(row, voter, value)
     ballots.count_all()
@@ -206,49 +201,49 @@ def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
     ballots.count_all()
     assert (ballots.cast(), ballots.networks()) == ({}, [])
     ballots.check()
-    assert "score" not in counts.of_site("demo")
+    assert "score" not in totals.of_site("demo")
 
 
 def test_votes_on_a_comment_that_is_gone_are_deleted(row: records.Comment) -> None:
     ballots.vote(row, "ann")
-    key = models.comment_key(row.id)
-    datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", delete=(key,))))
-    for name in voting.waiting(ballots.LATER):
-        voting.count(name.id, now=ballots.LATER)
-    assert (ballots.cast(), ballots.networks(), voting.waiting(ballots.LATER)) == ({}, [], [])
+    key = comment_rows.comment_key(row.id)
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", delete=(key,))))
+    for name in cast_vote.waiting(ballots.LATER):
+        cast_vote.count(name.id, now=ballots.LATER)
+    assert (ballots.cast(), ballots.networks(), cast_vote.waiting(ballots.LATER)) == ({}, [], [])
 
 
 def test_votes_reach_pages_and_folding_like_every_change(
-    open_store: datastore.Store, site: records.Site, row: records.Comment
+    open_store: connection.Store, site: records.Site, row: records.Comment
 ) -> None:
     second = trees.post(site, "second")
     folds.whole(NAME)
-    changed = floor.changed(NAME)
+    changed = ordered_query.changed(NAME)
     for voter in ("ann", "bob"):
         ballots.vote(second, voter)
     ballots.count_all()
 
     def scores() -> list[int]:
-        return materialized.using(
-            NAME, lambda view: [public.read(each.json, 0).score for each in view.rows()]
+        return thread_view.using(
+            NAME, lambda view: [presentation.read(each.json, 0).score for each in view.rows()]
         )
 
     assert scores() == [0, 2]
     folds.whole(NAME)
-    open_store._kept.pop(materialized.HOLDINGS)  # this process's copy, which the grace is for
+    open_store._kept.pop(view_cache.HOLDINGS)  # this process's copy, which the grace is for
     assert scores() == [0, 2]
-    best = floor.thread(NAME)
+    best = ordered_query.thread(NAME)
     assert [each.score for each in best] == [0, 2]
-    assert floor.changed(NAME) == changed
-    stored = datastore.get(models.comment_key(second.id))
+    assert ordered_query.changed(NAME) == changed
+    stored = reads.get(comment_rows.comment_key(second.id))
     assert (stored.unfolded, stored.rewrites) == (False, False)
-    directory = materialized.load_directory(NAME)
+    directory = directories.load_directory(NAME)
     assert directory.content.best is not None
 
 
 def test_votes_do_not_refuse_an_edit_and_a_change_of_the_text_does(row: records.Comment) -> None:
     def edit(body: str, revision: int) -> records.Comment:
-        return posting.edit(
+        return submission.edit(
             row.id, author_id=row.author.id, body=body, revision=revision,
             settings=trees.SETTINGS, now=trees.START,
         )  # fmt: skip

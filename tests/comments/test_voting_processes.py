@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from comments import datastore, posting, recount, sites
+from comments.jobs import recount
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from emulator import faultrules, inprocess
 from tests import ballots, programs, trees
 from tests.comments import test_counting_processes as counting
@@ -28,7 +31,11 @@ STEPS = 3  # of each thread
 VOTING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from comments import datastore, errors, records, voting, workers
+from comments import errors
+from comments.store import connection
+from comments.domain import records
+from comments.posting.submission import cast_vote
+from comments.jobs import worker_thread
 from emulator import faults, inprocess
 from tests import ballots, trees
 from tests.comments import test_counting_processes as counting
@@ -36,7 +43,7 @@ from tests.comments import test_voting_processes as shared
 
 path, label, seed, ids, plan = sys.argv[1:4] + [json.loads(each) for each in sys.argv[4:6]]
 engine = inprocess.open_engine(path, indexes=counting.INDEXES, concurrency="pessimistic")
-store = datastore.Store(inprocess.Channel(engine), project="test", deadline=5.0)
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=5.0)
 gate = threading.Barrier(shared.THREADS)
 
 def tried(step):
@@ -58,12 +65,12 @@ def work(number):
             value, network = rng.choice([1, 1, -1, 0]), f"network {rng.randrange(3)}"
             tried(lambda: ballots.vote(row, voter, value, network=network))
             if step % 3 == 0:
-                tried(lambda: voting.count(rng.choice(ids), now=ballots.LATER))
+                tried(lambda: cast_vote.count(rng.choice(ids), now=ballots.LATER))
         tried(lambda: ballots.vote(comments[0], "everybody"))
 
 with store.context():
     comments = [ballots.comment(each) for each in ids]
-worker = workers.Worker(store, trees.SETTINGS.scheme)
+worker = worker_thread.Worker(store, trees.SETTINGS.scheme)
 worker.start()
 engine.install_faults(faults.Plan.parse(plan))
 with ThreadPoolExecutor(shared.THREADS) as pool:
@@ -78,10 +85,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[datastore.Store]:
+def store(path: Path) -> Iterator[connection.Store]:
     """A store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=counting.INDEXES, concurrency="pessimistic") as engine:
-        opened = datastore.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+        opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
         with opened.context():
             yield opened
 
@@ -102,14 +109,16 @@ def _start(path: Path, label: str, seed: int, ids: list[str], rules: object) -> 
     ],
 )
 def test_every_row_says_what_its_votes_come_to_whatever_fails(
-    store: datastore.Store, path: Path, seed: int, rules: object, status: int
+    store: connection.Store, path: Path, seed: int, rules: object, status: int
 ) -> None:
-    site = sites.add("demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START)
+    site = site_settings.add(
+        "demo", ["https://a.example"], scheme=trees.SETTINGS.scheme, now=trees.START
+    )
     rows = [trees.post(site, f"{n}") for n in range(4)]
     ids = [row.id for row in rows]
     children = [_start(path, label, seed, ids, rules) for label in "ab"]
     gone = rows[3]
-    posting.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
+    submission.retract(gone.id, author_id=gone.author.id, revision=None, now=trees.START)
     for child in children:
         child.wait(timeout=5 * programs.PATIENCE)  # type: ignore[attr-defined]
     assert [child.returncode for child in children] == [status] * 2  # type: ignore[attr-defined]

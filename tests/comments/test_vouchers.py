@@ -9,15 +9,19 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, errors, records, sites
-from comments.accounts import identities, openid, people, providers, readers, vouchers
+from comments import config, errors
+from comments.accounts import accounts, identities, reader_accounts
+from comments.accounts.oidc import oidc_client, popup_exchange, providers
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection, reads
 from tests import trees
 from tests.comments import callers, calls, travellers
 from tests.comments.callers import SECRET, here
 from tests.comments.travellers import ORIGIN, VERIFIER, Impostor, Traveller
 
 CHALLENGE = travellers.challenge_of()
-PERSON = openid.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+PERSON = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
 
 
 @pytest.fixture
@@ -30,18 +34,20 @@ def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -
     return client.post(f"/api/v1/sites/{site}/sign-in/provider", json=sent)
 
 
-def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more) -> people.Account:
+def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more) -> accounts.Account:
     at = more.pop("now", here())
-    return vouchers.redeem(verifier, code, name, more.pop("site", "demo"), secret=SECRET, now=at)
+    return popup_exchange.redeem(
+        verifier, code, name, more.pop("site", "demo"), secret=SECRET, now=at
+    )
 
 
-def issue(verifier: str = VERIFIER, person: openid.Person = PERSON) -> str:
+def issue(verifier: str = VERIFIER, person: oidc_client.Person = PERSON) -> str:
     challenge = travellers.challenge_of(verifier)
-    return vouchers.issue(person, "demo", challenge, secret=SECRET, now=here())
+    return popup_exchange.issue(person, "demo", challenge, secret=SECRET, now=here())
 
 
 def test_a_reader_signs_in_writes_and_comes_back_as_himself(
-    traveller: Traveller, provider: Impostor, app: flask.Flask, store: datastore.Store
+    traveller: Traveller, provider: Impostor, app: flask.Flask, store: connection.Store
 ) -> None:
     code = travellers.code_of(traveller.window(CHALLENGE))
     # The page is another site's: it sends no cookie and has the verifier only.
@@ -78,14 +84,14 @@ def test_no_token_is_in_an_address_a_page_or_a_log(
     stored = "".join(
         str(each)
         for kind in ("Ticket", "Account", "Identity")
-        for each in datastore.fetch(datastore.Query(kind))
+        for each in reads.fetch(reads.Query(kind))
     )
     for secret in (code, code.replace(" ", ""), VERIFIER, CHALLENGE, entered["token"], "'ann'"):
         assert secret not in stored
 
 
 def test_a_window_is_opened_for_exact_registered_origins_only(
-    traveller: Traveller, provider: Impostor, store: datastore.Store
+    traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
     """B12: whatever looks like the site's origin is not it."""
     for origin in (
@@ -103,7 +109,7 @@ def test_a_window_is_opened_for_exact_registered_origins_only(
             assert "http-equiv" not in refused.text
     # One that is withdrawn while he is away is told nothing either.
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
-    sites.change("demo", origins=["https://new.example"])
+    site_settings.change("demo", origins=["https://new.example"])
     back = traveller.back(way)
     assert back.status_code == 403
     assert 'id="code"' not in back.text
@@ -131,9 +137,9 @@ def test_the_code_is_told_to_the_page_that_asked_and_nowhere_else(traveller: Tra
 
 
 def test_code_and_verifier_are_good_together_once_and_on_their_site(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=here())
     code = issue()
     for wrong in (
         {"verifier": "w" * 43}, {"verifier": CHALLENGE}, {"site": "blog"}, {"verifier": "é" * 43},
@@ -146,15 +152,15 @@ def test_code_and_verifier_are_good_together_once_and_on_their_site(
         issue()
 
 
-def test_a_voucher_ends(store: datastore.Store, site: records.Site) -> None:
+def test_a_voucher_ends(store: connection.Store, site: records.Site) -> None:
     code = issue()
-    with pytest.raises(readers.Refused):
-        enter(code, now=here() + vouchers.TERM + timedelta(seconds=1))
+    with pytest.raises(reader_accounts.Refused):
+        enter(code, now=here() + popup_exchange.TERM + timedelta(seconds=1))
     assert enter(code).name == "Ann"
 
 
 def test_guesses_are_counted_one_by_one_however_many_come_at_once(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         code = issue()
@@ -163,20 +169,20 @@ def test_guesses_are_counted_one_by_one_however_many_come_at_once(
         with open_store.context():
             try:
                 enter(f"aaaa aa{number:02}".replace("0", "a").replace("1", "b"))
-            except readers.Refused as refused:
+            except reader_accounts.Refused as refused:
                 return refused.code
         return "in"
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(guess, range(3 * vouchers.TRIES)))
-    assert said.count("wrong-code") == vouchers.TRIES
-    assert set(said) == {"wrong-code", readers.Refused.code}
-    with open_store.context(), pytest.raises(readers.Refused):
+        said = list(pool.map(guess, range(3 * popup_exchange.TRIES)))
+    assert said.count("wrong-code") == popup_exchange.TRIES
+    assert set(said) == {"wrong-code", reader_accounts.Refused.code}
+    with open_store.context(), pytest.raises(reader_accounts.Refused):
         enter(code)
 
 
 def test_of_many_who_use_one_code_at_once_one_is_let_in(
-    open_store: datastore.Store, site: records.Site
+    open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
         code = issue()
@@ -185,7 +191,7 @@ def test_of_many_who_use_one_code_at_once_one_is_let_in(
         with open_store.context():
             try:
                 return bool(enter(code))
-            except readers.Refused:
+            except reader_accounts.Refused:
                 return False
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -193,9 +199,9 @@ def test_of_many_who_use_one_code_at_once_one_is_let_in(
 
 
 def test_a_name_is_asked_for_before_the_code_is_used(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
-    nameless = openid.Person(PERSON.identity, "")
+    nameless = oidc_client.Person(PERSON.identity, "")
     code = issue(person=nameless)
     for name in ("", "   ", "a" * 81, "admin"):
         refused = redeem(client, code, name=name)
@@ -204,17 +210,17 @@ def test_a_name_is_asked_for_before_the_code_is_used(
         assert refused.json["field"] == "name"
     assert calls.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
     # Without one of his own it is the provider's.
-    code = issue("w" * 43, openid.Person(identities.of_provider("oidc/x", "c"), "Cat"))
+    code = issue("w" * 43, oidc_client.Person(identities.of_provider("oidc/x", "c"), "Cat"))
     assert calls.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
 
 
 def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
-    client: FlaskClient, store: datastore.Store
+    client: FlaskClient, store: connection.Store
 ) -> None:
-    newcomer = people.Newcomer(
-        people.new_id(), "The owner", (PERSON.identity,), grants=(callers.OWNER,)
+    newcomer = accounts.Newcomer(
+        accounts.new_id(), "The owner", (PERSON.identity,), grants=(callers.OWNER,)
     )
-    people.add(newcomer, secret=SECRET, now=here())
+    accounts.add(newcomer, secret=SECRET, now=here())
     entered = calls.answer(redeem(client, issue(), name="Somebody"))
     assert entered["name"] == "The owner"
     answer = client.get("/admin", headers=calls.bearer(entered))
@@ -222,7 +228,7 @@ def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
 
 
 def test_two_subs_and_two_issuers_are_two_accounts(
-    store: datastore.Store, site: records.Site
+    store: connection.Store, site: records.Site
 ) -> None:
     """B9: what one provider says of a sub means nothing at another one."""
     made = set()
@@ -230,14 +236,16 @@ def test_two_subs_and_two_issuers_are_two_accounts(
         [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),
          ("https://a.example", "1 "), ("https://a.example:1", "1")]
     ):  # fmt: skip
-        person = openid.Person(identities.of_provider(identities.at_issuer(issuer), sub), "Ann")
+        person = oidc_client.Person(
+            identities.of_provider(identities.at_issuer(issuer), sub), "Ann"
+        )
         verifier = f"{number}" * 43
         made.add(enter(issue(verifier, person), verifier).id)
     assert len(made) == 5
 
 
 def test_a_site_offers_its_own_providers_and_those_of_others_are_not_there(
-    client: FlaskClient, traveller: Traveller, store: datastore.Store
+    client: FlaskClient, traveller: Traveller, store: connection.Store
 ) -> None:
     offered = calls.answer(client.get("/api/v1/sites/demo/sign-in"))
     assert offered == {
@@ -245,7 +253,7 @@ def test_a_site_offers_its_own_providers_and_those_of_others_are_not_there(
         "providers": [{"name": "acme", "title": "Acme"}],
         "url": f"{travellers.PUBLIC}/sign-in/sites/demo",
     }
-    sites.add("blog", [ORIGIN], scheme=trees.SETTINGS.scheme, now=here())
+    site_settings.add("blog", [ORIGIN], scheme=trees.SETTINGS.scheme, now=here())
     blog = calls.answer(client.get("/api/v1/sites/blog/sign-in"))
     assert (blog["providers"], blog["url"]) == ([], "")
     query = {"origin": ORIGIN, "challenge": CHALLENGE}

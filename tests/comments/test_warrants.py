@@ -9,24 +9,17 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import (
-    audit,
-    config,
-    consent,
-    datastore,
-    delivery,
-    errors,
-    moderation,
-    notices,
-    posting,
-    records,
-    sealed,
-    sites,
-    slips,
-    warrants,
-)
-from comments import handlers as wiring
-from comments.records import Status, Verb
+from comments import config, errors
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.domain.records import Status, Verb
+from comments.events import audit_log, dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions
+from comments.notifications import double_opt_in, form_tokens, moderation_links, planner
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from tests import htmlpages, trees
 from tests.comments import postboxes, pressing, stocktaking
 
@@ -37,31 +30,31 @@ Link = Callable[..., str]
 
 
 @pytest.fixture
-def held(open_store: datastore.Store, site: records.Site) -> records.Comment:
+def held(open_store: connection.Store, site: records.Site) -> records.Comment:
     with open_store.context():
-        sites.change("demo", moderators=[MOD])
+        site_settings.change("demo", moderators=[MOD])
         row = trees.post(site, "Is <b>this</b> fine?", now=datetime.now(UTC))
         now = datetime.now(UTC)
-        return moderation.decide("demo", row.id, Verb.HOLD, ADA, now=now, reason="why not")
+        return decisions.decide("demo", row.id, Verb.HOLD, ADA, now=now, reason="why not")
 
 
 def _token(comment: records.Comment, address: str = MOD, age: timedelta = timedelta()) -> str:
-    return warrants.link(comment, address, secret=SECRET, now=datetime.now(UTC) - age)
+    return moderation_links.link(comment, address, secret=SECRET, now=datetime.now(UTC) - age)
 
 
 def _press(client: FlaskClient, token: str, verb: str = "approve") -> TestResponse:
     """Press a button of the page that a link opened a moment ago."""
-    slip = slips.make(token, "decide", SECRET, now=datetime.now(UTC))
+    slip = form_tokens.make(token, "decide", SECRET, now=datetime.now(UTC))
     return client.post(f"/decisions/{verb}", data={"token": slip})
 
 
-def _status(store: datastore.Store, row: records.Comment) -> Status:
+def _status(store: connection.Store, row: records.Comment) -> Status:
     with store.context():
-        return moderation.case("demo", row.id).comment.status
+        return decisions.case("demo", row.id).comment.status
 
 
 def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
-    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+    client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     with open_store.context():
         before = list(map(str, stocktaking.rows("Comment")))
@@ -74,7 +67,7 @@ def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
     shown = client.get(f"/decisions?token={_token(held)}").text
     assert "Is &lt;b&gt;this&lt;/b&gt; fine?" in shown
     assert "why not" in shown
-    for verb in warrants.VERBS:
+    for verb in moderation_links.VERBS:
         assert client.get(f"/decisions/{verb}?token={_token(held)}").status_code in {404, 405}
     with open_store.context():
         assert list(map(str, stocktaking.rows("Comment"))) == before
@@ -86,7 +79,7 @@ def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
 )
 def test_a_button_decides_and_the_log_says_by_mail(
     client: FlaskClient,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     held: records.Comment,
     label: str,
     status: Status,
@@ -98,17 +91,17 @@ def test_a_button_decides_and_the_log_says_by_mail(
         assert pressed.status_code == 200, pressed.text
     assert _status(open_store, held) is status
     with open_store.context():
-        entry, _ = audit.log("demo")
+        entry, _ = audit_log.log("demo")
         assert entry.actor.id == "mail"
         assert MOD not in str(list(stocktaking.rows("AuditEntry")))
 
 
 def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
-    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+    client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     token = _token(held)
     with open_store.context():
-        posting.edit(
+        submission.edit(
             held.id, author_id=held.author.id, body="buy", revision=None,
             settings=trees.SETTINGS, now=datetime.now(UTC),
         )  # fmt: skip
@@ -119,22 +112,22 @@ def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
     assert _press(client, token).status_code == 412
     assert _status(open_store, held) is Status.PENDING
     with open_store.context():
-        posting.retract(held.id, author_id=held.author.id, revision=None, now=datetime.now(UTC))
+        submission.retract(held.id, author_id=held.author.id, revision=None, now=datetime.now(UTC))
     assert _press(client, token).status_code == 409
 
 
 def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
-    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+    client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
-    young = _token(held, age=warrants.TERM - timedelta(minutes=1))
+    young = _token(held, age=moderation_links.TERM - timedelta(minutes=1))
     assert client.get(f"/decisions?token={young}").status_code == 200
     now = datetime.now(UTC)
-    seal = sealed.unseal(young, "decide", SECRET, now=now)
+    seal = encryption.unseal(young, "decide", SECRET, now=now)
     bad = [
-        _token(held, age=warrants.TERM + timedelta(minutes=1)),
-        sealed.seal(seal, "confirm", SECRET, now=now),
-        sealed.seal(seal, "decide", "another secret of tests", now=now),
-        consent.ending_link(consent.Ending("a" * 26, ()), SECRET),
+        _token(held, age=moderation_links.TERM + timedelta(minutes=1)),
+        encryption.seal(seal, "confirm", SECRET, now=now),
+        encryption.seal(seal, "decide", "another secret of tests", now=now),
+        double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ()), SECRET),
         young[:-8], young[:60] + ("A" if young[60] == "B" else "B") + young[61:], "x", "é",
     ]  # fmt: skip
     for token in bad:
@@ -149,7 +142,7 @@ def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
 
 def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
     client: FlaskClient,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     held: records.Comment,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,7 +158,7 @@ def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
         client.post("/subscriptions/confirm", data=fields),
     ):
         assert answer.status_code in {400, 415}
-    monkeypatch.setattr(slips, "TERM", timedelta(seconds=-1))
+    monkeypatch.setattr(form_tokens, "TERM", timedelta(seconds=-1))
     late = client.post("/decisions/approve", data=fields)
     assert late.status_code == 400
     assert "Open the link in the mail again" in late.text
@@ -173,35 +166,35 @@ def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
 
 
 def test_who_is_no_moderator_any_more_decides_nothing(
-    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+    client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     token = _token(held)
     assert client.get(f"/decisions?token={_token(held, 'eve@else.example')}").status_code == 400
     with open_store.context():
-        sites.change("demo", moderators=["other@site.example"])
+        site_settings.change("demo", moderators=["other@site.example"])
     assert _press(client, token).status_code == 400
     assert _status(open_store, held) is Status.PENDING
 
 
 def test_a_link_decides_about_its_comment_and_does_no_other_verb(
-    store: datastore.Store, held: records.Comment
+    store: connection.Store, held: records.Comment
 ) -> None:
-    warrant = warrants.read(_token(held), secret=SECRET, now=datetime.now(UTC))
+    warrant = moderation_links.read(_token(held), secret=SECRET, now=datetime.now(UTC))
     with pytest.raises(errors.BadInput):
-        warrants.act(warrant, Verb.PIN, now=datetime.now(UTC))
-    elsewhere = warrants.Warrant("other", held.id, held.revision, warrant.moderator)
+        moderation_links.act(warrant, Verb.PIN, now=datetime.now(UTC))
+    elsewhere = moderation_links.Warrant("other", held.id, held.revision, warrant.moderator)
     with pytest.raises(errors.NotFound):
-        warrants.act(elsewhere, Verb.APPROVE, now=datetime.now(UTC))
+        moderation_links.act(elsewhere, Verb.APPROVE, now=datetime.now(UTC))
 
 
 def test_the_mail_of_a_held_comment_leads_to_the_page(
-    client: FlaskClient, open_store: datastore.Store, held: records.Comment
+    client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     with postboxes.serving() as box, open_store.context():
         settings: config.Settings = box.settings()
         now = datetime.now(UTC) + timedelta(minutes=1)
-        handlers = (*wiring.HANDLERS, *notices.handlers(settings, lambda: now))
-        while delivery.sweep(now=now, handlers=handlers).delivered:
+        handlers = (*wiring.HANDLERS, *planner.handlers(settings, lambda: now))
+        while dispatcher.sweep(now=now, handlers=handlers).delivered:
             pass
         (text,) = [box.text(number) for number in range(len(box.taken))]
     found = re.search(r"Approve it or refuse it: (\S+)", text)

@@ -6,8 +6,9 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import datastore
-from comments.accounts import people, totp
+from comments.accounts import accounts
+from comments.accounts.passwords import totp
+from comments.store import connection
 from tests.comments import callers
 from tests.comments.adminforms import browser, cookie, reset_of, send, sign_in, token_of
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("quick_passwords", "site")
 
 
 def test_an_invitation_makes_an_account_that_is_signed_in(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     token, client = callers.invite(moderator(), now=now()), browser(app)
     assert client.get("/admin/welcome").status_code == 200
@@ -43,7 +44,7 @@ def test_an_invitation_makes_an_account_that_is_signed_in(
 
 
 def test_an_invitation_is_accepted_with_an_account(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     callers.account("ann", moderator("blog"))
     token, client = callers.invite(moderator(), now=now()), browser(app)
@@ -55,7 +56,7 @@ def test_an_invitation_is_accepted_with_an_account(
     assert "demo" in client.get("/admin").text
 
 
-def test_a_reset_gives_a_password_and_signs_in(app: flask.Flask, store: datastore.Store) -> None:
+def test_a_reset_gives_a_password_and_signs_in(app: flask.Flask, store: connection.Store) -> None:
     token, client = reset_of(callers.account("ann", OWNER)), browser(app)
     short = send(client, "/admin/reset", token=token, password="short")
     assert short.status_code == 400
@@ -65,10 +66,10 @@ def test_a_reset_gives_a_password_and_signs_in(app: flask.Flask, store: datastor
 
 
 def test_a_reset_asks_for_the_code_of_an_authenticator(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     ann, client, key = callers.account("ann", OWNER), browser(app), totp.secret()
-    people.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=now())
     token = reset_of(ann)
     refused = send(client, "/admin/reset", token=token, password="another one")
     assert refused.status_code == 400
@@ -77,7 +78,7 @@ def test_a_reset_asks_for_the_code_of_an_authenticator(
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"token": token, "password": "another one", "code": code}
     assert send(client, "/admin/reset", **sent).status_code == 303
-    assert people.named("ann", SECRET).has_totp
+    assert accounts.named("ann", SECRET).has_totp
     dead = send(browser(app), "/admin/reset", **sent)
     assert dead.status_code == 400
     assert "was used" in dead.text
@@ -85,7 +86,7 @@ def test_a_reset_asks_for_the_code_of_an_authenticator(
 
 @pytest.mark.parametrize("guessed", ["1qaz2wsx3edc", "ANN-AT-HOME", "Ann@Example.org"])
 def test_a_password_that_others_guess_is_refused_wherever_one_is_chosen(
-    app: flask.Flask, store: datastore.Store, guessed: str
+    app: flask.Flask, store: connection.Store, guessed: str
 ) -> None:
     ann, client = callers.account("ann-at-home", OWNER, mail="ann@example.org"), browser(app)
     reset = send(client, "/admin/reset", token=reset_of(ann), password=guessed)
@@ -103,7 +104,7 @@ def test_a_password_that_others_guess_is_refused_wherever_one_is_chosen(
         assert "choose another one" in joined.text
 
 
-def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: datastore.Store) -> None:
+def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: connection.Store) -> None:
     callers.account("ann", OWNER)
     client, other = browser(app), browser(app)
     sign_in(client)
@@ -122,7 +123,7 @@ def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: datastor
 
 
 def test_an_authenticator_is_set_up_by_its_code_and_asked_for_from_then_on(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     callers.account("ann", OWNER)
     client = browser(app)

@@ -7,9 +7,13 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore, errors, records, roles, sites
-from comments.accounts import people, signing
-from comments.web import callers as web_callers
+from comments import errors
+from comments.accounts import accounts
+from comments.accounts.passwords import password_login
+from comments.domain import records, roles
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.admin import signed_in
 from tests import html5, trees
 from tests.comments import callers
 from tests.comments.adminforms import OWN, browser, cookie, reset_of, send, sign_in, token_of
@@ -22,12 +26,12 @@ PAGES = ("/admin/sign-in", "/admin/welcome", "/admin/reset", "/admin/account", "
 
 
 @pytest.fixture
-def store(store: datastore.Store, site: records.Site) -> datastore.Store:
+def store(store: connection.Store, site: records.Site) -> connection.Store:
     return store
 
 
 def test_a_session_is_a_cookie_that_only_this_host_gets_and_no_script_reads(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     callers.account("ann", OWNER)
     response = sign_in(browser(app))
@@ -39,9 +43,9 @@ def test_a_session_is_a_cookie_that_only_this_host_gets_and_no_script_reads(
 
 
 def test_who_is_signed_in_sees_his_sites_and_nobody_elses(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
-    sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=now())
+    site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=now())
     callers.account("ann", OWNER)
     callers.account("bob", moderator("blog"))
     callers.account("cat")
@@ -61,7 +65,7 @@ def test_who_is_signed_in_sees_his_sites_and_nobody_elses(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_is_framed_by_nobody_kept_by_nobody_and_runs_no_inline_script(
-    app: flask.Flask, store: datastore.Store, page: str
+    app: flask.Flask, store: connection.Store, page: str
 ) -> None:
     callers.account("ann", OWNER)
     client = browser(app)
@@ -123,7 +127,7 @@ class TestForgery:
             assert "cross-site" in response.text
             assert "Set-Cookie" not in response.headers
         assert client.get("/admin").status_code == 200
-        assert people.staff() == [people.named("ann", SECRET)] == [ann]
+        assert accounts.staff() == [accounts.named("ann", SECRET)] == [ann]
 
     @pytest.mark.parametrize(
         "headers", [OWN, {"Origin": "http://localhost"}, {"Origin": "https://localhost"}]
@@ -169,21 +173,21 @@ class TestForgery:
     ],
 )
 def test_a_role_is_required_on_its_own_site(
-    app: flask.Flask, store: datastore.Store, grants: list[roles.Grant], allowed: set[str]
+    app: flask.Flask, store: connection.Store, grants: list[roles.Grant], allowed: set[str]
 ) -> None:
     found = callers.account("ann", *grants)
-    sent = {"Cookie": f"{web_callers.COOKIE}={callers.session(found.id).token}"}
+    sent = {"Cookie": f"{signed_in.COOKIE}={callers.session(found.id).token}"}
     for role in roles.GRANTED:
         with app.test_request_context("/admin", headers=sent):
             if role.value in allowed:
-                assert web_callers.require(role, "demo") == found
+                assert signed_in.require(role, "demo") == found
             else:
                 with pytest.raises(errors.Forbidden) as refused:
-                    web_callers.require(role, "demo")
+                    signed_in.require(role, "demo")
                 assert refused.value.code == "not-allowed"
                 assert refused.value.message == f"this is for {role}s of demo"
-        with app.test_request_context("/admin"), pytest.raises(web_callers.NotSignedIn):
-            web_callers.require(role, "demo")
+        with app.test_request_context("/admin"), pytest.raises(signed_in.NotSignedIn):
+            signed_in.require(role, "demo")
 
 
 @pytest.mark.parametrize("path", ["/admin", "/admin/account"])
@@ -198,7 +202,7 @@ def test_who_is_not_signed_in_is_shown_the_way(client: FlaskClient, path: str) -
 
 
 def test_what_is_wrong_answers_alike_and_too_many_tries_say_when(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     callers.account("ann", OWNER)
     pages = {
@@ -209,7 +213,7 @@ def test_what_is_wrong_answers_alike_and_too_many_tries_say_when(
     }
     assert len(pages) == 1
     assert "Name, password or code are wrong." in pages.pop()
-    for _ in range(signing.PER_NAME.most):
+    for _ in range(password_login.PER_NAME.most):
         response = send(browser(app), "/admin/sign-in", login="ann", password="another one")
     assert response.status_code == 429
     assert 0 < int(response.headers["Retry-After"]) <= 900
@@ -217,7 +221,7 @@ def test_what_is_wrong_answers_alike_and_too_many_tries_say_when(
 
 
 def test_signing_out_ends_the_session_and_everywhere_ends_all(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     callers.account("ann", OWNER)
     one, two, three = (browser(app) for _ in range(3))
@@ -226,7 +230,7 @@ def test_signing_out_ends_the_session_and_everywhere_ends_all(
     kept = cookie(one)
     assert send(one, "/admin/sign-out", form=token_of(one)).status_code == 303
     assert cookie(one) == ""
-    one.set_cookie(web_callers.COOKIE, kept)
+    one.set_cookie(signed_in.COOKIE, kept)
     assert one.get("/admin").status_code == 303
     assert two.get("/admin").status_code == 200
     assert send(two, "/admin/sign-out/everywhere", form=token_of(two)).status_code == 303
@@ -257,7 +261,7 @@ def test_a_form_that_no_page_of_ours_sent_is_refused_by_its_field(
 
 
 def test_if_the_store_does_not_answer_nobody_is_signed_in(
-    app: flask.Flask, short_deadline: datastore.Store, engine, site
+    app: flask.Flask, short_deadline: connection.Store, engine, site
 ) -> None:
     client = app.test_client()
     with short_deadline.context():
@@ -271,7 +275,7 @@ def test_if_the_store_does_not_answer_nobody_is_signed_in(
     assert send(client, "/admin/sign-in", login="ann", password=PASSWORD).status_code == 503
 
 
-def test_answers_to_a_guest_are_never_an_owners(app: flask.Flask, store: datastore.Store) -> None:
+def test_answers_to_a_guest_are_never_an_owners(app: flask.Flask, store: connection.Store) -> None:
     """Interleaved on the threads of one process, each with its own cookie or none."""
     callers.account("ann", OWNER)
     owner = browser(app)
@@ -282,7 +286,7 @@ def test_answers_to_a_guest_are_never_an_owners(app: flask.Flask, store: datasto
         client = app.test_client()
         is_owner = number % 2 == 0
         if is_owner:
-            client.set_cookie(web_callers.COOKIE, token)
+            client.set_cookie(signed_in.COOKIE, token)
         response = client.get("/admin")
         assert ("Your sites" in response.text) == is_owner
         return is_owner, response.status_code
@@ -292,7 +296,7 @@ def test_answers_to_a_guest_are_never_an_owners(app: flask.Flask, store: datasto
     assert found == {(True, 200), (False, 303)}
 
 
-def test_every_page_is_valid_html(app: flask.Flask, store: datastore.Store) -> None:
+def test_every_page_is_valid_html(app: flask.Flask, store: connection.Store) -> None:
     callers.account("ann", OWNER)
     client, pages = browser(app), []
     for _ in range(2):
@@ -309,7 +313,7 @@ def test_every_page_is_valid_html(app: flask.Flask, store: datastore.Store) -> N
 
 
 def test_no_link_or_form_leads_elsewhere_than_to_us(
-    app: flask.Flask, store: datastore.Store
+    app: flask.Flask, store: connection.Store
 ) -> None:
     callers.account("ann", OWNER)
     client = browser(app)

@@ -12,8 +12,13 @@ from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header
 
 from comments import app as apps
-from comments import caching, config, datastore, folding, heads, records, sites, views
-from comments.web import codings
+from comments import config
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.reading.materialized import first_page, merged_view
+from comments.sites import site_settings
+from comments.store import caches, connection
+from comments.web.http import content_coding
 from tests import folds, trees
 from tests.comments.answers import PAGE, plain
 
@@ -29,10 +34,10 @@ GZIP = {"Accept-Encoding": "gzip"}
 
 
 @pytest.fixture
-def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """A thread that was folded, with comments in two buckets and one in the tail."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "BUCKET_ROWS", 4)
+        patch.setattr(compactor, "BUCKET_ROWS", 4)
         grown = trees.grow(site, trees.TREE)
         folds.whole(trees.name_of(site))
         return grown
@@ -42,23 +47,23 @@ def rows(open_store: datastore.Store, site: records.Site) -> dict[str, records.C
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts pages cut from views or heads, and bytes put into a coding."""
     counted: Counter[str] = Counter()
-    cut, top, encode = views.View.rows, heads.Head.page, codings.encode
+    cut, top, encode = merged_view.View.rows, first_page.Head.page, content_coding.encode
 
-    def counting_rows(self: views.View, *args: object, **named: object) -> object:
+    def counting_rows(self: merged_view.View, *args: object, **named: object) -> object:
         counted["rows"] += 1
         return cut(self, *args, **named)  # type: ignore[arg-type]
 
-    def counting_top(self: heads.Head, *args: object, **named: object) -> object:
+    def counting_top(self: first_page.Head, *args: object, **named: object) -> object:
         counted["rows"] += 1
         return top(self, *args, **named)  # type: ignore[arg-type]
 
-    def counting_encode(data: bytes, coding: codings.Coding) -> bytes:
+    def counting_encode(data: bytes, coding: content_coding.Coding) -> bytes:
         counted["encode"] += 1
         return encode(data, coding)
 
-    monkeypatch.setattr(views.View, "rows", counting_rows)
-    monkeypatch.setattr(heads.Head, "page", counting_top)
-    monkeypatch.setattr(codings, "encode", counting_encode)
+    monkeypatch.setattr(merged_view.View, "rows", counting_rows)
+    monkeypatch.setattr(first_page.Head, "page", counting_top)
+    monkeypatch.setattr(content_coding, "encode", counting_encode)
     return counted
 
 
@@ -86,7 +91,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ],
 )
 def test_the_client_says_which_coding_it_wants(header: str | None, coding: str) -> None:
-    assert codings.preferred(parse_accept_header(header, Accept)) == coding
+    assert content_coding.preferred(parse_accept_header(header, Accept)) == coding
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -158,21 +163,21 @@ def test_a_304_and_a_page_that_is_kept_take_no_row(
 
 
 def test_a_304_needs_no_page_that_was_made_before(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     client: FlaskClient,
     rows: dict[str, records.Comment],
     work: Counter[str],
 ) -> None:
     known = {"If-None-Match": client.get(PAGE).headers["ETag"]}
     work.clear()
-    open_store.kept("answers", lambda: caching.Cache(0)).drop((next(_keys(open_store)), "identity"))
+    open_store.kept("answers", lambda: caches.Cache(0)).drop((next(_keys(open_store)), "identity"))
     assert client.get(PAGE, headers=known).status_code == 304
     assert work == {}
 
 
-def _keys(store: datastore.Store):
+def _keys(store: connection.Store):
     """What the kept answers are kept under."""
-    return (key[0] for key in store.kept("answers", lambda: caching.Cache(0))._kept)
+    return (key[0] for key in store.kept("answers", lambda: caches.Cache(0))._kept)
 
 
 def test_a_page_of_the_floor_is_packed_once(
@@ -184,7 +189,7 @@ def test_a_page_of_the_floor_is_packed_once(
 
 
 def test_every_change_is_another_page_under_another_tag(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     client: FlaskClient,
     rows: dict[str, records.Comment],
     site: records.Site,
@@ -208,7 +213,7 @@ def test_every_change_is_another_page_under_another_tag(
     changed()
     assert b"corrected" not in seen[-1][1]
     assert len({tag for tag, _ in seen}) == len(seen)
-    kept = open_store.kept("answers", lambda: caching.Cache(0))
+    kept = open_store.kept("answers", lambda: caches.Cache(0))
     bodies = [b"".join(page.body) for page, _ in kept._kept.values()]
     assert any(b"author of 1" in body for body in bodies)
     assert not any(b"a text of mine" in body for body in bodies)
@@ -239,7 +244,7 @@ def test_what_is_asked_is_part_of_the_tag(
 
 
 def test_another_secret_is_another_tag(
-    open_store: datastore.Store, client: FlaskClient, rows: dict[str, records.Comment]
+    open_store: connection.Store, client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
     other = apps.create_app(config.Settings(secret="another secret of tests"), open_store)
     tag = client.get(WAYS["short"]).headers["ETag"]
@@ -270,9 +275,9 @@ def test_who_asks_changes_nothing(client: FlaskClient, rows: dict[str, records.C
 
 
 def test_what_is_kept_is_bounded(
-    open_store: datastore.Store, client: FlaskClient, rows: dict[str, records.Comment]
+    open_store: connection.Store, client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
-    cache = open_store.kept("answers", lambda: caching.Cache(12_000))
+    cache = open_store.kept("answers", lambda: caches.Cache(12_000))
     for limit in range(1, 60):
         assert client.get(f"{PAGE}&limit={limit}").status_code == 200
         assert 0 < cache.size <= 12_000
@@ -284,9 +289,9 @@ class TestCdn:
     PUBLIC = "public, max-age=0, s-maxage=7, stale-while-revalidate=7"
 
     @pytest.fixture(autouse=True)
-    def _allowed(self, open_store: datastore.Store, site: records.Site) -> None:
+    def _allowed(self, open_store: connection.Store, site: records.Site) -> None:
         with open_store.context():
-            sites.change(site.id, cdn_seconds=7)
+            site_settings.change(site.id, cdn_seconds=7)
 
     def test_it_may_answer_readers_for_the_seconds_of_the_site(
         self, client: FlaskClient, rows: dict[str, records.Comment]
@@ -311,12 +316,12 @@ class TestCdn:
             assert response.headers["Cache-Control"] == "no-store"
 
     def test_turned_off_it_asks_every_time(
-        self, client: FlaskClient, open_store: datastore.Store
+        self, client: FlaskClient, open_store: connection.Store
     ) -> None:
         with open_store.context():
-            sites.change("demo", origins=["https://a.example"])
-            assert sites.get("demo").cdn_seconds == 7
-            sites.change("demo", cdn_seconds=0)
+            site_settings.change("demo", origins=["https://a.example"])
+            assert site_settings.get("demo").cdn_seconds == 7
+            site_settings.change("demo", cdn_seconds=0)
         assert client.get(PAGE).headers["Cache-Control"] == "no-cache"
 
 

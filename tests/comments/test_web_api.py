@@ -8,7 +8,7 @@ import flask
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore
+from comments.store import connection
 from emulator import inprocess, testing
 from tests.comments.calls import NOBODY, ONE, THREAD, answer, listed, post, refused, stored
 from tests.conftest import ROOT
@@ -197,7 +197,7 @@ def test_head_is_get_without_its_body(client: FlaskClient) -> None:
 
 @pytest.mark.slow
 def test_reading_and_refused_writing_create_nothing(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     for number in range(2_500):
         path = f"/api/v1/sites/demo/comments?thread={number}"

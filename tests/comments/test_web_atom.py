@@ -9,24 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import feeds, public, records
-from comments.web import atom
+from comments.domain import presentation, records
+from comments.reading import feeds
+from comments.web.public import atom
 
 NAME = records.ThreadName("demo", "page")
 ID = "aaaqeayeaudaocajbifqydiob4"
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
-COMMENT = public.Comment(
+COMMENT = presentation.Comment(
     id=ID,
     slug="s",
     parent=None,
     reply_to=None,
     level=0,
     html="<p>a &amp; b ]]&gt;</p>",
-    author=public.Author("Ann", "https://ann.example/"),
+    author=presentation.Author("Ann", "https://ann.example/"),
     created=WHEN,
     edited=None,
     score=0,
-    status=public.Shown.APPROVED,
+    status=presentation.Shown.APPROVED,
     revision=1,
 )
 ENTRY = feeds.Entry(COMMENT, NAME, "A <title>", "https://site.example/a")
@@ -87,7 +88,7 @@ def test_a_feed_without_comments_is_valid():
     ["]]>", "<script>alert(1)</script>", "&lt;b&gt;", 'a"b', "a\u2028b", "\x00\x0b\ufffe\ud800"],
 )
 def test_no_text_ends_its_element(text):
-    comment = msgspec.structs.replace(COMMENT, author=public.Author(text, ""), html=text)
+    comment = msgspec.structs.replace(COMMENT, author=presentation.Author(text, ""), html=text)
     entry = feeds.Entry(comment, NAME, text, text)
     root = ET.fromstring(made(entry, title=text))  # noqa: S314 - our own
     shown = "\ufffd" * 4 if "\x00" in text else text
@@ -100,7 +101,7 @@ def test_no_text_ends_its_element(text):
 
 @given(st.text(), st.text(), st.text())
 def test_any_text_makes_a_document_that_parses(title, name, html):
-    comment = msgspec.structs.replace(COMMENT, author=public.Author(name, name), html=html)
+    comment = msgspec.structs.replace(COMMENT, author=presentation.Author(name, name), html=html)
     found = feedparser.parse(made(feeds.Entry(comment, NAME, title, title), title=title))
     assert found.bozo is False, found.get("bozo_exception")
     assert found.entries[0].id == "urn:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f"

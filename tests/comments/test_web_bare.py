@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from comments.web import bare
+from comments.web.public import minify
 from tests import needs
 
-STATIC = Path(bare.__file__).parent / "static"
+STATIC = Path(minify.__file__).parents[1] / "static"
 FILES = sorted(file for file in STATIC.glob("*/*") if file.suffix in {".js", ".css"})
 
 
@@ -26,13 +26,13 @@ FILES = sorted(file for file in STATIC.glob("*/*") if file.suffix in {".js", ".c
     ],
 )
 def test_only_lines_of_comments_go(source: str, sent: str) -> None:
-    assert bare.without_comments(source) == sent
+    assert minify.without_comments(source) == sent
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_of_our_files_only_lines_of_comments_go(file: Path) -> None:
     lines = file.read_text().splitlines()
-    sent = bare.without_comments(file.read_text()).splitlines()
+    sent = minify.without_comments(file.read_text()).splitlines()
     left = iter(lines)
     assert all(line in left for line in sent)
     gone = list(lines)
@@ -55,5 +55,5 @@ def test_what_is_sent_is_a_module(file: Path, tmp_path: Path) -> None:
     node = shutil.which("node") or shutil.which("nodejs")
     needs.require(node, "no node: what is sent is not checked")
     sent = tmp_path / f"{file.stem}.mjs"
-    sent.write_text(bare.without_comments(file.read_text()))
+    sent.write_text(minify.without_comments(file.read_text()))
     subprocess.run([str(node), "--check", sent], check=True)

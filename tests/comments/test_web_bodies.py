@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.web import bodies, responses, shapes
-from comments.web import errors as web_errors
-from comments.web.desk import asked
+from comments.web.admin import admin_queries
+from comments.web.http import problems, request_shapes, response_shapes
+from comments.web.http.decode import json_bodies
 
 NO_PARENT = "parent: is neither the id of a comment nor root"
 VERDICTS = "verdict: is one of approve, hold, spam, reject"
 # Every shape that a request is read as, and those of answers: their fields are of the same types.
 SHAPES = [
     found
-    for module in (shapes, responses, asked)
+    for module in (request_shapes, response_shapes, admin_queries)
     for found in vars(module).values()
     if isinstance(found, type) and issubclass(found, msgspec.Struct)
 ]
@@ -37,8 +37,10 @@ def body(**changes: object) -> bytes:
 
 
 def test_a_body_becomes_its_shape() -> None:
-    sent = bodies.decode('{"name": "Änn", "body": "Hi 🎈"}'.encode(), shapes.NewComment)
-    assert sent == shapes.NewComment(name="Änn", body="Hi 🎈")
+    sent = json_bodies.decode(
+        '{"name": "Änn", "body": "Hi 🎈"}'.encode(), request_shapes.NewComment
+    )
+    assert sent == request_shapes.NewComment(name="Änn", body="Hi 🎈")
 
 
 @pytest.mark.parametrize(
@@ -72,44 +74,48 @@ def test_a_body_becomes_its_shape() -> None:
 )
 def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.decode(data, shapes.NewComment)
+        json_bodies.decode(data, request_shapes.NewComment)
     assert refusal.value.field == field
 
 
 @pytest.mark.parametrize(
     ("value", "shape", "said"),
     [
-        ({"limit": 201}, shapes.ListQuery, "limit: is above 200"),
-        ({"limit": 0}, shapes.OwnVotesQuery, "limit: is below 1"),
-        ({"cursor": ""}, shapes.ListQuery, "cursor: is empty"),
-        ({"cursor": 1}, shapes.ListQuery, "cursor: is not text"),
-        ({"limit": "5"}, shapes.OwnVotesQuery, "limit: is not a whole number"),
-        ({"around": "a"}, shapes.ListQuery, "around: is not the id of a comment"),
-        ({"around": "A" * 26}, shapes.ListQuery, "around: is not the id of a comment"),
-        ({"parent": "a" * 27}, shapes.ListQuery, NO_PARENT),
-        ({"parent": "nix"}, shapes.ListQuery, NO_PARENT),
+        ({"limit": 201}, request_shapes.ListQuery, "limit: is above 200"),
+        ({"limit": 0}, request_shapes.OwnVotesQuery, "limit: is below 1"),
+        ({"cursor": ""}, request_shapes.ListQuery, "cursor: is empty"),
+        ({"cursor": 1}, request_shapes.ListQuery, "cursor: is not text"),
+        ({"limit": "5"}, request_shapes.OwnVotesQuery, "limit: is not a whole number"),
+        ({"around": "a"}, request_shapes.ListQuery, "around: is not the id of a comment"),
+        ({"around": "A" * 26}, request_shapes.ListQuery, "around: is not the id of a comment"),
+        ({"parent": "a" * 27}, request_shapes.ListQuery, NO_PARENT),
+        ({"parent": "nix"}, request_shapes.ListQuery, NO_PARENT),
         (
             {"name": "Ann", "body": "Hi", "parent": "root"},
-            shapes.NewComment,
+            request_shapes.NewComment,
             "parent: is not the id of a comment",
         ),
-        ({"value": 2}, shapes.NewVote, "value: is one of -1, 1"),
-        ({"verdict": "no", "question": "q"}, shapes.GivenOpinion, VERDICTS),
-        ({"question": "q"}, shapes.GivenOpinion, "verdict: is missing"),
-        ({"threads": ["a", 1]}, shapes.ThreadList, "threads: has an item that is not text"),
-        ({"thread": "yes", "email": "a@b"}, shapes.NewSubscription, "thread: is not true or false"),
-        ([], shapes.NewBody, "body: is not an object"),
-        ({"sort": "new"}, shapes.ListQuery, "sort: is not known here"),
-        ({"n\new": "new"}, shapes.ListQuery, "n\new: is not known here"),
-        ({"threads": ["a"] * 101}, shapes.ThreadList, "threads: has more than 100 items"),
-        ({"name": "Ann"}, shapes.NewComment, "body: is missing"),
+        ({"value": 2}, request_shapes.NewVote, "value: is one of -1, 1"),
+        ({"verdict": "no", "question": "q"}, request_shapes.GivenOpinion, VERDICTS),
+        ({"question": "q"}, request_shapes.GivenOpinion, "verdict: is missing"),
+        ({"threads": ["a", 1]}, request_shapes.ThreadList, "threads: has an item that is not text"),
+        (
+            {"thread": "yes", "email": "a@b"},
+            request_shapes.NewSubscription,
+            "thread: is not true or false",
+        ),
+        ([], request_shapes.NewBody, "body: is not an object"),
+        ({"sort": "new"}, request_shapes.ListQuery, "sort: is not known here"),
+        ({"n\new": "new"}, request_shapes.ListQuery, "n\new: is not known here"),
+        ({"threads": ["a"] * 101}, request_shapes.ThreadList, "threads: has more than 100 items"),
+        ({"name": "Ann"}, request_shapes.NewComment, "body: is missing"),
     ],
 )
 def test_a_refusal_is_in_words_of_whoever_sent_it(
     value: object, shape: type[msgspec.Struct], said: str
 ) -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.convert(value, shape)
+        json_bodies.convert(value, shape)
     assert refusal.value.message == said
 
 
@@ -122,7 +128,7 @@ def test_no_refusal_of_any_field_shows_a_pattern_or_the_words_of_the_parser() ->
                     msgspec.convert({field.encode_name: value}, shape)
                     continue
                 with pytest.raises(errors.BadInput) as refusal:
-                    bodies.convert({field.encode_name: value}, shape)
+                    json_bodies.convert({field.encode_name: value}, shape)
                 refused.add(refusal.value.message)
     assert len(refused) > 200
     assert [said for said in refused if PARSER.search(said)] == []
@@ -131,13 +137,13 @@ def test_no_refusal_of_any_field_shows_a_pattern_or_the_words_of_the_parser() ->
 @pytest.mark.parametrize("parent", [0, -1, 1.5, True, 2**63, "1", "", "root", "a" * 27, "A" * 26])
 def test_a_parent_is_a_comment_id(parent: object) -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.decode(body(parent=parent), shapes.NewComment)
+        json_bodies.decode(body(parent=parent), request_shapes.NewComment)
     assert refusal.value.field == "parent"
 
 
 def test_a_comment_id_has_no_line_break_behind_it() -> None:
     with pytest.raises(errors.BadInput, match="parent"):
-        bodies.decode(body(parent="a" * 25 + "\n"), shapes.NewComment)
+        json_bodies.decode(body(parent="a" * 25 + "\n"), request_shapes.NewComment)
 
 
 @pytest.mark.parametrize(
@@ -146,13 +152,13 @@ def test_a_comment_id_has_no_line_break_behind_it() -> None:
 )
 def test_what_only_the_server_may_set_is_refused(field: str) -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.decode(body(**{field: "x"}), shapes.NewComment)
+        json_bodies.decode(body(**{field: "x"}), request_shapes.NewComment)
     assert refusal.value.field == field
 
 
 def test_an_edit_cannot_change_the_parent() -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.decode(b'{"body": "b", "parent": "%s"}' % (b"a" * 26), shapes.NewBody)
+        json_bodies.decode(b'{"body": "b", "parent": "%s"}' % (b"a" * 26), request_shapes.NewBody)
     assert refusal.value.field == "parent"
 
 
@@ -160,38 +166,38 @@ def test_an_edit_cannot_change_the_parent() -> None:
 @pytest.mark.parametrize("depth", [9, 3_000, 60_000])
 def test_deep_nesting_is_refused_before_it_is_parsed(bracket: bytes, depth: int) -> None:
     with pytest.raises(errors.BadInput, match="nested"):
-        bodies.decode(bracket * depth, shapes.NewComment)
+        json_bodies.decode(bracket * depth, request_shapes.NewComment)
 
 
 def test_brackets_in_text_are_not_nesting() -> None:
     text = '[[[[[[[[[[{{{{{{{{{{ \\" [[[ \\\\'
-    assert bodies.decode(body(body=text), shapes.NewComment).body == text
+    assert json_bodies.decode(body(body=text), request_shapes.NewComment).body == text
 
 
 @pytest.mark.parametrize("data", [b'"' * 65_535, b'"' + b'\\"' * 32_000, b"\\" * 65_535])
 def test_open_strings_cost_one_pass(data: bytes) -> None:
     with pytest.raises(errors.BadInput):
-        bodies.decode(data, shapes.NewComment)
+        json_bodies.decode(data, request_shapes.NewComment)
     # A quote that starts no match makes the scan run to the end and begin anew behind it.
-    assert b'"' not in bodies._STRING.sub(b"", data)
+    assert b'"' not in json_bodies._STRING.sub(b"", data)
 
 
 def test_a_list_item_with_a_nul_is_refused() -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.decode(b'{"threads": ["a", "b\\u0000"]}', shapes.ThreadList)
+        json_bodies.decode(b'{"threads": ["a", "b\\u0000"]}', request_shapes.ThreadList)
     assert refusal.value.field == "threads"
 
 
 def test_a_bad_list_item_is_refused_by_the_list() -> None:
     with pytest.raises(errors.BadInput) as refusal:
-        bodies.decode(b'{"threads": ["a", 5]}', shapes.ThreadList)
+        json_bodies.decode(b'{"threads": ["a", 5]}', request_shapes.ThreadList)
     assert refusal.value.field == "threads"
 
 
 def test_a_hundred_threads_are_counted_and_no_more() -> None:
-    assert len(bodies.decode(_threads(100), shapes.ThreadList).threads) == 100
+    assert len(json_bodies.decode(_threads(100), request_shapes.ThreadList).threads) == 100
     with pytest.raises(errors.BadInput, match="threads"):
-        bodies.decode(_threads(101), shapes.ThreadList)
+        json_bodies.decode(_threads(101), request_shapes.ThreadList)
 
 
 def _threads(count: int) -> bytes:
@@ -201,7 +207,7 @@ def _threads(count: int) -> bytes:
 @given(st.binary(max_size=200))
 def test_no_bytes_are_more_than_refused(data: bytes) -> None:
     with contextlib.suppress(errors.BadInput):
-        bodies.decode(data, shapes.NewComment)
+        json_bodies.decode(data, request_shapes.NewComment)
 
 
 JSON = st.recursive(
@@ -215,7 +221,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([*GOOD, "x"]), JSON))
 def test_no_json_is_more_than_refused(value: dict[str, object]) -> None:
     try:
-        bodies.decode(json.dumps(value).encode(), shapes.NewComment)
+        json_bodies.decode(json.dumps(value).encode(), request_shapes.NewComment)
     except errors.BadInput as refusal:
         assert refusal.field in {*GOOD, "x"}  # noqa: PT017 - most are refused, not all
 
@@ -252,10 +258,10 @@ def test_plain_json_is_taken(content_type: str) -> None:
     ],
 )
 def test_anything_but_plain_json_is_refused(headers: dict[str, str]) -> None:
-    with pytest.raises(web_errors.UnsupportedMedia):
+    with pytest.raises(problems.UnsupportedMedia):
         _require_json(headers)
 
 
 def _require_json(headers: dict[str, str]) -> None:
     with flask.Flask("test").test_request_context("/", method="POST", headers=headers):
-        bodies.require_json(flask.request)
+        json_bodies.require_json(flask.request)

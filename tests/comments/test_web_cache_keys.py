@@ -13,7 +13,10 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import config, datastore, folding, records
+from comments import config
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.store import connection
 from tests import trees
 
 # What a stranger might send. A cache keys none of them but those `Vary` names, and the host.
@@ -79,12 +82,12 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def paths(app: flask.Flask, open_store: datastore.Store, site: records.Site) -> list[str]:
+def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) -> list[str]:
     """A question of every public route that may be kept, of a thread that was folded and of one
     that was not."""
     with open_store.context():
         grown = trees.grow(site, trees.TREE, url="http://localhost:8080/a", title="A")
-        assert folding.fold(trees.SETTINGS.scheme, trees.name_of(site)) is not None
+        assert compactor.fold(trees.SETTINGS.scheme, trees.name_of(site)) is not None
         trees.grow(site, {"a": {"b": {}}}, thread="other")
     one = grown["1"].id
     threads = ("thread=page", "thread=other", "thread=none", "thread=page&limit=all")
@@ -115,7 +118,7 @@ def asked(app: flask.Flask, path: str, headers: dict[str, str] | None = None) ->
 
 @pytest.mark.slow
 def test_a_header_that_no_cache_keys_changes_no_answer(
-    app: flask.Flask, settings: config.Settings, open_store: datastore.Store, paths: list[str]
+    app: flask.Flask, settings: config.Settings, open_store: connection.Store, paths: list[str]
 ) -> None:
     for path in paths:
         plain = shown(asked(app, path))
@@ -135,14 +138,14 @@ def _few(headers: dict[str, str]) -> Iterator[dict[str, str]]:
         yield {name: headers[name] for name in names[start::_AT_ONCE]}
 
 
-def _fresh(settings: config.Settings, store: datastore.Store) -> flask.Flask:
+def _fresh(settings: config.Settings, store: connection.Store) -> flask.Flask:
     """An application that has answered nobody yet."""
     store._kept.pop("answers", None)
     return apps.create_app(settings, store)
 
 
 def test_who_comes_after_him_gets_what_everybody_gets(
-    app: flask.Flask, settings: config.Settings, open_store: datastore.Store, paths: list[str]
+    app: flask.Flask, settings: config.Settings, open_store: connection.Store, paths: list[str]
 ) -> None:
     """All of them at once, and in every coding."""
     for coding in ("gzip", "identity"):

@@ -7,8 +7,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import app as apps
-from comments import config, datastore, records, sites
-from comments.web import session
+from comments import config
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.api import api_tokens
 from tests.comments.calls import NOBODY, ONE, THREAD, answer, bearer, listed, post, refused
 
 
@@ -65,10 +68,10 @@ def test_a_token_in_the_query_is_no_token(client: FlaskClient) -> None:
 
 
 def test_a_token_of_another_site_is_refused(
-    client: FlaskClient, open_store: datastore.Store, site: records.Site, settings: config.Settings
+    client: FlaskClient, open_store: connection.Store, site: records.Site, settings: config.Settings
 ) -> None:
     with open_store.context():
-        sites.add("other", [], scheme=settings.scheme, now=datetime(2026, 1, 2, tzinfo=UTC))
+        site_settings.add("other", [], scheme=settings.scheme, now=datetime(2026, 1, 2, tzinfo=UTC))
     path = "/api/v1/sites/other/comments?thread=t"
     posted = post(client)
     response = client.post(path, json={"name": "a", "body": "b"}, headers=bearer(posted))
@@ -76,7 +79,7 @@ def test_a_token_of_another_site_is_refused(
     assert answer(client.get(path))["total"] == 0
 
 
-def test_an_expired_token_is_refused(open_store: datastore.Store, site: records.Site) -> None:
+def test_an_expired_token_is_refused(open_store: connection.Store, site: records.Site) -> None:
     settings = config.Settings(secret="a secret of the tests", guest_term=-1)
     client = apps.create_app(settings, open_store).test_client()
     posted = post(client)
@@ -88,7 +91,7 @@ def test_a_token_that_names_nobody_changes_nothing(
     client: FlaskClient, settings: config.Settings
 ) -> None:
     posted = post(client)
-    token = session.sign(session.Guest("demo", ""), secret=settings.secret)
+    token = api_tokens.sign(api_tokens.Guest("demo", ""), secret=settings.secret)
     headers = {"Authorization": f"Bearer {token}"}
     refused(client.delete(ONE + posted["comment"]["id"], headers=headers), 401)
 

@@ -5,7 +5,9 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore, records, sites
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 REGISTERED = "http://localhost:8080"
@@ -66,11 +68,11 @@ def test_a_page_elsewhere_is_told_nothing_by_a_preflight(client: FlaskClient, or
 
 
 def test_null_is_no_origin_even_when_registered(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        row = sites.get("demo")
-        kept = datastore.kept("sites", sites._Copies)
+        row = site_settings.get("demo")
+        kept = connection.kept("sites", site_settings._Copies)
         kept.keep("demo", records.Site("demo", ("null", *row.origins), row.digits, row.width))
     response = client.post(THREAD, json=SENT, headers={"Origin": "null"})
     assert (response.status_code, response.headers.get(ALLOW)) == (403, None)

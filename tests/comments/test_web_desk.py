@@ -6,9 +6,13 @@ from datetime import timedelta
 import flask
 import pytest
 
-from comments import audit, datastore, delivery, moderation, opinions, records, sites
-from comments import handlers as wiring
-from comments.records import Status, Verb
+from comments.domain import classifier_verdicts, records
+from comments.domain.records import Status, Verb
+from comments.events import audit_log, dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions
+from comments.sites import site_settings
+from comments.store import connection
 from tests import html5, htmlpages, trees
 from tests.comments import callers, stocktaking
 from tests.comments.callers import OWNER, moderator
@@ -19,18 +23,18 @@ MANY = [f"c.{'a' * 24}{one}{two}" for one in "abcdefghijk" for two in "abcdefghi
 
 
 @pytest.fixture
-def store(store: datastore.Store, site: records.Site) -> datastore.Store:
+def store(store: connection.Store, site: records.Site) -> connection.Store:
     return store
 
 
 @pytest.fixture
-def desk(app: flask.Flask, store: datastore.Store) -> Desk:
+def desk(app: flask.Flask, store: connection.Store) -> Desk:
     callers.account("bob", moderator())
     return Desk(app, "bob")
 
 
 @pytest.fixture
-def held(store: datastore.Store, site: records.Site) -> list[records.Comment]:
+def held(store: connection.Store, site: records.Site) -> list[records.Comment]:
     """Three that wait, the oldest first."""
     return [_held(site, f"text {number}", number) for number in range(3)]
 
@@ -38,11 +42,11 @@ def held(store: datastore.Store, site: records.Site) -> list[records.Comment]:
 def _held(site: records.Site, body: str, minute: int = 0, **more: object) -> records.Comment:
     now = trees.START + timedelta(minutes=minute)
     row = trees.post(site, body, now=now, **more)  # type: ignore[arg-type]
-    return moderation.decide(site.id, row.id, Verb.HOLD, ADA, now=now)
+    return decisions.decide(site.id, row.id, Verb.HOLD, ADA, now=now)
 
 
 def _status(row: records.Comment) -> Status:
-    return moderation.case(row.site, row.id).comment.status
+    return decisions.case(row.site, row.id).comment.status
 
 
 def test_the_queue_shows_what_waits_the_newest_first_with_all_there_is_to_know(
@@ -79,7 +83,7 @@ def test_a_form_decides_and_the_page_says_what_became_of_each_and_undoes_it(
     assert ": 2 done." in page
     assert [_status(row) for row in held] == [status, status, Status.PENDING]
     for row in held[:2]:
-        entry = audit.log("demo", subject=row.id)[0]
+        entry = audit_log.log("demo", subject=row.id)[0]
         assert (entry.verb, entry.actor.name, entry.reason) == (act, "Bob", "seen before")
     if act == "restore":
         assert ">Undo<" not in page
@@ -101,14 +105,14 @@ def test_the_button_of_one_comment_decides_about_that_one_whatever_is_selected(
 def test_what_somebody_else_decided_first_stands_and_is_said(
     desk: Desk, held: list[records.Comment]
 ) -> None:
-    moderation.decide("demo", held[0].id, Verb.REJECT, ADA, now=trees.START)
-    moderation.decide("demo", held[1].id, Verb.APPROVE, ADA, now=trees.START)
+    decisions.decide("demo", held[0].id, Verb.REJECT, ADA, now=trees.START)
+    decisions.decide("demo", held[1].id, Verb.APPROVE, ADA, now=trees.START)
     page = desk.send("/queue", "approve", *held).text
     assert "Approve: 2 done, 1 not." in page
     assert "left as it is, rejected: somebody changed it after you looked" in page
     assert "approved; was so already" in page
     assert [_status(row) for row in held] == [Status.REJECTED, Status.APPROVED, Status.APPROVED]
-    assert [len(audit.log("demo", subject=row.id)) for row in held] == [2, 2, 2]
+    assert [len(audit_log.log("demo", subject=row.id)) for row in held] == [2, 2, 2]
 
 
 def test_a_script_gets_the_same_as_json(desk: Desk, held: list[records.Comment]) -> None:
@@ -118,7 +122,7 @@ def test_a_script_gets_the_same_as_json(desk: Desk, held: list[records.Comment])
     (outcome,) = response.json["outcomes"]
     assert outcome["status"] == "approved"
     assert outcome["undo"] == "restore"
-    assert outcome["revision"] == moderation.case("demo", held[0].id).comment.revision
+    assert outcome["revision"] == decisions.case("demo", held[0].id).comment.revision
     assert set(outcome) == {
         "id", "author", "said", "is_done", "status", "revision", "undo", "is_pinned",
     }  # fmt: skip
@@ -130,7 +134,7 @@ class TestElsewhere:
 
     @pytest.fixture
     def foreign(self) -> records.Comment:
-        blog = sites.add(
+        blog = site_settings.add(
             "blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=trees.START
         )
         return _held(blog, "a foreign secret", title="A foreign title")
@@ -138,7 +142,7 @@ class TestElsewhere:
     def test_no_form_reaches_a_comment_of_another_site(
         self, desk: Desk, held: list[records.Comment], foreign: records.Comment
     ) -> None:
-        before = moderation.case("blog", foreign.id)
+        before = decisions.case("blog", foreign.id)
         for verb in Verb:
             assert desk.send("/queue", verb, foreign).status_code == 404
             act = f"{verb}:{foreign.id}:{foreign.revision}"
@@ -149,8 +153,8 @@ class TestElsewhere:
         assert "1 done, 1 not" in mixed.text
         assert "there is no such comment here" in mixed.text
         assert "a foreign" not in mixed.text
-        assert moderation.case("blog", foreign.id) == before
-        assert len(audit.log("blog")) == 1
+        assert decisions.case("blog", foreign.id) == before
+        assert len(audit_log.log("blog")) == 1
 
     def test_no_page_shows_what_is_on_another_site(
         self, desk: Desk, foreign: records.Comment
@@ -246,7 +250,7 @@ def test_an_author_and_a_thread_show_all_that_is_theirs_whatever_became_of_it(
     eve = records.Author("Eve", id="g:eve & co")
     for verb in (Verb.SPAM, Verb.REJECT, Verb.HOLD, Verb.HIDE):
         row = trees.post(site, f"to {verb}", author=eve, thread="a page?x=1&y")
-        moderation.decide("demo", row.id, verb, ADA, now=trees.START)
+        decisions.decide("demo", row.id, verb, ADA, now=trees.START)
     trees.post(site, "somebody else's", thread="a page?x=1&y")
     author = desk.page("/author?id=g%3Aeve+%26+co")
     assert [word in author for word in ("to spam", "to reject", "to hold", "to hide")] == [True] * 4
@@ -259,7 +263,7 @@ def test_an_author_and_a_thread_show_all_that_is_theirs_whatever_became_of_it(
         r"a page\?x=1&amp;y</bdi></a></th>\s*<td>open</td><td>1</td>", desk.page("/threads")
     )
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
     assert "somebody else" in desk.page("/authors")
     for path in ("/author", "/author?id=g:nobody", "/thread?thread=nowhere"):
         assert desk.client.get(f"{DESK}{path}").status_code == 404
@@ -291,7 +295,7 @@ def test_the_log_leaves_out_nothing_of_what_was_decided_at_one_moment(
 ) -> None:
     for number in range(60):
         row = trees.post(site, f"text {number}", thread=f"t{number}")
-        moderation.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START)
+        decisions.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START)
     page = desk.page("/log")
     (link,) = re.findall(r'href="(\?cursor=[^"]*)"', page)
     rest = desk.page(f"/log{link}")
@@ -327,11 +331,13 @@ def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
     desk: Desk, site: records.Site
 ) -> None:
     eve = records.Author("Eve", "https://eve.example", "canary@mail.example", "g:eve")
-    row = _held(site, "some text", 1, author=eve, sender=opinions.Sender("198.51.100.77"))
-    trees.post(site, "more", author=eve, sender=opinions.Sender("198.51.100.77"))
-    sites.change("demo", moderators=["boss@mail.example"])
+    row = _held(
+        site, "some text", 1, author=eve, sender=classifier_verdicts.Sender("198.51.100.77")
+    )
+    trees.post(site, "more", author=eve, sender=classifier_verdicts.Sender("198.51.100.77"))
+    site_settings.change("demo", moderators=["boss@mail.example"])
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=trees.START, handlers=wiring.HANDLERS)
     seen = "".join(
         desk.page(path)
         for path in (
@@ -375,7 +381,7 @@ def test_what_a_guest_wrote_is_text_or_sanitised_wherever_moderators_look(
         site, f"{nasty}\n\n[x](javascript:alert(1))", 1, thread=nasty, title=nasty,
         url="http://evil.example/?" + "a", author=records.Author(nasty[:60], id=f"g:{nasty}"),
     )  # fmt: skip
-    moderation.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START, reason=nasty)
+    decisions.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START, reason=nasty)
     links = ["/queue?status=spam", "/log", "/threads", f"/comments/{row.id}"]
     first = desk.page(links[0])
     links += [

@@ -5,7 +5,11 @@ from urllib.parse import urljoin
 
 import pytest
 
-from comments import audit, config, imports, records, sites, usage
+from comments import config
+from comments.domain import records
+from comments.events import audit_log
+from comments.jobs.importers import import_progress
+from comments.sites import site_settings, usage
 from tests import trees
 from tests.comments.desks import DESK, OWN, Desk
 
@@ -21,19 +25,19 @@ def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use
 ) -> None:
     assert f"{settings.same_texts} now, the service" in owner.page("/limits")
     owner.settle("/limits", posts_per_network="7", proof_of_work="2000000", reason="a flood")
-    site = sites.get("demo")
+    site = site_settings.get("demo")
     assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
     assert site.guard.same_texts is None
     assert "7 now, this site" in owner.page("/limits")
     owner.settle("/limits")  # all of them are the service's again
-    assert sites.get("demo").guard == records.OwnGuard()
+    assert site_settings.get("demo").guard == records.OwnGuard()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
-    assert sites.get("demo").budget == records.Budget(
+    assert site_settings.get("demo").budget == records.Budget(
         posts=5, reads=1_000_000_000, then="read-only"
     )
     usage.note("demo", usage.Numbers(posts=5), now=now())
     assert "5 used today: <strong>nothing is left</strong>" in owner.page("/limits")
-    entries = audit.log("demo")
+    entries = audit_log.log("demo")
     assert [(each.verb, each.after) for each in entries] == [
         ("set-site", "budget"), ("set-site", "guard"), ("set-site", "guard"),
     ]  # fmt: skip
@@ -59,8 +63,8 @@ def test_a_limit_that_is_none_is_refused_by_its_field(
 ) -> None:
     said = owner.settle(path, status=400, **form)
     assert next(iter(form)) in said
-    assert sites.get("demo").guard == records.OwnGuard()
-    assert sites.get("demo").budget == records.Budget()
+    assert site_settings.get("demo").guard == records.OwnGuard()
+    assert site_settings.get("demo").budget == records.Budget()
 
 
 def test_who_looks_for_the_desk_finds_it(desk: Desk, site: records.Site) -> None:
@@ -91,7 +95,7 @@ def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.S
         ("/thread/state?thread=page", {"state": "closed"}),
         ("/log", {}),
     ):
-        undone = {"entry": audit.log("demo")[0].id} if path == "/log" else {}
+        undone = {"entry": audit_log.log("demo")[0].id} if path == "/log" else {}
         data = {"form": owner.token, **form, **undone}
         response = owner.client.post(f"{DESK}{path}", data=data, headers=OWN)
         assert response.status_code == 303
@@ -108,10 +112,10 @@ def test_imports_are_shown_with_how_far_they_came(
     owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Nothing was imported." in owner.page("/imports")
-    with imports.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
+    with import_progress.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
         journal.advance(100)  # a moment after the beginning: not worth a write
         assert "goes on" in owner.page("/imports")
-        monkeypatch.setattr(imports, "_PAUSE", 0.0)
+        monkeypatch.setattr(import_progress, "_PAUSE", 0.0)
         journal.advance(200)
         assert "<td>300 of 1000</td>" in owner.page("/imports")
     journal.end(299)
@@ -119,10 +123,10 @@ def test_imports_are_shown_with_how_far_they_came(
     assert "<td>done</td>" in page
     assert "a&lt;b&gt;.xml" in page
     assert "<td>299</td>" in page
-    with pytest.raises(KeyError), imports.Journal("demo", "wordpress", "b.xml", 1, now):
+    with pytest.raises(KeyError), import_progress.Journal("demo", "wordpress", "b.xml", 1, now):
         raise KeyError
     late = now() + timedelta(minutes=2)
-    assert [each.goes_on(late) for each in imports.of("demo")] == [False, False]
-    monkeypatch.setattr(imports, "_LATE", 0)
+    assert [each.goes_on(late) for each in import_progress.of("demo")] == [False, False]
+    monkeypatch.setattr(import_progress, "_LATE", 0)
     assert "<strong>interrupted</strong>" in owner.page("/imports")
-    assert imports.of("dem") == imports.of("demo2") == []
+    assert import_progress.of("dem") == import_progress.of("demo2") == []

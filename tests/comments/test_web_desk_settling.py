@@ -6,25 +6,17 @@ from datetime import UTC, datetime, timedelta
 import flask
 import pytest
 
-from comments import (
-    audit,
-    datastore,
-    delivery,
-    errors,
-    imports,
-    moderation,
-    outbox,
-    policies,
-    postroom,
-    records,
-    rulebook,
-    sites,
-    stats,
-    usage,
-)
-from comments import handlers as wiring
-from comments.records import Policy, Status, Verb
-from comments.web.desk import plots
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Policy, Status, Verb
+from comments.events import audit_log, dead_letters, dispatcher, outbox
+from comments.jobs import wiring
+from comments.jobs.importers import import_progress
+from comments.moderation import decisions, policy_changes, rulebook
+from comments.sites import site_settings, usage
+from comments.store import transactions
+from comments.tree.counters import statistics
+from comments.web.admin import plots
 from tests import html5, trees
 from tests.comments import callers, stocktaking
 from tests.comments.desks import DESK, Desk
@@ -50,13 +42,13 @@ def test_a_ban_keeps_an_author_out_hides_what_he_wrote_and_is_lifted_with_it(
     assert trees.listed(site) == ["another's"]
     with pytest.raises(errors.Forbidden):
         trees.post(site, "again", author=EVE, now=now())
-    entry = audit.log("demo", subject="author:g:eve")[0]
+    entry = audit_log.log("demo", subject="author:g:eve")[0]
     assert (entry.verb, entry.actor.name, entry.reason) == ("ban", "Bob", "rude")
     desk.settle("/bans?id=g%3Aeve", act="unban", hide="on")
     assert sorted(trees.listed(site)) == ["another's", "text 0", "text 1", "text 2"]
     trees.post(site, "again", author=EVE, now=now())
-    assert moderation.case("demo", other.id).comment == other
-    assert {moderation.case("demo", row.id).comment.status for row in rows} == {Status.APPROVED}
+    assert decisions.case("demo", other.id).comment == other
+    assert {decisions.case("demo", row.id).comment.status for row in rows} == {Status.APPROVED}
     desk.settle("/bans?id=g%3Aeve", act="unban", status=404)
 
 
@@ -81,7 +73,7 @@ def test_a_thread_is_locked_opened_and_given_a_policy(desk: Desk, site: records.
     for form in ({"state": "x"}, {"state": "open", "policy": "x"}, {}):
         desk.settle("/thread/state?thread=a+page%3Fx%3D1", status=400, **form)
     desk.settle("/thread/state?thread=nowhere", state="closed", status=404)
-    assert [each.actor.name for each in audit.log("demo")] == ["Bob"] * 3
+    assert [each.actor.name for each in audit_log.log("demo")] == ["Bob"] * 3
 
 
 def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
@@ -112,7 +104,7 @@ def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
     assert "more than 2 links; fewer than 3 approved comments" in desk.page("/rules")
     desk.settle("/rules/remove", id="bets")
     assert rulebook.read("demo").rules == ()
-    assert [each.verb for each in audit.log("demo")] == ["remove-rule", "put-rule", "put-rule"]
+    assert [each.verb for each in audit_log.log("demo")] == ["remove-rule", "put-rule", "put-rule"]
     assert desk.client.get(f"{DESK}/rules?rule=bets").status_code == 404
 
 
@@ -142,7 +134,7 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
         "moderators": "ann@example.org", "freshness": "9",
     }  # fmt: skip
     owner.settle("/settings", **form)
-    site = sites.get("demo")
+    site = site_settings.get("demo")
     assert site.origins == ("https://demo.example", "https://www.demo.example:8443")
     assert (site.query_keys, site.cdn_seconds, site.freshness) == (("id", "page"), 30, 9)
     assert site.keep_trailing_slash
@@ -150,13 +142,13 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
     page = owner.page("/settings")
     assert 'value="https://demo.example https://www.demo.example:8443"' in page
     assert 'value="ann@example.org"' in page
-    entry = audit.log("demo")[0]
+    entry = audit_log.log("demo")[0]
     assert (entry.verb, entry.actor.name) == ("set-site", "Ann")
     assert entry.after == (
         "origins, query_keys, keep_trailing_slash, cdn_seconds, categories, moderators, freshness"
     )
     owner.settle("/settings", **form)  # nothing is changed, and nothing noted
-    assert len(audit.log("demo")) == 1
+    assert len(audit_log.log("demo")) == 1
     for name, value in (
         ("origins", "demo.example"), ("origins", "javascript:alert(1)"), ("cdn_seconds", "61"),
         ("cdn_seconds", ""), ("moderators", "nobody"), ("query_keys", "p=7"),
@@ -164,7 +156,7 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
         ("freshness", "61"), ("freshness", ""),
     ):  # fmt: skip
         owner.settle("/settings", status=400, **{**form, name: value})
-    assert sites.get("demo") == site
+    assert site_settings.get("demo") == site
 
 
 def test_an_owner_sets_the_policy_and_a_moderator_cannot(owner: Desk, desk: Desk) -> None:
@@ -188,18 +180,18 @@ def test_an_entry_of_the_log_is_undone_once_and_on_its_own_site_only(
     desk: Desk, site: records.Site
 ) -> None:
     row = trees.post(site, "text")
-    moderation.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START)
-    blog = sites.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+    decisions.decide("demo", row.id, Verb.SPAM, ADA, now=trees.START)
+    blog = site_settings.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
     foreign = trees.post(blog, "text")
-    moderation.decide("blog", foreign.id, Verb.SPAM, ADA, now=trees.START)
-    desk.settle("/log", entry=audit.log("blog")[0].id, status=404)
+    decisions.decide("blog", foreign.id, Verb.SPAM, ADA, now=trees.START)
+    desk.settle("/log", entry=audit_log.log("blog")[0].id, status=404)
     desk.settle("/log", entry="x", status=404)
-    entry = audit.log("demo")[0].id
+    entry = audit_log.log("demo")[0].id
     assert f'value="{entry}"' in desk.page("/log")
     desk.settle("/log", entry=entry)
-    assert moderation.case("demo", row.id).comment.status is Status.APPROVED
+    assert decisions.case("demo", row.id).comment.status is Status.APPROVED
     desk.settle("/log", entry=entry, status=409)
-    assert moderation.case("blog", foreign.id).comment.status is Status.SPAM
+    assert decisions.case("blog", foreign.id).comment.status is Status.SPAM
 
 
 @pytest.mark.usefixtures("one_day")
@@ -207,7 +199,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
     desk: Desk, site: records.Site
 ) -> None:
     filing = trees.filing(site, "cats", "dogs")
-    sites.change("demo", filed=["cats", "dogs"])
+    site_settings.change("demo", filed=["cats", "dogs"])
     for number in range(6):
         trees.post(
             filing, f"text {number}", now=now() - timedelta(days=number // 2),
@@ -215,7 +207,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
             author=EVE if number == 1 else trees.author(f"author {number // 2}"),
         )  # fmt: skip
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
     for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
         assert "6 approved comments of 4 commenters" in page
@@ -225,7 +217,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
         assert people.count(": 1</title>") == (3 if query == "?category=cats" else 2)
         assert "dogs: 3</title>" in there
         assert "cats: 3</title>" in there
-        for line in stats.by_day("demo").lines:
+        for line in statistics.by_day("demo").lines:
             assert re.search(rf'"row" class="ft-day">{line.day}</th><td>{per_day}</td>', page)
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
     assert re.search(r'"row">cats</th><td>3</td><td>3</td>', page)
@@ -237,7 +229,7 @@ def test_what_a_site_used_today_stands_beside_what_it_may_use(
     desk: Desk, site: records.Site
 ) -> None:
     assert re.search(r'"row">posts</th><td>0</td><td>none</td><td></td>', desk.page("/statistics"))
-    sites.change("demo", budget={"posts": 5})
+    site_settings.change("demo", budget={"posts": 5})
     for used, left in ((3, "enough"), (1, "little"), (1, "<strong>nothing</strong>")):
         usage.note("demo", usage.Numbers(posts=used), now=now())
         page = desk.page("/statistics")
@@ -265,7 +257,7 @@ def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
     assert "3 events" in owner.client.get("/admin/health").text
     for event in events[:2]:
         for _ in range(100):
-            if postroom.show(event).is_dead:
+            if dead_letters.show(event).is_dead:
                 break
             _fail(event)
     page = owner.client.get("/admin/health").text
@@ -274,8 +266,8 @@ def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
         assert f'value="{event}"' in page
     owner.settle("/letters", desk="/admin/health", act="revive", id=events[0])
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[1])
-    assert postroom.waiting(now()).dead == 0
-    assert not postroom.show(events[0]).is_dead
+    assert dead_letters.waiting(now()).dead == 0
+    assert not dead_letters.show(events[0]).is_dead
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[1], status=404)
     owner.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=409)
     callers.account("cat", callers.roles.Grant(callers.roles.Role.OWNER, "demo"))
@@ -290,20 +282,20 @@ def _fail(event: str) -> None:
     def body() -> None:
         (row,) = outbox.read([event])
         later = now() + timedelta(days=30)
-        datastore.apply(outbox.postpone(row, "nobody is there", now=later))
+        transactions.apply(outbox.postpone(row, "nobody is there", now=later))
 
-    datastore.transaction(body)
+    transactions.transaction(body)
 
 
 def test_these_pages_too_are_valid_html(owner: Desk, site: records.Site) -> None:
     row = trees.post(site, "text casino", author=EVE, now=now())
     trees.post(site, "more", author=EVE, now=now())
-    policies.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
-    with imports.Journal("demo", "disqus", "export.xml", 9, now):
+    policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
+    with import_progress.Journal("demo", "disqus", "export.xml", 9, now):
         pass
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
     documents = [owner.client.get("/admin/health").text]
-    delivery.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
     documents += [
         owner.settle("/rules", act="try", action="hold", words="casino", status=200),
         *map(owner.page, ("/rules", "/settings", "/limits", "/imports", "/statistics", "/authors",

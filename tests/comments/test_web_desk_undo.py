@@ -2,9 +2,12 @@
 
 from datetime import UTC, datetime
 
-from comments import audit, delivery, moderation, policies, records, rulebook, sites
-from comments import handlers as wiring
-from comments.records import Policy, Status
+from comments.domain import records
+from comments.domain.records import Policy, Status
+from comments.events import audit_log, dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, policy_changes, rulebook
+from comments.sites import site_settings
 from tests import trees
 from tests.comments import stocktaking
 from tests.comments.desks import Desk
@@ -18,7 +21,7 @@ def now() -> datetime:
 
 
 def _undo(desk: Desk, verb: str, status: int = 303) -> str:
-    entry = next(each for each in audit.log("demo") if each.verb == verb)
+    entry = next(each for each in audit_log.log("demo") if each.verb == verb)
     return desk.settle("/log", entry=entry.id, status=status)
 
 
@@ -30,12 +33,12 @@ def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_aut
     assert "Undo" in desk.page("/log")
     _undo(desk, "ban")
     assert rulebook.read("demo").bans == ()
-    assert audit.log("demo")[0].verb == "unban"
+    assert audit_log.log("demo")[0].verb == "unban"
     _undo(desk, "ban", status=409)  # it does not stand any more
     _settle_events()
     assert "Bring back what is hidden" in desk.page("/author?id=g%3Aeve")
     desk.settle("/bans?id=g%3Aeve", act="restore")
-    assert moderation.case("demo", row.id).comment.status is Status.APPROVED
+    assert decisions.case("demo", row.id).comment.status is Status.APPROVED
     _undo(desk, "unban")  # what was lifted stands again, with its term
     ban = rulebook.read("demo").ban_of("g:eve", now())
     assert ban is not None
@@ -48,13 +51,13 @@ def test_a_ban_that_took_the_place_of_another_gives_way_to_that_one(
     desk: Desk, site: records.Site
 ) -> None:
     trees.post(site, "text", author=EVE)
-    policies.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
-    policies.ban("demo", "g:eve", ADA, now=now())
+    policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
+    policy_changes.ban("demo", "g:eve", ADA, now=now())
     _undo(desk, "ban")
     ban = rulebook.read("demo").ban_of("g:eve", now())
     assert ban is not None
     assert ban.is_shadow
-    assert audit.log("demo")[0].verb == "ban"
+    assert audit_log.log("demo")[0].verb == "ban"
 
 
 def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -> None:
@@ -67,12 +70,12 @@ def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -
     _undo(desk, "set-thread")  # the undo is an entry too
     assert next(iter(stocktaking.rows("Thread"))).properties["policy"].string_value == "all"
     # Another thread of another site is none of ours.
-    blog = sites.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
+    blog = site_settings.add("blog", [], scheme=trees.SETTINGS.scheme, now=trees.START)
     trees.post(blog, "text")
-    policies.set_thread(
+    policy_changes.set_thread(
         records.ThreadName("blog", "page"), ADA, now=now(), state=records.ThreadState.CLOSED
     )
-    desk.settle("/log", entry=audit.log("blog")[0].id, status=404)
+    desk.settle("/log", entry=audit_log.log("blog")[0].id, status=404)
 
 
 def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
@@ -84,14 +87,14 @@ def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
     book = rulebook.read("demo")
     assert (book.policy, book.close_after, book.reports) == (Policy.OFF, 0, 3)
     owner.settle("/settings/policy", policy="all", close_after="0", reports="3")
-    first = audit.log("demo")[-1].id
+    first = audit_log.log("demo")[-1].id
     owner.settle("/log", entry=first, status=409)
 
 
 def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> None:
     form = {"action": "hold", "networks": "203.0.113.0/24"}
     desk.settle("/rules", act="put", id="r", **form)
-    entry = audit.log("demo")[0]
+    entry = audit_log.log("demo")[0]
     assert "203.0.113" not in repr(entry)
     assert "Undo</button>" not in desk.page("/log")
     desk.settle("/log", entry=entry.id, status=409)
@@ -99,4 +102,4 @@ def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> Non
 
 def _settle_events() -> None:
     events = [stocktaking.name_of(each) for each in stocktaking.rows("Event")]
-    delivery.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from comments import posting
-from comments.web import discussion, shapes
+from comments.posting import submission
+from comments.web.http import request_shapes
+from comments.web.public import nesting
 from tests import html5, htmlpages, needs, trees
 from tests.beginnings import NOW
 from tests.comments.embedded import ADA, PAYLOADS, get, imported, read, walk
@@ -52,12 +53,12 @@ def test_every_order_is_that_of_the_api(client, grown, order):
 
 
 def test_every_order_of_the_api_is_linked(client, grown):
-    labels = {label: order for order, label in discussion._ORDERS.items()}
-    assert set(labels.values()) == set(shapes.Order)
-    for order in shapes.Order:
+    labels = {label: order for order, label in nesting._ORDERS.items()}
+    assert set(labels.values()) == set(request_shapes.Order)
+    for order in request_shapes.Order:
         page = get(client, order=order)
         current = [v["href"] for _, v in page.elements if "aria-current" in v]
-        plain = order is shapes.Order.THREAD
+        plain = order is request_shapes.Order.THREAD
         assert current == ["?thread=page" if plain else f"?thread=page&order={order}"]
 
 
@@ -135,7 +136,7 @@ def test_a_removed_comment_keeps_its_place_and_nothing_else(client, open_store, 
     with open_store.context():
         top = trees.post(site, "secret words")
         trees.post(site, "answer", top.id)
-        posting.retract(top.id, author_id=top.author.id, revision=top.revision, now=NOW)
+        submission.retract(top.id, author_id=top.author.id, revision=top.revision, now=NOW)
     page = get(client)
     assert page.depths == dict(zip(page.ids, [0, 1], strict=True))
     assert "This comment was removed." in page.text

@@ -5,7 +5,11 @@ import gzip
 import flask
 import pytest
 
-from comments import datastore, folding, materialized, models, sites
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from emulator import inprocess, testing
 from tests import htmlpages, trees
 from tests.comments.embedded import get
@@ -79,7 +83,7 @@ def test_a_store_that_does_not_answer_is_a_page_too(client, engine, short_deadli
 
 def test_only_the_sites_own_pages_may_frame_it(client, open_store, site):
     with open_store.context():
-        sites.change("demo", origins=["https://a.example", "http://b.example:81"])
+        site_settings.change("demo", origins=["https://a.example", "http://b.example:81"])
     policy = client.get("/embed/demo?thread=page").headers["Content-Security-Policy"]
     rules = policy.split("; ")
     assert "frame-ancestors https://a.example http://b.example:81" in rules
@@ -95,9 +99,9 @@ def test_a_refusal_may_be_framed_like_the_page(client, site):
 
 
 def test_a_stored_origin_cannot_add_a_rule(client, open_store, site, monkeypatch):
-    monkeypatch.setattr(sites, "checked_origin", lambda origin: origin)
+    monkeypatch.setattr(site_settings, "checked_origin", lambda origin: origin)
     with open_store.context():
-        sites.change("demo", origins=["https://a;script-src", "https://*"])
+        site_settings.change("demo", origins=["https://a;script-src", "https://*"])
     policy = client.get("/embed/demo?thread=page").headers["Content-Security-Policy"]
     assert policy.endswith("frame-ancestors 'none'")
 
@@ -146,7 +150,7 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, sit
     with open_store.context():
         trees.post(site, "hello", url="http://localhost:8080/a")
         trees.post(site, "again")
-        folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
+        compactor.fold(trees.SETTINGS.scheme, trees.name_of(site))
     paths = ("/embed/demo?thread=page", "/embed/demo/fragment?thread=page")
     tags = [client.get(path).headers["ETag"] for path in paths]
     assert tags[0] != tags[1]
@@ -154,7 +158,7 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, sit
     assert "//other.example/" in elsewhere.text
     assert "other.example" not in client.get(paths[1]).text
     with open_store.context():
-        sites.change("demo", origins=["https://new.example"])
+        site_settings.change("demo", origins=["https://new.example"])
     response = client.get(paths[0], headers={"If-None-Match": tags[0]})
     assert response.status_code == 200
     assert "localhost:8080" not in response.text
@@ -162,7 +166,7 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, sit
 
 def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(client, open_store, grown):
     with open_store.context():
-        sites.change("demo", cdn_seconds=5)
+        site_settings.change("demo", cdn_seconds=5)
     for form in ("", "/fragment"):
         kept = client.get(f"/embed/demo{form}?thread=page").headers["Cache-Control"]
         assert "s-maxage=5" in kept
@@ -229,24 +233,24 @@ def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
         trees.post(site, "hello", title="first")
         name = trees.name_of(site)
         assert shown() == "first"
-        folding.fold(trees.SETTINGS.scheme, name)
+        compactor.fold(trees.SETTINGS.scheme, name)
         assert shown() == "first"
         tag = client.get("/embed/demo?thread=page").headers["ETag"]
 
         def rename() -> None:
-            row = datastore.get(models.thread_key(name))
+            row = reads.get(comment_rows.thread_key(name))
             row.title = "second"
-            datastore.apply(datastore.Writes("an operator", put=(row,)))
+            transactions.apply(ownership.Writes("an operator", put=(row,)))
 
-        datastore.transaction(rename)
-        folding.fold(trees.SETTINGS.scheme, name)
+        transactions.transaction(rename)
+        compactor.fold(trees.SETTINGS.scheme, name)
         _forget(open_store)
     response = client.get("/embed/demo?thread=page", headers={"If-None-Match": tag})
     assert response.status_code == 200
     assert shown() == "second"
 
 
-def _forget(store: datastore.Store) -> None:
+def _forget(store: connection.Store) -> None:
     """Be a process that has just started, but for its copy of the site."""
-    for name in (materialized.HOLDINGS, "answers", "threads"):
+    for name in (view_cache.HOLDINGS, "answers", "threads"):
         store._kept.pop(name, None)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from comments import records, rendering, sites, threads
+from comments.domain import records
+from comments.domain.text import sanitizing
+from comments.sites import site_settings, thread_info
 from tests import htmlpages, trees
 from tests.comments.embedded import ADA, PAYLOADS, get
 
@@ -26,7 +28,7 @@ def test_names_and_titles_are_text(client, open_store, site, payload, form):
     ]
     assert _storable(payload) in page.text
     if not form:
-        shown = rendering.clean_title(payload)
+        shown = sanitizing.clean_title(payload)
         assert shown in page.text
         assert page.linked_data["headline"] == shown
         assert page.linked_data["comment"][0]["author"]["name"] == _storable(payload)
@@ -40,7 +42,7 @@ def test_the_data_block_cannot_be_left(client, open_store, site, payload):
     block = re.search(r'<script type="application/ld\+json">(.*?)</script>', source, re.DOTALL)
     assert block is not None
     assert not set("<>&\u2028\u2029") & set(block[1])
-    assert json.loads(block[1])["headline"] == rendering.clean_title(payload)
+    assert json.loads(block[1])["headline"] == sanitizing.clean_title(payload)
     assert source.count("<script") == 1
 
 
@@ -71,7 +73,7 @@ def test_an_address_elsewhere_is_shown_nowhere(client, open_store, site, url):
 def test_an_address_that_only_starts_like_the_site_is_none(rest):
     site = records.Site("demo", ("http://localhost:8080",), "AB", 2)
     url = f"http://localhost:8080{rest}"
-    assert threads.address(url, site) == ""
+    assert thread_info.address(url, site) == ""
 
 
 def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_store, site):
@@ -98,19 +100,19 @@ def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_st
 )
 def test_an_address_from_before_the_site_had_https_is_the_one_it_has_now(url, address):
     origins = ("https://old.example:8443", "https://blog.example", "http://old.example")
-    assert threads.address(url, records.Site("demo", origins, "AB", 2)) == address
+    assert thread_info.address(url, records.Site("demo", origins, "AB", 2)) == address
 
 
 def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store, site):
     with open_store.context():
         trees.post(site, "hello", url="http://localhost:8080/a")
         assert get(client).links("canonical")
-        sites.change("demo", origins=["https://new.example"])
+        site_settings.change("demo", origins=["https://new.example"])
     assert get(client).links("canonical") == []
 
 
 def test_a_stored_website_that_is_no_web_address_is_no_link(client, grown, monkeypatch):
-    monkeypatch.setattr(rendering, "clean_website", lambda raw: raw)
+    monkeypatch.setattr(sanitizing, "clean_website", lambda raw: raw)
     body = {"name": "Mallory", "body": "hi", "website": "javascript:alert(1)"}
     assert client.post("/api/v1/sites/demo/comments?thread=m", json=body).status_code == 201
     source = client.get("/embed/demo?thread=m").text

@@ -9,7 +9,7 @@ import werkzeug.exceptions
 from google.api_core import exceptions as api
 
 from comments import errors
-from comments.web import errors as web_errors
+from comments.web.http import problems
 
 SECRET_PLACE = "/srv/secret/place"
 
@@ -17,14 +17,14 @@ STATUSES = [
     (errors.BadInput("name", "is empty"), 400, "bad-input"),
     (errors.BadInput("name", "is reserved", code="reserved-name"), 400, "reserved-name"),
     (errors.BadCursor(), 400, "bad-cursor"),
-    (web_errors.Unauthenticated("no"), 401, "bad-token"),
+    (problems.Unauthenticated("no"), 401, "bad-token"),
     (errors.Forbidden("no"), 403, "forbidden"),
     (errors.NotFound("comment", "x"), 404, "comment-not-found"),
     (errors.Conflict("no"), 409, "conflict"),
     (errors.KeyReused("no"), 409, "idempotency-key-reused"),
     (errors.RevisionMismatch(1, 2), 412, "revision-mismatch"),
     (errors.TooLarge("body", 5), 413, "too-large"),
-    (web_errors.UnsupportedMedia("no"), 415, "unsupported-media-type"),
+    (problems.UnsupportedMedia("no"), 415, "unsupported-media-type"),
     (errors.UnownedWrite(SECRET_PLACE), 500, "internal"),
     (errors.Misconfigured(SECRET_PLACE), 500, "internal"),
     (errors.FlatthreadError(SECRET_PLACE), 500, "internal"),
@@ -44,7 +44,7 @@ STATUSES = [
 def failing(error: Exception) -> flask.testing.FlaskClient:
     app = flask.Flask("test")
     app.testing = True
-    app.register_error_handler(Exception, web_errors.answer)
+    app.register_error_handler(Exception, problems.answer)
 
     @app.get("/")
     def view() -> str:
@@ -82,7 +82,7 @@ def test_overload_says_when_to_come_back() -> None:
 
 
 def test_a_missing_token_says_which_scheme() -> None:
-    response = failing(web_errors.Unauthenticated("no")).get("/")
+    response = failing(problems.Unauthenticated("no")).get("/")
     assert response.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
@@ -111,4 +111,4 @@ def test_every_error_of_the_tree_has_a_status() -> None:
     }  # fmt: skip
     kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
     for kind in kinds - ours:
-        assert any(base in web_errors.STATUSES for base in kind.__mro__), kind
+        assert any(base in problems.STATUSES for base in kind.__mro__), kind

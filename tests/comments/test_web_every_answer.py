@@ -18,10 +18,12 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import config, datastore, errors
-from comments.accounts import passwords
-from comments.web import callers as web_callers
-from comments.web import context, headers, pages
+from comments import config, errors
+from comments.accounts.passwords import hashing
+from comments.store import connection
+from comments.web.admin import signed_in
+from comments.web.http import context, security_headers
+from comments.web.public import service_pages
 from emulator import inprocess
 from tests.comments import postboxes
 from tests.comments.test_web_cors import FOREIGN
@@ -78,8 +80,8 @@ def world() -> Iterator[World]:
         postboxes.serving() as box,
         inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
     ):
-        patch.setattr(passwords, "_hasher", lambda: weak)
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        patch.setattr(hashing, "_hasher", lambda: weak)
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield World(store, apps.create_app(box.settings(), store))
 
@@ -309,7 +311,7 @@ def _cookies(answer: Answer) -> Iterator[str]:
             yield f"cookie {name} with {rest}"
         # What only our own pages need goes to nobody else's.
         ways = {"SameSite=Strict"}
-        if not name.startswith(f"{web_callers.COOKIE}="):
+        if not name.startswith(f"{signed_in.COOKIE}="):
             ways.add("SameSite=Lax")
         if not ways & set(rest) or any(each.startswith("Domain") for each in rest):
             yield f"cookie {name} with {rest}"
@@ -405,8 +407,8 @@ def _health(world: World, url: str, **given: object) -> TestResponse:
     settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
     app = flask.Flask("test")
     context.keep(app, context.Context(settings, world.store))
-    app.register_blueprint(pages.blueprint)
-    app.after_request(headers.add)
+    app.register_blueprint(service_pages.blueprint)
+    app.after_request(security_headers.add)
     return app.test_client().get("/healthz", base_url=url)
 
 

@@ -6,7 +6,13 @@ from datetime import timedelta
 import feedparser
 import pytest
 
-from comments import datastore, feeds, folding, materialized, posting, records, sites
+from comments.domain import records
+from comments.posting import submission
+from comments.reading import feeds
+from comments.reading.compaction import compactor
+from comments.reading.materialized import thread_view, view_cache
+from comments.sites import site_settings
+from comments.store import reads
 from emulator import inprocess, testing
 from tests import trees
 
@@ -32,13 +38,13 @@ def texts(found):
 
 
 def fold(name="page"):
-    folded = folding.fold(trees.SETTINGS.scheme, records.ThreadName("demo", name))
-    folding.clear(folded)
+    folded = compactor.fold(trees.SETTINGS.scheme, records.ThreadName("demo", name))
+    compactor.clear(folded)
 
 
 def forget(store):
     """Be a process that has just started, but for its copies of the site and its threads."""
-    for name in (materialized.HOLDINGS, "answers"):
+    for name in (view_cache.HOLDINGS, "answers"):
         store._kept.pop(name, None)
 
 
@@ -60,7 +66,7 @@ def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(client, open_store, site
         for number in range(300):
             trees.post(site, f"{number}", now=trees.START + timedelta(seconds=number % 100))
         fold()
-        view = materialized.view(trees.name_of(site))
+        view = thread_view.view(trees.name_of(site))
         assert len(view.directory.lines) > 1
     expected = [f"{number}" for number in sorted(range(300), key=lambda n: (-(n % 100), -n))]
     assert texts(read(client)) == expected[: feeds.LIMIT]
@@ -98,7 +104,7 @@ def test_what_was_retracted_is_gone(client, open_store, site, path):
 
 def retract(row):
     now = trees.START + timedelta(days=2)
-    posting.retract(row.id, author_id=row.author.id, revision=None, now=now)
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=now)
 
 
 def test_a_feed_says_when_it_last_changed(client, open_store, site):
@@ -140,7 +146,7 @@ def test_without_an_address_of_the_site_an_entry_leads_to_our_page(
 
 def test_a_sites_feed_holds_its_threads_and_no_other_sites(client, open_store, site):
     with open_store.context():
-        other = sites.add(
+        other = site_settings.add(
             "other", ["http://other.example"], scheme=trees.SETTINGS.scheme, now=trees.START
         )
         for number, (where, thread) in enumerate([(site, "a"), (other, "a"), (site, "b" * 900)]):
@@ -228,7 +234,7 @@ def test_an_unchanged_feed_is_not_sent_again(client, open_store, site, path, is_
     assert (head.status_code, head.data, head.headers["ETag"]) == (200, b"", first.headers["ETag"])
     assert head.headers["Content-Length"] == str(len(first.data))
     with open_store.context():
-        posting.edit(
+        submission.edit(
             grown["1"].id,
             author_id=grown["1"].author.id,
             body="edited",
@@ -252,7 +258,7 @@ def test_a_feed_is_compressed_for_who_wants_it(client, grown, path):
 
 def test_a_cache_in_front_may_answer_as_for_pages(client, open_store, site):
     with open_store.context():
-        sites.change("demo", cdn_seconds=5)
+        site_settings.change("demo", cdn_seconds=5)
     for path in (SITE, THREAD):
         assert "s-maxage=5" in client.get(path).headers["Cache-Control"]
 
@@ -276,7 +282,7 @@ def test_a_small_threads_feed_costs_its_directory_and_bucket(
         for number in range(100):
             trees.post(site, f"{number} {'x' * size}", author=author)
         fold()
-        assert len(materialized.view(trees.name_of(site)).directory.lines) == lines
+        assert len(thread_view.view(trees.name_of(site)).directory.lines) == lines
     client.get(SITE)  # the site and the thread
     forget(open_store)
     # Of a longer thread: the directory, the newest rows and the one behind them.
@@ -307,16 +313,16 @@ def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
     """The tag must be that of the bytes: the feed that was named first is never sent."""
     with open_store.context():
         rows = trees.grow(site, trees.TREE)
-    lookup, waiting = datastore.lookup, [rows["3"], rows["2.1"]]
+    lookup, waiting = reads.lookup, [rows["3"], rows["2.1"]]
 
     def meanwhile(kind, names):
         if waiting:
             retract(waiting.pop())
         return lookup(kind, names)
 
-    monkeypatch.setattr(datastore, "lookup", meanwhile)
+    monkeypatch.setattr(reads, "lookup", meanwhile)
     first = client.get(SITE)
-    monkeypatch.setattr(datastore, "lookup", lookup)
+    monkeypatch.setattr(reads, "lookup", lookup)
     assert "author of 2.1" not in first.text
     again = client.get(SITE)
     assert (again.data, again.headers["ETag"]) == (first.data, first.headers["ETag"])
@@ -325,13 +331,13 @@ def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
 def test_a_site_that_never_rests_is_answered_by_bytes(client, open_store, site, monkeypatch):
     with open_store.context():
         rows = trees.grow(site, trees.TREE)
-    lookup, waiting = datastore.lookup, list(rows.values())
+    lookup, waiting = reads.lookup, list(rows.values())
 
     def meanwhile(kind, names):
         retract(waiting.pop())
         return lookup(kind, names)
 
-    monkeypatch.setattr(datastore, "lookup", meanwhile)
+    monkeypatch.setattr(reads, "lookup", meanwhile)
     response = client.get(SITE)
     assert response.status_code == 200
     assert len(feedparser.parse(response.data).entries) == len(waiting)

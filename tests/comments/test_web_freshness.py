@@ -5,7 +5,12 @@ import threading
 import flask
 import pytest
 
-from comments import datastore, floor, folding, materialized, posting, public, records
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.store import connection
+from comments.tree import ordered_query
 from tests import folds, trees
 from tests.comments.answers import PAGE, plain
 
@@ -40,13 +45,13 @@ class Reader(threading.Thread):
 @pytest.mark.slow
 def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
     app: flask.Flask,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folds.small_buckets(monkeypatch, 4, 3)
     now = [0.0]
-    open_store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: now[0]))
+    open_store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: now[0]))
     states: list[bytes] = []
     done = threading.Event()
     readers = [Reader(app, states, done, coding=("gzip", "identity")[n % 2]) for n in range(8)]
@@ -76,18 +81,18 @@ def _write(
 ) -> None:
     """Post, edit, retract and fold, noting what readers see after each change."""
     name, mine = trees.name_of(site), [trees.post(site, "first")]
-    folded = folding.fold(trees.SETTINGS.scheme, name)
+    folded = compactor.fold(trees.SETTINGS.scheme, name)
 
     def note() -> None:
-        found = floor.page(
+        found = ordered_query.page(
             name,
-            order=floor.Order.THREAD,
+            order=ordered_query.Order.THREAD,
             parent=None,
             limit=200,
             cursor=None,
             secret=trees.SETTINGS.secret,
         )
-        states.append(public.page(found).json())
+        states.append(presentation.page(found).json())
 
     note()
     for reader in readers:
@@ -96,7 +101,7 @@ def _write(
         for step in range(40):
             target = mine[step * 7 % len(mine)]
             if step % 4 == 3:
-                posting.edit(
+                submission.edit(
                     target.id,
                     author_id=target.author.id,
                     body=f"edited at {step}",
@@ -106,7 +111,7 @@ def _write(
                 )
             elif step % 10 == 8:
                 mine.remove(target)
-                posting.retract(
+                submission.retract(
                     target.id, author_id=target.author.id, revision=None, now=trees.START
                 )
             else:
@@ -114,8 +119,8 @@ def _write(
             note()
             if step % 5 == 4:
                 if folded is not None:
-                    now[0] += folding.GRACE
-                    folding.clear(folded)
-                folded = folding.fold(trees.SETTINGS.scheme, name)
+                    now[0] += compactor.GRACE
+                    compactor.clear(folded)
+                folded = compactor.fold(trees.SETTINGS.scheme, name)
     finally:
         done.set()

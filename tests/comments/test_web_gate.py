@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import config, datastore
+from comments import config
+from comments.store import connection
 from tests.comments.callers import SECRET
 
 PUBLIC = "https://comments.example"
@@ -27,7 +28,7 @@ def settings() -> config.Settings:
 
 
 @contextlib.contextmanager
-def _changed(store: datastore.Store, **more: object) -> Iterator[FlaskClient]:
+def _changed(store: connection.Store, **more: object) -> Iterator[FlaskClient]:
     app = apps.create_app(dataclasses.replace(SETTINGS, **more), store)  # type: ignore[arg-type]
     yield app.test_client()
 
@@ -49,7 +50,7 @@ def test_the_service_answers_to_its_own_names(client: FlaskClient, host: str) ->
 
 
 @pytest.mark.usefixtures("site")
-def test_a_dot_behind_the_public_name_makes_no_difference(store: datastore.Store) -> None:
+def test_a_dot_behind_the_public_name_makes_no_difference(store: connection.Store) -> None:
     with _changed(store, public_url=f"{PUBLIC}.") as client:
         for host in ("comments.example", "comments.example.:443"):
             assert _asked(client, host).status_code == 200
@@ -88,7 +89,7 @@ def test_a_write_to_another_name_changes_nothing_and_a_head_has_no_body(
     assert int(head.headers["Content-Length"]) > 0
 
 
-def test_those_who_know_a_machine_and_no_name_are_answered(open_store: datastore.Store) -> None:
+def test_those_who_know_a_machine_and_no_name_are_answered(open_store: connection.Store) -> None:
     with _changed(open_store, tasks_secret=CRON) as client:
         assert _asked(client, "10.1.2.3:8080", "/healthz").status_code == 200
         bearer = f"Bearer {CRON}"
@@ -111,7 +112,7 @@ def test_those_who_know_a_machine_and_no_name_are_answered(open_store: datastore
     ],
 )
 def test_on_app_engine_the_names_it_gives_are_the_services_too(
-    open_store: datastore.Store, client: FlaskClient, host: str, status: int
+    open_store: connection.Store, client: FlaskClient, host: str, status: int
 ) -> None:
     with _changed(open_store, on_app_engine=True, project="proj-1") as there:
         assert _asked(there, host).status_code == status
@@ -121,7 +122,7 @@ def test_on_app_engine_the_names_it_gives_are_the_services_too(
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:80", "evil.example", "a_b"])
 def test_without_a_public_address_every_name_is_good(
-    open_store: datastore.Store, client: FlaskClient, host: str
+    open_store: connection.Store, client: FlaskClient, host: str
 ) -> None:
     with _changed(open_store, public_url="") as anywhere:
         assert _asked(anywhere, host).status_code == 200
@@ -156,7 +157,7 @@ def test_no_nonsense_is_a_fault_of_ours(host, path, headers, proxies) -> None:
     import grpc  # noqa: PLC0415 - only here
 
     with grpc.insecure_channel("127.0.0.1:1") as nowhere:
-        store = datastore.Store(nowhere, project="test", deadline=0.05, rpc_timeout=0.05)
+        store = connection.Store(nowhere, project="test", deadline=0.05, rpc_timeout=0.05)
         with _changed(store, proxies=proxies) as client:
             status = _asked(client, host, path, **headers).status_code
     assert status < 500 or status == 503, "the store is away, and nothing else is wrong"
@@ -182,7 +183,7 @@ def test_no_nonsense_is_a_fault_of_ours(host, path, headers, proxies) -> None:
     ],
 )
 def test_the_scheme_that_a_proxy_says_counts_as_the_settings_say(
-    open_store: datastore.Store, proxies: int, said: str, scheme: str | None
+    open_store: connection.Store, proxies: int, said: str, scheme: str | None
 ) -> None:
     app = apps.create_app(dataclasses.replace(SETTINGS, proxies=proxies), open_store)
     app.add_url_rule("/scheme", view_func=lambda: flask.request.scheme)
@@ -196,7 +197,7 @@ def test_the_scheme_that_a_proxy_says_counts_as_the_settings_say(
 
 @pytest.mark.parametrize("proxies", [0, 1, 2])
 def test_no_header_moves_the_application_or_names_its_host(
-    open_store: datastore.Store, site: object, proxies: int
+    open_store: connection.Store, site: object, proxies: int
 ) -> None:
     moved = {
         "HTTP_SCRIPT_NAME": "/evil", "HTTP_X_SCRIPT_NAME": "/evil",

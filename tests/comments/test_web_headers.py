@@ -4,12 +4,12 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import datastore
+from comments.store import connection
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 
 
-def answers(client: FlaskClient, store: datastore.Store) -> dict[str, TestResponse]:
+def answers(client: FlaskClient, store: connection.Store) -> dict[str, TestResponse]:
     """One answer of every kind."""
     tag = client.get(THREAD).headers["ETag"]
     file_tag = client.get("/widget/flatthread.js").headers["ETag"]
@@ -43,7 +43,7 @@ def answers(client: FlaskClient, store: datastore.Store) -> dict[str, TestRespon
 
 
 @pytest.fixture
-def found(client: FlaskClient, open_store: datastore.Store) -> dict[str, TestResponse]:
+def found(client: FlaskClient, open_store: connection.Store) -> dict[str, TestResponse]:
     return answers(client, open_store)
 
 

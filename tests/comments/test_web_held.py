@@ -3,9 +3,11 @@
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore, moderation, policies, records
-from comments.records import Policy, Verb
-from comments.rules import Action, Rule
+from comments.domain import records
+from comments.domain.records import Policy, Verb
+from comments.moderation import decisions, policy_changes
+from comments.moderation.rules import Action, Rule
+from comments.store import connection
 from tests import trees
 from tests.comments.calls import KEY, ONE, THREAD, answer, bearer, listed, post, refused
 
@@ -17,15 +19,15 @@ PUBLIC = [
 ]  # fmt: skip
 
 
-def _set(store: datastore.Store, policy: Policy) -> None:
+def _set(store: connection.Store, policy: Policy) -> None:
     with store.context():
-        policies.set_policy("demo", ADA, now=trees.START, policy=policy)
+        policy_changes.set_policy("demo", ADA, now=trees.START, policy=policy)
 
 
-def _rule(store: datastore.Store, action: Action) -> None:
+def _rule(store: connection.Store, action: Action) -> None:
     with store.context():
         rule = Rule(id="r", action=action, words=("canary",))
-        policies.put_rule("demo", rule, ADA, now=trees.START)
+        policy_changes.put_rule("demo", rule, ADA, now=trees.START)
 
 
 def _held(client: FlaskClient, body: str = "Canary", **more: object) -> dict:
@@ -36,7 +38,7 @@ def _held(client: FlaskClient, body: str = "Canary", **more: object) -> dict:
 
 
 def test_a_held_post_is_accepted_and_only_its_author_sees_it(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     other = post(client, "Bob")
     _set(open_store, Policy.ALL)
@@ -56,7 +58,7 @@ def test_a_held_post_is_accepted_and_only_its_author_sees_it(
 
 
 def test_ones_own_held_comments_are_for_ones_own_eyes(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     other = post(client, "Bob")
     _set(open_store, Policy.ALL)
@@ -74,20 +76,20 @@ def test_ones_own_held_comments_are_for_ones_own_eyes(
 
 
 def test_a_token_of_another_site_shows_nothing(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
-    from comments import sites  # noqa: PLC0415 - only here
+    from comments.sites import site_settings  # noqa: PLC0415 - only here
 
     with open_store.context():
         scheme = trees.SETTINGS.scheme
-        sites.add("other", ["http://localhost:8080"], scheme=scheme, now=trees.START)
+        site_settings.add("other", ["http://localhost:8080"], scheme=scheme, now=trees.START)
     _set(open_store, Policy.ALL)
     made = _held(client)
     assert refused(client.get("/api/v1/sites/other/held?thread=t", headers=bearer(made)), 401)
 
 
 def test_an_approved_comment_appears_where_it_was_posted(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     _set(open_store, Policy.ALL)
     made = _held(client)
@@ -95,14 +97,14 @@ def test_an_approved_comment_appears_where_it_was_posted(
     post(client, body="later")
     assert listed(client) == ["<p>later</p>\n"]
     with open_store.context():
-        moderation.decide("demo", made["comment"]["id"], Verb.APPROVE, ADA, now=trees.START)
+        decisions.decide("demo", made["comment"]["id"], Verb.APPROVE, ADA, now=trees.START)
     assert listed(client) == ["<p>Canary</p>\n", "<p>later</p>\n"]
     (mine,) = answer(client.get(HELD, headers=bearer(made)))["comments"]
     assert mine["status"] == "approved"  # as one in the shadow would be
 
 
 def test_an_edit_into_a_link_is_held_and_says_so_to_its_author(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     made = post(client)
     _set(open_store, Policy.LINKS)
@@ -118,7 +120,7 @@ def test_an_edit_into_a_link_is_held_and_says_so_to_its_author(
 
 
 def test_who_is_in_the_shadow_learns_nothing(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     _rule(open_store, Action.SHADOW)
     response = client.post(THREAD, json={"name": "Ann", "body": "Canary"})
@@ -130,13 +132,13 @@ def test_who_is_in_the_shadow_learns_nothing(
 
 
 def test_spam_seems_to_wait_like_everything_else(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     _rule(open_store, Action.SPAM)
     assert _held(client)["comment"]["status"] == "pending"
 
 
-def test_a_refusal_names_no_rule(client: FlaskClient, open_store: datastore.Store) -> None:
+def test_a_refusal_names_no_rule(client: FlaskClient, open_store: connection.Store) -> None:
     _rule(open_store, Action.REJECT)
     response = client.post(THREAD, json={"name": "Ann", "body": "Canary"})
     assert refused(response, 403) == "comment-refused"
@@ -152,7 +154,7 @@ def test_a_refusal_names_no_rule(client: FlaskClient, open_store: datastore.Stor
     ],
 )  # fmt: skip
 def test_nobody_decides_about_his_own_comment(
-    client: FlaskClient, open_store: datastore.Store, field: str
+    client: FlaskClient, open_store: connection.Store, field: str
 ) -> None:
     made = post(client)
     _set(open_store, Policy.ALL)

@@ -11,7 +11,9 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from comments import datastore, folding, records
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.store import connection
 from tests import trees
 
 API, HTML = "/api/v1/sites/demo/comments", "/embed/demo"
@@ -23,13 +25,13 @@ Drawn = dict[str, str]
 
 @pytest.fixture
 def values(
-    open_store: datastore.Store, site: records.Site, client: FlaskClient
+    open_store: connection.Store, site: records.Site, client: FlaskClient
 ) -> dict[str, list[str]]:
     """For each parameter what is right, what is right elsewhere, and what is damaged."""
     with open_store.context():
         rows = trees.grow(site, trees.TREE)
         foreign = trees.grow(site, {"a": {"b": {}}}, thread="other")
-        assert folding.fold(trees.SETTINGS.scheme, trees.name_of(site)) is not None
+        assert compactor.fold(trees.SETTINGS.scheme, trees.name_of(site)) is not None
     held: list[str] = []
     for thread in ("page", "other"):
         held += [

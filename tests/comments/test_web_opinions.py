@@ -8,8 +8,13 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import advice, advisers, datastore, posting, records, reviews, sites, webhooks
-from comments.records import Status, Verb
+from comments.domain import records
+from comments.domain.records import Status, Verb
+from comments.events import webhooks
+from comments.moderation.classifiers import classifier_answers, registration, site_service
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection
 from tests import trees
 from tests.comments import services
 from tests.comments.callers import SECRET
@@ -20,7 +25,7 @@ PATH = "/api/v1/sites/demo/opinions"
 
 @pytest.fixture
 def service(
-    open_store: datastore.Store, store: datastore.Store, site: records.Site
+    open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> Iterator[Service]:
     with services.serving(open_store) as made:
         made.now = datetime.now(UTC) + timedelta(seconds=30)
@@ -64,8 +69,11 @@ def test_who_was_asked_may_answer_later_once_and_again_the_same(
 ) -> None:
     comment, question = asked
     assert services.waiting() == []
-    entry = advice.of([comment.id])[comment.id].of["webhook"]
-    assert (service.status(comment), entry.state) == (Status.PENDING, advice.State.LATER)
+    entry = classifier_answers.of([comment.id])[comment.id].of["webhook"]
+    assert (service.status(comment), entry.state) == (
+        Status.PENDING,
+        classifier_answers.State.LATER,
+    )
     for _ in range(2):
         response = give(client, service, question, reason="read by us")
         assert (response.status_code, response.get_json()) == (200, {"status": "taken"})
@@ -119,10 +127,10 @@ def test_a_new_secret_is_good_beside_the_old_one_unless_that_leaked(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str]
 ) -> None:
     old = service.secret
-    new = advisers.rotate("demo", service.by(), keeps_old=True)
+    new = registration.rotate("demo", service.by(), keeps_old=True)
     assert give(client, service, asked[1], secret=old).status_code == 200
     assert give(client, service, asked[1], secret=new).status_code == 200
-    newest = advisers.rotate("demo", service.by(), keeps_old=False)
+    newest = registration.rotate("demo", service.by(), keeps_old=False)
     refused(give(client, service, asked[1], secret=new), 401, "bad-signature")
     assert give(client, service, asked[1], secret=newest).status_code == 200
 
@@ -132,7 +140,7 @@ def test_an_answer_names_the_question_that_was_put_and_no_other_comment(
 ) -> None:
     comment, question = asked
     other = say(site, "another", now=datetime.now(UTC))
-    blog = sites.add(
+    blog = site_settings.add(
         "blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=service.now
     )
     theirs = say(blog, "theirs", now=datetime.now(UTC))
@@ -145,11 +153,11 @@ def test_an_answer_names_the_question_that_was_put_and_no_other_comment(
         comment.id,
         "\xe9.1.x",
         ".",
-        reviews.name("blog", theirs.id, 1, SECRET),
-        reviews.name("demo", theirs.id, 1, "another secret of the tests"),
+        site_service.name("blog", theirs.id, 1, SECRET),
+        site_service.name("demo", theirs.id, 1, "another secret of the tests"),
     ):
         refused(give(client, service, wrong, "spam"), 404, "question-not-found")
-    foreign = reviews.name("demo", theirs.id, 1, SECRET)
+    foreign = site_service.name("demo", theirs.id, 1, SECRET)
     refused(give(client, service, foreign, "spam"), 409, "decided-since")
     assert service.status(comment) is service.status(other) is Status.PENDING
     path = "/api/v1/sites/blog/opinions"
@@ -186,7 +194,7 @@ def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
     if since == "decided":
         service.decide(comment, Verb.REJECT)
     elif since == "edited":
-        posting.edit(
+        submission.edit(
             comment.id, author_id=comment.author.id, body="another", revision=None,
             settings=service.settings, now=datetime.now(UTC),
         )  # fmt: skip
@@ -194,7 +202,7 @@ def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
         trees.retract(comment)
     else:
         comment = say(site, "old", now=datetime.now(UTC) - timedelta(days=8))
-        question = reviews.name("demo", comment.id, 1, SECRET)
+        question = site_service.name("demo", comment.id, 1, SECRET)
     before = service.case(comment)
     refused(give(client, service, question), 409, "decided-since")
     assert service.case(comment) == before
@@ -203,5 +211,5 @@ def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
 def test_a_site_that_asks_nobody_hears_nobody(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str]
 ) -> None:
-    advisers.remove("demo", "webhook", service.by())
+    registration.remove("demo", "webhook", service.by())
     refused(give(client, service, asked[1]), 401, "bad-signature")

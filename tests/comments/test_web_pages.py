@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from comments import datastore
-from comments.web import bare, pages
+from comments.store import connection
+from comments.web.public import minify, service_pages
 
-FILES = sorted(pages._STATIC.glob("*/*"))
+FILES = sorted(service_pages._STATIC.glob("*/*"))
 
 
 def test_a_process_that_reads_its_store_is_healthy(client: FlaskClient) -> None:
@@ -29,7 +29,7 @@ def app_without_site(app) -> FlaskClient:
 
 
 def test_a_process_without_its_store_is_not_healthy(
-    client: FlaskClient, short_deadline: datastore.Store, engine
+    client: FlaskClient, short_deadline: connection.Store, engine
 ) -> None:
     engine.close()
     response = client.get("/healthz")
@@ -101,8 +101,8 @@ def test_a_file_of_the_widget_is_served(client: FlaskClient, file: Path) -> None
     response = client.get(f"/widget/{file.name}")
     assert response.status_code == 200
     source = file.read_text(encoding="utf-8")
-    assert response.data == bare.without_comments(source).encode()
-    assert response.content_type == pages._TYPES[file.suffix]
+    assert response.data == minify.without_comments(source).encode()
+    assert response.content_type == service_pages._TYPES[file.suffix]
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     again = client.get(f"/widget/{file.name}", headers={"If-None-Match": response.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")

@@ -6,7 +6,11 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, models, policies, records
+from comments import config
+from comments.domain import records
+from comments.moderation import policy_changes
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from tests.comments.calls import KEY, ONE, THREAD, answer, bearer, listed, post, refused
 from tests.comments.doors import Moment
 
@@ -81,10 +85,10 @@ def test_a_key_that_is_sent_again_from_elsewhere_much_later_gives_no_token(
 
 
 def test_such_a_repeat_of_a_held_comment_shows_no_text(
-    client: FlaskClient, moment: Moment, open_store: datastore.Store
+    client: FlaskClient, moment: Moment, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        policies.set_policy(
+        policy_changes.set_policy(
             "demo", records.Actor("cli", "Ada"), now=moment.at, policy=records.Policy.ALL
         )
     sent = {"name": "Ann", "body": "Secret"}
@@ -99,25 +103,25 @@ def test_such_a_repeat_of_a_held_comment_shows_no_text(
 
 
 def test_a_comment_of_an_earlier_release_gives_no_token_to_a_late_repeat(
-    client: FlaskClient, moment: Moment, open_store: datastore.Store
+    client: FlaskClient, moment: Moment, open_store: connection.Store
 ) -> None:
     first = _repeated(client, "192.0.2.1")
     with open_store.context():
-        row = datastore.get(models.comment_key(first["comment"]["id"]))
+        row = reads.get(comment_rows.comment_key(first["comment"]["id"]))
         assert len(row.origin) == 8
         row.origin = None
-        datastore.transaction(lambda: datastore.apply(datastore.Writes("tree", put=(row,))))
+        transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     moment.pass_by(minutes=61)
     assert "token" not in _repeated(client, "192.0.2.1")
 
 
 def test_what_is_taken_back_keeps_nothing_of_its_network(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     first = _repeated(client, "192.0.2.1")
     client.delete(f"{ONE}{first['comment']['id']}", headers=bearer(first))
     with open_store.context():
-        assert not datastore.get(models.comment_key(first["comment"]["id"])).origin
+        assert not reads.get(comment_rows.comment_key(first["comment"]["id"])).origin
 
 
 @pytest.mark.parametrize("key", ["", "short", "x" * 15, "x" * 256, "spaces in a key ok", "ä" * 16])

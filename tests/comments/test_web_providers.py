@@ -6,9 +6,13 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, roles
-from comments.accounts import identities, people, providers, signing, totp
-from comments.web import callers as web_callers
+from comments import config
+from comments.accounts import accounts, identities
+from comments.accounts.oidc import providers
+from comments.accounts.passwords import password_login, totp
+from comments.domain import roles
+from comments.store import connection
+from comments.web.admin import signed_in
 from tests import html5
 from tests.comments import callers, travellers
 from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
@@ -25,9 +29,9 @@ def settings() -> config.Settings:
     return travellers.SETTINGS
 
 
-def whose(provider: Impostor) -> people.Account | None:
+def whose(provider: Impostor) -> accounts.Account | None:
     issuer = identities.at_issuer(provider.issuer)
-    return people.find(identities.of_provider(issuer, provider.sub), SECRET)
+    return accounts.find(identities.of_provider(issuer, provider.sub), SECRET)
 
 
 def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
@@ -53,17 +57,17 @@ def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
     refused = Traveller(app, provider).travel(DESK, provider="acme")
     assert refused.status_code == 403
     assert "not-linked" in refused.text
-    assert web_callers.COOKIE not in refused.headers.get("Set-Cookie", "").split("=")
+    assert signed_in.COOKIE not in refused.headers.get("Set-Cookie", "").split("=")
     assert whose(provider) is None
 
 
 def test_nobody_comes_to_a_role_by_signing_in_first(
-    app: flask.Flask, traveller: Traveller, provider: Impostor, store: datastore.Store
+    app: flask.Flask, traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
     """Also not on a service that nobody owns, nor as a reader who has an account already."""
     assert traveller.travel(DESK, provider="acme").status_code == 403
-    assert people.staff() == []
-    assert not people.is_owned()
+    assert accounts.staff() == []
+    assert not accounts.is_owned()
     code = travellers.code_of(traveller.window(travellers.challenge_of()))
     sent = {"verifier": travellers.VERIFIER, "code": code, "name": "Ann"}
     entered = traveller.client.post("/api/v1/sites/demo/sign-in/provider", json=sent)
@@ -115,13 +119,13 @@ def test_an_invitation_for_an_address_is_for_a_new_account_or_for_its_own(
     token = callers.invite(OWNER, address="bob@example.org", now=now())
     refused = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert refused.status_code == 403
-    assert people.named("ann", SECRET).grants == (moderator("blog"),)
+    assert accounts.named("ann", SECRET).grants == (moderator("blog"),)
     provider.sub = "bob"
     accepted = Traveller(app, provider).travel(
         "/admin/welcome/provider", token=token, name="Bob", provider="acme"
     )
     assert accepted.status_code == 303
-    assert people.named("bob@example.org", SECRET) == whose(provider)
+    assert accounts.named("bob@example.org", SECRET) == whose(provider)
 
 
 def test_a_name_that_cannot_be_one_is_refused_before_anybody_leaves(
@@ -166,7 +170,7 @@ def test_to_link_takes_the_password_and_what_is_anothers_stays_his(
     way = traveller.way(
         "/admin/account/provider", form=traveller.form(), current=PASSWORD, provider="acme"
     )
-    people.end_sessions(people.named("ann", SECRET).id)
+    accounts.end_sessions(accounts.named("ann", SECRET).id)
     assert traveller.back(way).status_code == 403
     assert whose(provider) is None
 
@@ -197,14 +201,14 @@ def test_the_session_that_the_browser_had_ends(
     callers.account("ann", OWNER)
     traveller.sign_in()
     traveller.link()
-    found = traveller.client.get_cookie(web_callers.COOKIE)
+    found = traveller.client.get_cookie(signed_in.COOKIE)
     assert found is not None
     there = traveller.way(DESK, provider="acme")
-    traveller.client.delete_cookie(web_callers.COOKIE)
+    traveller.client.delete_cookie(signed_in.COOKIE)
     assert traveller.back(there).status_code == 303
     assert traveller.client.get("/admin").status_code == 200
     other = app.test_client()
-    other.set_cookie(web_callers.COOKIE, found.value)
+    other.set_cookie(signed_in.COOKIE, found.value)
     assert other.get("/admin").status_code == 303
 
 
@@ -215,7 +219,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     traveller.sign_in()
     traveller.link()
     key = totp.secret()
-    people.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=now())
     other = Traveller(app, provider)
     asked = other.travel(DESK, provider="acme")
     assert asked.status_code == 200
@@ -237,7 +241,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     )
     statuses = [
         other.send("/admin/sign-in/code", token=again[1], code="000000").status_code  # type: ignore[index]
-        for _ in range(signing.PER_NAME.most)
+        for _ in range(password_login.PER_NAME.most)
     ]
     assert statuses[-1] == 429
 
@@ -284,7 +288,7 @@ def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
     pages = [traveller.client.get("/admin/account"), traveller.send(DESK, provider="acme")]
     traveller.link()
     pages.append(traveller.client.get("/admin/account"))
-    people.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=now())
+    accounts.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=now())
     pages.append(traveller.travel(DESK, provider="acme"))
     query = {"origin": travellers.ORIGIN, "challenge": travellers.challenge_of()}
     pages.append(traveller.client.get("/sign-in/sites/demo", query_string=query))

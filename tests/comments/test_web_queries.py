@@ -3,28 +3,30 @@
 import flask
 import pytest
 
-from comments import errors, records
-from comments.web import queries, shapes
+from comments import errors
+from comments.domain import records
+from comments.web.http import request_shapes
+from comments.web.http.decode import query_strings
 
 SITE = records.Site("demo", (), "AB", 2)
 ID = "a" * 26
 
 
-def read(query: str) -> tuple[str, shapes.ListQuery]:
+def read(query: str) -> tuple[str, request_shapes.ListQuery]:
     with flask.Flask("test").test_request_context(f"/?{query}"):
-        return queries.read_thread(shapes.ListQuery, SITE)
+        return query_strings.read_thread(request_shapes.ListQuery, SITE)
 
 
 def test_a_query_has_defaults() -> None:
     thread, query = read("thread=a%20b+c")
     assert thread == "a b c"
-    assert (query.order, query.limit) == (shapes.Order.THREAD, 50)
+    assert (query.order, query.limit) == (request_shapes.Order.THREAD, 50)
 
 
 def test_a_query_is_read_whole() -> None:
     thread, query = read(f"order=newest&limit=200&cursor=x.y&parent=root&around={ID}&thread=t&")
     assert thread == "t"
-    assert query == shapes.ListQuery(shapes.Order.NEWEST, 200, "x.y", "root", ID)
+    assert query == request_shapes.ListQuery(request_shapes.Order.NEWEST, 200, "x.y", "root", ID)
 
 
 def test_a_page_names_a_thread() -> None:
@@ -81,5 +83,5 @@ def test_a_bad_query_is_refused_by_parameter(query: str, field: str) -> None:
 def test_a_call_without_a_thread_takes_none() -> None:
     with flask.Flask("test").test_request_context("/?thread=t"):
         with pytest.raises(errors.BadInput) as refusal:
-            queries.read(shapes.NoQuery)
+            query_strings.read(request_shapes.NoQuery)
         assert refusal.value.field == "thread"

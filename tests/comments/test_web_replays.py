@@ -12,8 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comments import datastore, materialized, posting, sites
-from comments.web import replays
+from comments.posting import submission
+from comments.reading.materialized import thread_view
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.http import response_cache
 from emulator import inprocess, testing
 from tests import trees
 from tests.comments.twins import GZIP, PAGE, SITE, Process, Rows, answer, fold, write
@@ -167,7 +170,7 @@ def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
 ) -> None:
     quick.client.get(PAGE)
     fold(plain)
-    quick.now += materialized.CACHE_MAX_AGE
+    quick.now += thread_view.CACHE_MAX_AGE
     with testing.meter(engine) as cost:
         quick.client.get(PAGE)
     assert cost.reads == 1  # the directory, again
@@ -178,10 +181,10 @@ def test_an_answer_stands_no_longer_than_the_settings_of_the_site(
 ) -> None:
     assert quick.client.get(PAGE).headers["Cache-Control"] == "no-cache"
     with quick.store.context():
-        sites.change("demo", cdn_seconds=9)
+        site_settings.change("demo", cdn_seconds=9)
     assert "s-maxage=9" in quick.client.get(PAGE).headers["Cache-Control"]
     with quick.store.context():
-        sites.change("demo", query_keys=["id"])
+        site_settings.change("demo", query_keys=["id"])
     quick.client.get(PAGE)
     assert quick.asked == 3
 
@@ -202,7 +205,7 @@ def test_a_store_that_does_not_answer_is_told_as_ever(
     quick.client.get(PAGE)
     quick.store.deadline = 0.2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replays, "_PATIENCE", 0.1)
+        patch.setattr(response_cache, "_PATIENCE", 0.1)
         engine.close()
         response = quick.client.get(PAGE)
     assert response.status_code == 503
@@ -210,21 +213,21 @@ def test_a_store_that_does_not_answer_is_told_as_ever(
 
 
 def test_a_question_too_long_to_be_remembered_is_answered(quick: Process, several: Rows) -> None:
-    long = f"{PAGE}{'&' * replays._LONGEST}"
+    long = f"{PAGE}{'&' * response_cache._LONGEST}"
     for _ in range(2):
         assert quick.client.get(long).data == quick.client.get(PAGE).data
     assert quick.asked == 3
 
 
 def test_what_one_request_probed_is_nothing_to_the_next(
-    engine: inprocess.Engine, open_store: datastore.Store, several: Rows
+    engine: inprocess.Engine, open_store: connection.Store, several: Rows
 ) -> None:
     process = Process(engine, trees.SETTINGS)
     below = f"/api/v1/comments/{several['1.1.1'].id}/replies"
     with process.store.context():
         assert process.client.get(below).status_code == 200
-        site = sites.get("demo")
-        posting.retract(several["1.1.1"].id, author_id="g:1.1.1", revision=None, now=trees.START)
+        site = site_settings.get("demo")
+        submission.retract(several["1.1.1"].id, author_id="g:1.1.1", revision=None, now=trees.START)
         # It probes, finds a change, and asks Flask, which makes no page of it.
         assert process.client.get(below).status_code == 404
         trees.post(site, "what came since")

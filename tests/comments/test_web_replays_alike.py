@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from comments import app as apps
-from comments import datastore, materialized, public, records, sites
-from comments.web import answers
+from comments.domain import presentation, records
+from comments.reading.materialized import view_cache
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.http import responses
 from emulator import inprocess, testing
 from tests.comments import starts
 from tests.comments.twins import GZIP, OTHERS, PAGE, SITE, Process, Rows, answer, post
@@ -70,7 +73,7 @@ def is_read(process: Process, thread: str) -> bool:
     """Whether the process holds a thread's directory."""
     place = ("directory", records.ThreadName("demo", thread))
     with process.store.context():
-        held = datastore.kept(materialized.HOLDINGS, materialized.Holdings)
+        held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
         return held.cache.get(place) is not None
 
 
@@ -112,18 +115,18 @@ def test_a_changed_page_is_made_once_and_not_for_who_has_it(
     post(plain, several["1"], "a change")
     known = {"If-None-Match": plain.client.get(PAGE).headers["ETag"]}
     sought, made = [], []
-    of_thread, fragments = answers.of_thread, public.Rows.json
+    of_thread, fragments = responses.of_thread, presentation.Rows.json
 
     def seek(*asked: Any, **named: Any) -> object:
         sought.append(asked)
         return of_thread(*asked, **named)
 
-    def make(rows: public.Rows) -> bytes:
+    def make(rows: presentation.Rows) -> bytes:
         made.append(rows)
         return fragments(rows)
 
-    monkeypatch.setattr(answers, "of_thread", seek)
-    monkeypatch.setattr(public.Rows, "json", make)
+    monkeypatch.setattr(responses, "of_thread", seek)
+    monkeypatch.setattr(presentation.Rows, "json", make)
     assert quick.client.get(PAGE, headers=known).status_code == 304
     assert (len(sought), len(made)) == (1, 0)
     for _ in range(3):
@@ -162,7 +165,7 @@ def test_what_goes_wrong_before_flask_is_asked_is_told_and_goes_wrong_as_ever(
         raise RuntimeError("a fault of ours")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("comments.heads.Head.page", fail)
+        patch.setattr("comments.reading.materialized.first_page.Head.page", fail)
         failed = [process.client.get(f"{SITE}?thread=other") for process in (quick, plain)]
     told = [each for each in caplog.records if each.levelname == "WARNING"]
     assert [each.message for each in told] == ["a page could not be made without Flask"]
@@ -177,6 +180,6 @@ def test_another_threads_answer_has_the_settings_that_the_site_has_now(
 ) -> None:
     quick.client.get(PAGE)
     with quick.store.context():
-        sites.change("demo", cdn_seconds=9)
+        site_settings.change("demo", cdn_seconds=9)
     url = f"{SITE}?thread=other"
     assert "s-maxage=9" in quick.client.get(url).headers["Cache-Control"]

@@ -7,19 +7,20 @@ from datetime import UTC, datetime
 import itsdangerous
 import pytest
 
-from comments.web import errors, session
+from comments.web.api import api_tokens
+from comments.web.http import problems
 
 SECRET = "a secret of the tests"
-GUEST = session.Guest("demo", "g:ann")
+GUEST = api_tokens.Guest("demo", "g:ann")
 TERM = 3600
 
 
-def read(token: str, term: int = TERM) -> session.Guest:
-    return session.read(f"Bearer {token}", secret=SECRET, term=term)
+def read(token: str, term: int = TERM) -> api_tokens.Guest:
+    return api_tokens.read(f"Bearer {token}", secret=SECRET, term=term)
 
 
 def test_a_token_names_its_guest() -> None:
-    assert read(session.sign(GUEST, secret=SECRET)) == GUEST
+    assert read(api_tokens.sign(GUEST, secret=SECRET)) == GUEST
 
 
 # A change of these bytes signs every guest out. The first release signed with SHA-1.
@@ -31,14 +32,14 @@ def test_tokens_of_the_first_release_are_read() -> None:
 def test_tokens_are_signed_with_sha_256() -> None:
     token = "eyJzIjoiZGVtbyIsImciOiJnOmFubiJ9.ZZN8BQ.t30vRxYThyyIHteq1Lql0dO7IlT3Nuy-cZdXMJyZ8kU"
     assert read(token, term=100 * 365 * 24 * 3600) == GUEST
-    signature = session.sign(GUEST, secret=SECRET).rpartition(".")[2]
+    signature = api_tokens.sign(GUEST, secret=SECRET).rpartition(".")[2]
     assert len(base64.urlsafe_b64decode(f"{signature}=")) == hashlib.sha256().digest_size
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer "])
 def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
-    token = session.sign(GUEST, secret=SECRET)
-    assert session.read(f"{scheme} {token}", secret=SECRET, term=TERM) == GUEST
+    token = api_tokens.sign(GUEST, secret=SECRET)
+    assert api_tokens.read(f"{scheme} {token}", secret=SECRET, term=TERM) == GUEST
 
 
 @pytest.mark.parametrize(
@@ -46,33 +47,33 @@ def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
     ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer a b", "Bearer ä", "Bearer " + "a" * 2_000],
 )
 def test_another_header_is_no_token(header: str) -> None:
-    with pytest.raises(errors.Unauthenticated):
-        session.read(header, secret=SECRET, term=TERM)
+    with pytest.raises(problems.Unauthenticated):
+        api_tokens.read(header, secret=SECRET, term=TERM)
 
 
 def test_every_damaged_token_is_refused() -> None:
-    token = session.sign(GUEST, secret=SECRET)
+    token = api_tokens.sign(GUEST, secret=SECRET)
     for place in range(len(token) - 1):  # the last character holds bits that are not used
         swapped = "A" if token[place] != "A" else "B"
-        with pytest.raises(errors.Unauthenticated):
+        with pytest.raises(problems.Unauthenticated):
             read(token[:place] + swapped + token[place + 1 :])
 
 
 def test_a_token_of_another_secret_is_refused() -> None:
-    with pytest.raises(errors.Unauthenticated):
-        read(session.sign(GUEST, secret="another secret"))
+    with pytest.raises(problems.Unauthenticated):
+        read(api_tokens.sign(GUEST, secret="another secret"))
 
 
 def test_an_expired_token_says_so() -> None:
-    with pytest.raises(errors.Unauthenticated) as refusal:
-        read(session.sign(GUEST, secret=SECRET), term=-1)
+    with pytest.raises(problems.Unauthenticated) as refusal:
+        read(api_tokens.sign(GUEST, secret=SECRET), term=-1)
     assert refusal.value.code == "token-expired"
 
 
 @pytest.mark.parametrize("salt", ["cursor\0demo", "unsubscribe", "itsdangerous"])
 def test_a_token_for_another_purpose_is_no_session(salt: str) -> None:
     signer = itsdangerous.URLSafeTimedSerializer(SECRET, salt=salt)
-    with pytest.raises(errors.Unauthenticated):
+    with pytest.raises(problems.Unauthenticated):
         read(str(signer.dumps({"s": "demo", "g": "g:ann"})))
 
 
@@ -81,10 +82,10 @@ def test_a_token_for_another_purpose_is_no_session(salt: str) -> None:
 )
 def test_a_token_that_names_nobody_is_refused(claims: object) -> None:
     signer = itsdangerous.URLSafeTimedSerializer(SECRET, salt="flatthread guest 1")
-    with pytest.raises(errors.Unauthenticated):
+    with pytest.raises(problems.Unauthenticated):
         read(str(signer.dumps(claims)))
 
 
 def test_an_expiry_is_in_whole_seconds() -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
-    assert session.expiry(now, 60) == datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
+    assert api_tokens.expiry(now, 60) == datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)

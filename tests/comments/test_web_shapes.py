@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from comments import models, public, records
-from comments.web import paths, shapes
+from comments.domain import presentation, records
+from comments.store.models import comment_rows
+from comments.web.http import request_shapes
+from comments.web.http.decode import paths
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 
@@ -38,14 +40,14 @@ def row(status: records.Status) -> records.Comment:
 
 @pytest.mark.parametrize("status", [s for s in records.Status if s is not records.Status.APPROVED])
 def test_a_comment_that_is_not_approved_shows_its_place_only(status: records.Status) -> None:
-    shown = public.comment(row(status), 2)
+    shown = presentation.comment(row(status), 2)
     assert b"canary" not in msgspec.json.encode(shown)
     assert (shown.html, shown.author, shown.edited, shown.score) == ("", None, None, 0)
-    assert (shown.status, shown.replies) == (public.Shown.REMOVED, 2)
+    assert (shown.status, shown.replies) == (presentation.Shown.REMOVED, 2)
 
 
 def test_an_approved_comment_shows_what_is_public() -> None:
-    shown = msgspec.json.encode(public.comment(row(records.Status.APPROVED)))
+    shown = msgspec.json.encode(presentation.comment(row(records.Status.APPROVED)))
     assert b"<p>canary</p>" in shown
     assert b"2026-01-02T03:04:05.678901Z" in shown
     assert b"canary@x.example" not in shown
@@ -56,10 +58,10 @@ def test_an_approved_comment_shows_what_is_public() -> None:
 @pytest.mark.parametrize("text", ["a" * 26, "234567" + "z" * 20, "a" * 25, "A" * 26, "1" * 26, ""])
 def test_one_rule_says_what_a_comment_id_is(text: str) -> None:
     try:
-        msgspec.convert(text, shapes.CommentId)
+        msgspec.convert(text, request_shapes.CommentId)
     except msgspec.ValidationError:
         is_shaped = False
     else:
         is_shaped = True
-    assert is_shaped == models.is_comment_id(text)
-    assert bool(re.fullmatch(paths.CommentId.regex, text)) == models.is_comment_id(text)
+    assert is_shaped == comment_rows.is_comment_id(text)
+    assert bool(re.fullmatch(paths.CommentId.regex, text)) == comment_rows.is_comment_id(text)

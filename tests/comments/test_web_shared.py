@@ -12,8 +12,10 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import datastore, models, records
-from comments.web import session
+from comments.domain import records
+from comments.store import connection
+from comments.store.models import comment_rows
+from comments.web.api import api_tokens
 from tests import trees
 
 PAGE = "/api/v1/sites/demo/comments?thread=t"
@@ -23,7 +25,7 @@ EXAMPLES = {"site_id": "demo", "name": "flatthread.js", "rest": "nowhere"}
 
 
 @pytest.fixture
-def posted(client: FlaskClient, open_store: datastore.Store) -> dict[str, str]:
+def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
     """Somebody has written, another comment of his is held, and he has voted on one of others."""
     other = client.post(PAGE, json={"name": "Bob", "body": "other"}).json
     made = client.post(PAGE, json={"name": "Ann", "body": "own"}).json
@@ -31,9 +33,9 @@ def posted(client: FlaskClient, open_store: datastore.Store) -> dict[str, str]:
     assert other is not None
     token = {"Authorization": f"Bearer {made['token']}"}
     with open_store.context():
-        guest = session.read(token["Authorization"], secret=trees.SETTINGS.secret, term=60)
+        guest = api_tokens.read(token["Authorization"], secret=trees.SETTINGS.secret, term=60)
         held = records.ImportedComment(
-            id=models.comment_id(bytes(16)),
+            id=comment_rows.comment_id(bytes(16)),
             reply_to=made["comment"]["id"],
             author=records.Author("Ann", id=guest.id),
             body=HELD,

@@ -10,9 +10,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import config, datastore, models, records, sites
-from comments.records import Status
-from comments.web import session
+from comments import config
+from comments.domain import records
+from comments.domain.records import Status
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import counter_rows
+from comments.web.api import api_tokens
 from tests import ballots, trees
 from tests.comments.calls import KEY, NOBODY, ONE, THREAD, answer, bearer, post, refused, stored
 
@@ -32,13 +36,13 @@ def _put(
     )
 
 
-def _cast(store: datastore.Store) -> list[int]:
+def _cast(store: connection.Store) -> list[int]:
     with store.context():
         return [value for votes in ballots.cast().values() for value in votes.values()]
 
 
 def test_who_has_not_posted_votes_is_known_from_then_on_and_may_take_it_back(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
     first = _put(client, posted)
@@ -53,7 +57,7 @@ def test_who_has_not_posted_votes_is_known_from_then_on_and_may_take_it_back(
     assert _cast(open_store) == []
 
 
-def test_a_guest_votes_as_whom_he_posted(client: FlaskClient, open_store: datastore.Store) -> None:
+def test_a_guest_votes_as_whom_he_posted(client: FlaskClient, open_store: connection.Store) -> None:
     posted, other = post(client), post(client, name="Bob")
     answer(_put(client, posted, **bearer(other)))
     answer(_put(client, posted, **bearer(other)))
@@ -61,11 +65,13 @@ def test_a_guest_votes_as_whom_he_posted(client: FlaskClient, open_store: datast
     assert refused(_put(client, posted, **bearer(posted)), 403) == "own-comment"
 
 
-def test_a_repeat_under_a_key_is_one_vote(client: FlaskClient, open_store: datastore.Store) -> None:
+def test_a_repeat_under_a_key_is_one_vote(
+    client: FlaskClient, open_store: connection.Store
+) -> None:
     posted = post(client)
     one, two = (answer(_put(client, posted, **KEY)) for _ in range(2))
     guests = {
-        session.read(f"Bearer {each['token']}", secret=trees.SETTINGS.secret, term=60)
+        api_tokens.read(f"Bearer {each['token']}", secret=trees.SETTINGS.secret, term=60)
         for each in (one, two)
     }
     assert len(guests) == 1
@@ -76,7 +82,7 @@ def test_a_repeat_under_a_key_is_one_vote(client: FlaskClient, open_store: datas
 
 @pytest.mark.parametrize("value", [0, 2, -2, 1.0, True, None, "1", [1], 10**400])
 def test_a_vote_is_one_up_or_one_down(
-    client: FlaskClient, open_store: datastore.Store, value: object
+    client: FlaskClient, open_store: connection.Store, value: object
 ) -> None:
     posted = post(client)
     refused(_put(client, posted, value), 400, "value")
@@ -93,7 +99,7 @@ def test_nothing_else_can_be_said_of_a_vote(client: FlaskClient, sent: dict) -> 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 def test_a_bad_token_votes_for_nobody(
-    client: FlaskClient, open_store: datastore.Store, method: str
+    client: FlaskClient, open_store: connection.Store, method: str
 ) -> None:
     path = f"{ONE}{post(client)['comment']['id']}/vote"
     for header in ("Bearer x.y.z", "Basic eDp5"):
@@ -109,7 +115,7 @@ def test_to_take_a_vote_back_needs_a_token(client: FlaskClient) -> None:
 
 
 def test_what_is_not_there_for_readers_takes_no_votes_and_makes_nothing(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
     held = trees.node("held", None, Status.PENDING)
@@ -132,12 +138,12 @@ def test_a_tombstone_takes_no_votes(client: FlaskClient) -> None:
 
 
 def test_a_token_of_another_site_votes_here_for_nobody(
-    client: FlaskClient, open_store: datastore.Store, settings: config.Settings
+    client: FlaskClient, open_store: connection.Store, settings: config.Settings
 ) -> None:
     with open_store.context():
-        sites.add("other", [], scheme=settings.scheme, now=datetime(2026, 1, 2, tzinfo=UTC))
+        site_settings.add("other", [], scheme=settings.scheme, now=datetime(2026, 1, 2, tzinfo=UTC))
     posted = post(client)
-    token = session.sign(session.Guest("other", "g:bob"), secret=settings.secret)
+    token = api_tokens.sign(api_tokens.Guest("other", "g:bob"), secret=settings.secret)
     headers = {"Authorization": f"Bearer {token}"}
     assert refused(_put(client, posted, **headers), 404) == "comment-not-found"
     assert refused(client.get(VOTES, headers=headers), 401) == "bad-token"
@@ -145,7 +151,7 @@ def test_a_token_of_another_site_votes_here_for_nobody(
 
 
 def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
-    app: flask.Flask, client: FlaskClient, open_store: datastore.Store
+    app: flask.Flask, client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
 
@@ -174,7 +180,7 @@ def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
     assert _put(other, posted, address="2001:db8::ffff").status_code == 429
     assert _put(other, posted, address="2001:db8:0:1::1").status_code == 200
     with open_store.context():
-        text = str(list(datastore.fetch(datastore.Query("VoterNetwork"))))
+        text = str(list(reads.fetch(reads.Query("VoterNetwork"))))
     assert "2001:db8" not in text
 
 
@@ -204,7 +210,7 @@ def test_ones_own_votes_are_ones_own(client: FlaskClient) -> None:
 
 
 def test_the_page_is_the_same_for_everybody_and_shows_the_score(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
     ann = answer(_put(client, posted))
@@ -217,12 +223,12 @@ def test_the_page_is_the_same_for_everybody_and_shows_the_score(
 
 
 def test_nobody_is_named_in_any_answer_about_votes(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
     voted = answer(_put(client, posted))
     guests = [
-        session.read(f"Bearer {each['token']}", secret=trees.SETTINGS.secret, term=60)
+        api_tokens.read(f"Bearer {each['token']}", secret=trees.SETTINGS.secret, term=60)
         for each in (posted, voted)
     ]
     post(client, name="Bob")
@@ -236,7 +242,7 @@ def test_nobody_is_named_in_any_answer_about_votes(
 
 
 def test_the_authors_of_a_site_come_best_first_and_page_by_page(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = [post(client, name=f"writer {n}", website="https://a.example") for n in range(7)]
     for number, each in enumerate(posted):
@@ -245,7 +251,7 @@ def test_the_authors_of_a_site_come_best_first_and_page_by_page(
     post(client, name="writer 6")
     with open_store.context():
         ballots.count_all(datetime.now(UTC).replace(year=2100))
-        assert len(list(datastore.fetch(datastore.Query("Standing")))) == 8
+        assert len(list(reads.fetch(reads.Query("Standing")))) == 8
     whole = answer(client.get(AUTHORS))
     assert [each["score"] for each in whole["authors"]] == [3, 2, 2, 1, 1, 0, 0, 0]
     assert whole["cursor"] is None
@@ -273,7 +279,7 @@ def test_the_authors_of_a_site_come_best_first_and_page_by_page(
 
 
 def test_an_author_who_took_back_the_comment_he_was_known_by_is_named_by_another(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     first = post(client, name="Ann")
     headers = bearer(first)
@@ -295,12 +301,12 @@ def test_an_author_who_took_back_the_comment_he_was_known_by_is_named_by_another
     assert answer(client.get(AUTHORS))["authors"] == []
 
 
-def test_held_comments_make_no_author(client: FlaskClient, open_store: datastore.Store) -> None:
+def test_held_comments_make_no_author(client: FlaskClient, open_store: connection.Store) -> None:
     with open_store.context():
         held = trees.node("held", None, Status.PENDING, author="g:held", up=9)
         trees.store_imported(records.ThreadName("demo", "t"), held)
         ballots.count_all()
-        assert datastore.get(models.standing_key("demo", "g:held")) is not None
+        assert reads.get(counter_rows.standing_key("demo", "g:held")) is not None
     assert answer(client.get(AUTHORS))["authors"] == []
 
 
@@ -312,7 +318,7 @@ def test_every_answer_about_votes_is_json(client: FlaskClient) -> None:
 
 
 def test_the_64s_of_one_ipv6_customer_have_a_limit_together(
-    client: FlaskClient, open_store: datastore.Store
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
     of_one_56 = [f"2001:db8:0:{number:x}::1" for number in range(4 * MOST + 2)]

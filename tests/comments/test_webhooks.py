@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments import errors, outbound, records, webhooks
-from comments.outcomes import End
+from comments import errors
+from comments.domain import records
+from comments.domain.outcomes import End
+from comments.events import safe_http, webhooks
 from tests.comments import receivers
 from tests.conftest import ROOT
 
@@ -245,6 +247,6 @@ def test_a_peer_that_does_not_answer_is_told_later():
 
 
 def test_an_address_inside_is_given_up():
-    client = outbound.Client(resolver=lambda _host: ["10.0.0.1"])
+    client = safe_http.Client(resolver=lambda _host: ["10.0.0.1"])
     found = webhooks.send(client, HOOK, EVENT, b"{}", now=NOW)
     assert (found.end, "Internet" in found.reason) == (End.GIVE_UP, True)

@@ -27,23 +27,17 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import (
-    config,
-    consent,
-    datastore,
-    entering,
-    floor,
-    posting,
-    records,
-    roles,
-    sealed,
-    sites,
-    slips,
-    warrants,
-)
-from comments.accounts import inviting, people, tickets
-from comments.web import callers as web_callers
-from comments.web import session
+from comments import config
+from comments.accounts import accounts, email_login, invitations, one_time_links
+from comments.domain import records, roles
+from comments.domain.crypto import encryption
+from comments.notifications import double_opt_in, form_tokens, moderation_links
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, transactions
+from comments.tree import ordered_query
+from comments.web.admin import signed_in
+from comments.web.api import api_tokens
 from emulator import inprocess
 from tests import trees
 from tests.comments import callers, postboxes, travellers
@@ -84,21 +78,21 @@ class Row:
 class World:
     """One application, everybody in it, and a comment of the author's for each call."""
 
-    def __init__(self, store: datastore.Store, app: flask.Flask) -> None:
+    def __init__(self, store: connection.Store, app: flask.Flask) -> None:
         self.store = store
         self.app = app
         now = datetime.now(UTC)
-        self.site = sites.add(
+        self.site = site_settings.add(
             "demo", ["https://demo.example"], scheme=trees.SETTINGS.scheme, now=now
         )
-        sites.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=now)
+        site_settings.add("blog", ["https://blog.example"], scheme=trees.SETTINGS.scheme, now=now)
         self.tokens = {
-            name: session.sign(session.Guest("demo", f"g:{name}"), secret=SECRET)
+            name: api_tokens.sign(api_tokens.Guest("demo", f"g:{name}"), secret=SECRET)
             for name in ("guest", "author")
         }
         other = callers.account("other", password="")
-        member = session.Member("demo", other.id, other.epoch)
-        self.tokens["other"] = session.sign_member(member, secret=SECRET)
+        member = api_tokens.Member("demo", other.id, other.epoch)
+        self.tokens["other"] = api_tokens.sign_member(member, secret=SECRET)
         for name, grant in STAFF.items():
             callers.account(name, grant)
         travellers.know(store)
@@ -107,14 +101,16 @@ class World:
         """A browser of a caller's; a new session each time, so that one may end it."""
         client = self.app.test_client()
         if caller in STAFF:
-            found = people.named(caller, SECRET)
+            found = accounts.named(caller, SECRET)
             begun = callers.session(found.id)
-            client.set_cookie(web_callers.COOKIE, begun.token)
+            client.set_cookie(signed_in.COOKIE, begun.token)
         return client
 
     def comment(self) -> records.Comment:
-        draft = posting.Draft(self.site, "t", None, records.Author("Ann", id="g:author"), "Hello")
-        return posting.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+        draft = submission.Draft(
+            self.site, "t", None, records.Author("Ann", id="g:author"), "Hello"
+        )
+        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
 
     def ask(
         self, row: Row, caller: str, comment: str, *, before: Callable[[], None] = lambda: None
@@ -156,48 +152,52 @@ def _invitation(_world: World) -> dict[str, str]:
 
 def _newcomer(world: World) -> dict[str, str]:
     token = _invitation(world)["token"]
-    return {"token": token, "name": "New", "login": f"n{people.new_id()}", "password": PASSWORD}
+    return {"token": token, "name": "New", "login": f"n{accounts.new_id()}", "password": PASSWORD}
 
 
 def _reset(_world: World) -> dict[str, str]:
-    lost = callers.account(f"n{people.new_id()}", password="")
-    token = inviting.reset(lost, secret=SECRET, now=datetime.now(UTC))
+    lost = callers.account(f"n{accounts.new_id()}", password="")
+    token = invitations.reset(lost, secret=SECRET, now=datetime.now(UTC))
     return {"token": token, "password": PASSWORD}
 
 
 def _ending(_world: World) -> dict[str, str]:
-    return {"token": consent.ending_link(consent.Ending("a" * 26, ("replies:b",)), SECRET)}
+    return {
+        "token": double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ("replies:b",)), SECRET)
+    }
 
 
 def _entering(world: World) -> dict[str, str]:
-    now, key = datetime.now(UTC), tickets.new_token()
+    now, key = datetime.now(UTC), one_time_links.new_token()
     content = msgspec.json.encode({"site": "demo", "address": "x"}).decode()
-    ticket = tickets.Ticket(tickets.Purpose.SIGN_IN, content)
-    datastore.transaction(
-        lambda: datastore.apply(tickets.issuing(key, ticket, SECRET, now=now, term=entering.TERM))
+    ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content)
+    transactions.transaction(
+        lambda: transactions.apply(
+            one_time_links.issuing(key, ticket, SECRET, now=now, term=email_login.TERM)
+        )
     )
     link = msgspec.json.encode([key, world.site.id, "ann@example.org"]).decode()
-    return {"token": sealed.seal(link, "sign-in link", SECRET, now=now)}
+    return {"token": encryption.seal(link, "sign-in link", SECRET, now=now)}
 
 
 def _confirming(_world: World) -> dict[str, str]:
-    request = consent.Request(
-        "ann@example.org", "demo", "", "g:author", replies=True, id=people.new_id()
+    request = double_opt_in.Request(
+        "ann@example.org", "demo", "", "g:author", replies=True, id=accounts.new_id()
     )
     text = msgspec.json.encode(request).decode()
-    return {"token": sealed.seal(text, "confirm", SECRET, now=datetime.now(UTC))}
+    return {"token": encryption.seal(text, "confirm", SECRET, now=datetime.now(UTC))}
 
 
 def _deciding(world: World) -> dict[str, str]:
     comment, now = world.comment(), datetime.now(UTC)
-    return {"token": warrants.link(comment, "gone@demo.example", secret=SECRET, now=now)}
+    return {"token": moderation_links.link(comment, "gone@demo.example", secret=SECRET, now=now)}
 
 
 def _slip(link: Callable[[World], dict[str, str]], purpose: str) -> Callable[[World], dict]:
     """What the page of a link posts."""
 
     def made(world: World) -> dict[str, str]:
-        slip = slips.make(link(world)["token"], purpose, SECRET, now=datetime.now(UTC))
+        slip = form_tokens.make(link(world)["token"], purpose, SECRET, now=datetime.now(UTC))
         return {"token": slip}
 
     return made
@@ -366,7 +366,7 @@ def opened(kind: type[W], **settings: str) -> Iterator[W]:
         postboxes.serving() as box,
         inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
     ):
-        store = datastore.Store(inprocess.Channel(engine), project="test")
+        store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             yield kind(store, apps.create_app(box.settings(**settings), store))
 
@@ -394,5 +394,5 @@ def test_each_caller_gets_what_the_row_says(world: World, row: Row) -> None:
         found[caller] = world.ask(row, caller, comment.id).status_code
         expected[caller] = row.statuses.get(caller, row.others)
         if found[caller] >= 400:
-            assert floor.comment(comment.id)[0] == comment
+            assert ordered_query.comment(comment.id)[0] == comment
     assert found == expected

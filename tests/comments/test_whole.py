@@ -14,16 +14,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from benchmarks import ours, talk
-from comments import (
-    datastore,
-    floor,
-    folding,
-    posting,
-    public,
-    records,
-    whole,
-)
-from comments.web import codings
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import full_thread
+from comments.reading.compaction import compactor
+from comments.store import connection
+from comments.tree import ordered_query
+from comments.web.http import content_coding
 from emulator import inprocess, testing
 from tests import beginnings, folds, trees
 from tests.comments import filled
@@ -41,12 +38,12 @@ def _small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object]]:
     """What readers get of a thread by the one ordered query, replies counted one by one."""
-    rows = floor.thread(name)
+    rows = ordered_query.thread(name)
     top = next((row.sort_hash for row in rows if row.id == below), "")
     return [
         msgspec.json.decode(
-            public.with_replies(
-                public.fragment(row),
+            presentation.with_replies(
+                presentation.fragment(row),
                 sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1,
             )
         )
@@ -57,22 +54,22 @@ def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object
 
 def fold(site: records.Site) -> None:
     """Fold and clear at once: this process forgets the directory it holds."""
-    folded = folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
+    folded = compactor.fold(trees.SETTINGS.scheme, trees.name_of(site))
     if folded is not None:
-        folding.clear(folded)
+        compactor.clear(folded)
         ours.cold()
 
 
 def change(site: records.Site, chance: random.Random) -> None:
     """Post, edit or retract one comment."""
-    rows = [row for row in floor.thread(trees.name_of(site)) if not row.is_tombstone]
+    rows = [row for row in ordered_query.thread(trees.name_of(site)) if not row.is_tombstone]
     row = chance.choice(rows) if rows else None
     kind = chance.choice(("post", "post", "root", "edit", "retract")) if row else "root"
     if row is None or kind in {"post", "root"}:
         parent = row.id if row and kind == "post" else None
         trees.post(site, f"text {chance.random()}", parent, author=records.Author("A", id="g:a"))
     elif kind == "edit":
-        posting.edit(
+        submission.edit(
             row.id,
             author_id="g:a",
             body=f"other {chance.random()}",
@@ -81,13 +78,13 @@ def change(site: records.Site, chance: random.Random) -> None:
             now=trees.START,
         )
     else:
-        posting.retract(row.id, author_id="g:a", revision=None, now=trees.START)
+        submission.retract(row.id, author_id="g:a", revision=None, now=trees.START)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whole_answers_equal_the_floor_at_all_times(
-    open_store: datastore.Store, client: FlaskClient, site: records.Site, seed: int
+    open_store: connection.Store, client: FlaskClient, site: records.Site, seed: int
 ) -> None:
     chance = random.Random(seed)
     for step in range(150):
@@ -96,7 +93,7 @@ def test_whole_answers_equal_the_floor_at_all_times(
             if chance.random() < 0.06:
                 fold(site)
             if chance.random() < 0.06:
-                folding.fold(trees.SETTINGS.scheme, trees.name_of(site))
+                compactor.fold(trees.SETTINGS.scheme, trees.name_of(site))
             want = expected(trees.name_of(site))
             some = chance.choice(want)["id"] if want else None
             below = expected(trees.name_of(site), str(some)) if some else []
@@ -112,7 +109,7 @@ def test_whole_answers_equal_the_floor_at_all_times(
 
 
 @pytest.fixture
-def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.Comment]:
+def grown(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """A folded thread of several buckets."""
     with open_store.context():
         found = trees.grow(site, {str(n): {f"{n}.{m}": {} for m in range(5)} for n in range(6)})
@@ -124,14 +121,14 @@ def grown(open_store: datastore.Store, site: records.Site) -> dict[str, records.
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
     """What is made and coded: heads and ends apart, the pieces."""
     seen: list[bytes] = []
-    part = codings.part
+    part = content_coding.part
 
-    def noting(data: bytes, coding: codings.Coding) -> codings.Part:
+    def noting(data: bytes, coding: content_coding.Coding) -> content_coding.Part:
         if b'"html"' in data:
             seen.append(data)
         return part(data, coding)
 
-    monkeypatch.setattr(codings, "part", noting)
+    monkeypatch.setattr(content_coding, "part", noting)
     return iter([seen])
 
 
@@ -159,7 +156,7 @@ def test_after_a_change_only_the_piece_that_shows_it_is_made(
 
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
 def test_the_first_piece_may_become_empty(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     client: FlaskClient,
     site: records.Site,
     headers: dict[str, str],
@@ -167,11 +164,11 @@ def test_the_first_piece_may_become_empty(
     with open_store.context():
         rows = trees.grow(site, {str(n): {} for n in range(20)})
         fold(site)
-        assert len(whole.listing(trees.name_of(site), SECRET).page().pieces) == 5
+        assert len(full_thread.listing(trees.name_of(site), SECRET).page().pieces) == 5
     client.get(ALL, headers=headers)
     for n in range(4):
         with open_store.context():
-            posting.retract(rows[str(n)].id, author_id=f"g:{n}", revision=None, now=trees.START)
+            submission.retract(rows[str(n)].id, author_id=f"g:{n}", revision=None, now=trees.START)
     got = client.get(ALL, headers=headers)
     plain = gzip.decompress(got.data) if headers else got.data
     assert [each["id"] for each in msgspec.json.decode(plain)["comments"]] == [
@@ -194,8 +191,8 @@ def test_a_whole_answer_is_one_gzip_member_that_any_reader_unpacks(
 @pytest.mark.parametrize("sizes", [(0,), (1,), (0, 0), (5, 0, 7), (70_000, 1, 300_000)])
 def test_parts_are_joined_with_the_right_length_and_checksum(sizes: tuple[int, ...]) -> None:
     datas = [random.Random(size).randbytes(size) for size in sizes]
-    parts = [codings.part(data, codings.Coding.GZIP) for data in datas]
-    packed = b"".join(codings.joined(parts, codings.Coding.GZIP))
+    parts = [content_coding.part(data, content_coding.Coding.GZIP) for data in datas]
+    packed = b"".join(content_coding.joined(parts, content_coding.Coding.GZIP))
     assert gzip.decompress(packed) == b"".join(datas)
 
 
@@ -214,7 +211,7 @@ def test_it_has_a_tag_a_304_and_a_head(
 
 
 def test_a_304_makes_no_piece(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     client: FlaskClient,
     grown: dict[str, records.Comment],
     made: Iterator[list[bytes]],
@@ -250,7 +247,7 @@ def test_other_words_are_no_limit(client: FlaskClient, limit: str) -> None:
 
 @pytest.mark.parametrize("is_folded", [True, False], ids=["folded", "floor"])
 def test_more_than_one_answer_may_hold_is_refused(
-    open_store: datastore.Store,
+    open_store: connection.Store,
     client: FlaskClient,
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
@@ -261,12 +258,12 @@ def test_more_than_one_answer_may_hold_is_refused(
         if is_folded:
             fold(site)
     below = f"/api/v1/comments/{rows['1'].id}/replies?limit=all"
-    monkeypatch.setattr(whole, "MOST", 1)
+    monkeypatch.setattr(full_thread, "MOST", 1)
     assert client.get(below).json["field"] == "limit"  # type: ignore[index]
-    monkeypatch.setattr(whole, "MOST", 3)
+    monkeypatch.setattr(full_thread, "MOST", 3)
     assert client.get(ALL).json["field"] == "limit"  # type: ignore[index]
     assert len(client.get(below).json["comments"]) == 2  # type: ignore[index]
-    monkeypatch.setattr(whole, "MOST", 4)
+    monkeypatch.setattr(full_thread, "MOST", 4)
     assert len(client.get(ALL).json["comments"]) == 4  # type: ignore[index]
 
 
@@ -274,8 +271,8 @@ def test_an_empty_thread_is_an_empty_list(client: FlaskClient) -> None:
     assert client.get(ALL).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
-def _store(engine: inprocess.Engine) -> datastore.Store:
-    return datastore.Store(inprocess.Channel(engine), project=ours.PROJECT)
+def _store(engine: inprocess.Engine) -> connection.Store:
+    return connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
 
 
 @pytest.mark.slow
@@ -285,7 +282,7 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
     monkeypatch.undo()  # buckets of their real size
     path, order = filled.copied(tmp_path_factory, 10_000), talk.walk(filled.thread(10_000))
     with beginnings.opened(path) as engine, _store(engine).context():
-        listing = whole.listing(ours.NAME, SECRET)
+        listing = full_thread.listing(ours.NAME, SECRET)
         with testing.meter(engine) as cost:
             found = listing.page().json()
         keys = [key[-2] for key in cost.keys_read]
@@ -299,14 +296,14 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
 
 def test_what_a_piece_depends_on_is_known_without_its_bucket(
     engine: inprocess.Engine,
-    open_store: datastore.Store,
+    open_store: connection.Store,
     grown: dict[str, records.Comment],
     site: records.Site,
 ) -> None:
     with open_store.context():
         ours.cold()
         with testing.meter(engine) as cost:
-            found = whole.listing(trees.name_of(site), SECRET).page()
+            found = full_thread.listing(trees.name_of(site), SECRET).page()
             marks = {piece.mark for piece in found.pieces}
         assert [key[-2] for key in cost.keys_read] == ["BucketDirectory"]
         assert len(marks) == 9

@@ -23,8 +23,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, datastore, outbound, sending
-from comments.accounts import openid, providers
+from comments import config
+from comments.accounts.oidc import oidc_client, providers
+from comments.events import message_sender, safe_http
+from comments.store import connection
 from tests.comments import receivers
 from tests.comments.callers import PASSWORD, SECRET, here
 
@@ -152,11 +154,11 @@ def _json(value: object) -> tuple[int, bytes]:
 
 
 @contextlib.contextmanager
-def impostor(store: datastore.Store) -> Iterator[Impostor]:
+def impostor(store: connection.Store) -> Iterator[Impostor]:
     """A provider that this store's service may reach."""
     with receivers.receiver() as told:
-        client = receivers.client(told.port, limits=outbound.Limits(total=30.0))
-        store.kept(sending.OUTBOUND, lambda: client)
+        client = receivers.client(told.port, limits=safe_http.Limits(total=30.0))
+        store.kept(message_sender.OUTBOUND, lambda: client)
         yield Impostor(told)
 
 
@@ -169,12 +171,12 @@ def register(
     return providers.offer(name, sites, at_desk=at_desk)
 
 
-def know(store: datastore.Store) -> providers.Provider:
+def know(store: connection.Store) -> providers.Provider:
     """Have a service know a provider that it need not ask who it is."""
     issuer = "https://acme.example"
-    about = openid._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
-    known = openid._Known(about, {"keys": []}, time.monotonic())
-    store.kept(openid._KEPT, openid._Copies).keep(issuer, known)
+    about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
+    known = oidc_client._Known(about, {"keys": []}, time.monotonic())
+    store.kept(oidc_client._KEPT, oidc_client._Copies).keep(issuer, known)
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
     return providers.offer("acme", ("demo",), at_desk=True)

@@ -10,7 +10,11 @@ import flask
 from werkzeug.test import TestResponse
 
 from comments import app as apps
-from comments import config, datastore, folding, materialized, records
+from comments import config
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.store import connection
 from emulator import inprocess
 from tests import trees
 
@@ -32,8 +36,8 @@ class Process:
 
     def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
         self.now = 0.0
-        self.store = datastore.Store(inprocess.Channel(engine), project="test")
-        self.store.kept(materialized.HOLDINGS, lambda: materialized.Holdings(lambda: self.now))
+        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        self.store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: self.now))
         self.app = apps.create_app(settings, self.store)
         self.client = self.app.test_client()
         self.asked = 0
@@ -62,7 +66,7 @@ def write(process: Process, rows: Rows, chance: random.Random) -> int:
 def fold(process: Process) -> None:
     """Fold the thread, and clear when nobody holds the directory before."""
     with process.store.context():
-        folding.fold(trees.SETTINGS.scheme, records.ThreadName("demo", "page"))
+        compactor.fold(trees.SETTINGS.scheme, records.ThreadName("demo", "page"))
 
 
 def post(process: Process, parent: records.Comment, body: str) -> None:

@@ -1,0 +1,210 @@
+"""Who looks after comments and signs in through a provider.
+
+Owns the way from somebody at a provider to an account with a role:
+
+- An account is led to by him because it said so itself, signed in and with its password (`link`),
+  or because he accepted an invitation (`accept`). Nobody has a role by signing in first.
+- Where an account uses an authenticator, its code is asked for here too: a ticket stands between
+  the provider's word and the session, for `TERM`, and tries are counted as those of passwords.
+- Two identities are two people: what leads to another account is refused, never taken over.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts, identities, invitations, one_time_links, sessions
+from comments.accounts.oidc import oidc_client
+from comments.accounts.passwords import password_login
+from comments.store import ownership, reads, transactions
+from comments.store.models import account_rows
+
+_OWNER = "accounts"
+TERM = timedelta(minutes=10)
+
+
+class NotLinked(errors.Forbidden):
+    """Nobody with a role is led to; whether somebody without one is, is not said."""
+
+    code = "not-linked"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nobody who looks after comments here is known by that: accept an invitation with it, "
+            "or sign in otherwise and add it to your account"
+        )
+
+
+class CodeAsked(NamedTuple):
+    """That the code of an authenticator comes next, with this token."""
+
+    token: str
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """What the ticket between the provider's word and the code holds."""
+
+    account: str
+    epoch: str
+
+
+def sign_in(
+    person: oidc_client.Person, *, browser: str, secret: str, now: datetime
+) -> sessions.Session | CodeAsked:
+    """Begin a session of somebody with a role, or ask for his code. `browser` is its old token.
+
+    Raises:
+        NotLinked: he leads to no account with a role.
+    """
+    token = one_time_links.new_token()
+
+    def body() -> accounts.Account | None:
+        led = accounts.lead(person.identity, secret)
+        row = None if led is None else reads.get(account_rows.account_key(led.account))
+        if row is None or not row.grants:
+            raise NotLinked
+        if not row.totp:
+            return accounts.record(row)
+        step = msgspec.json.encode(_Step(row.key.id(), row.epoch)).decode()
+        ticket = one_time_links.Ticket(one_time_links.Purpose.SECOND_STEP, step)
+        transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
+        return None
+
+    account = transactions.transaction(body)
+    accounts.rekey(person.identity, secret)
+    if account is None:
+        return CodeAsked(token)
+    begun = sessions.begin(account.id, secret, now=now)
+    sessions.end(browser, secret)
+    return begun
+
+
+def finish(
+    token: str, code: str, *, browser: str, network: str, secret: str, now: datetime
+) -> sessions.Session:
+    """Begin the session of somebody whom a provider named, with his authenticator's code.
+
+    Raises:
+        errors.BadLink: the ticket is none, was used, or is too old, or the account has changed.
+        signing.Wrong: it is not the code.
+        errors.TooMany: there were too many tries.
+    """
+    attempt, made = one_time_links.new_token(), one_time_links.new_token()
+    held = _held(token, attempt, secret, now)
+    password_login.count(f"account:{held.account}", network, secret, now=now)
+
+    def body() -> sessions.Session:
+        content, used = one_time_links.using(
+            token, one_time_links.Purpose.SECOND_STEP, attempt, secret, now=now
+        )
+        step = msgspec.json.decode(content, type=_Step)
+        row = reads.get(account_rows.account_key(step.account))
+        session = f"{step.account}.{made}"
+        if reads.get(sessions.key_of_new(session, secret)) is not None and row is not None:
+            return sessions.Session(accounts.record(row), session)  # our own commit, answer lost
+        if row is None or row.epoch != step.epoch:
+            raise errors.BadLink
+        password_login.use_code(row, code, secret, now)
+        begun = sessions.beginning(session, row, secret, now=now)
+        transactions.apply(used, begun, ownership.Writes(_OWNER, put=(row,)))
+        return sessions.Session(accounts.record(row), session)
+
+    begun = transactions.transaction(body)
+    sessions.end(browser, secret)
+    return begun
+
+
+def accept(
+    token: str, person: oidc_client.Person, name: str, *, browser: str, secret: str, now: datetime
+) -> sessions.Session | CodeAsked:
+    """Accept an invitation as somebody at a provider, with his account or a new one.
+
+    Raises:
+        errors.BadLink: the invitation is none, was used, or is too old.
+        errors.BadInput: there is no name that a newcomer can be called by.
+        errors.Conflict: it makes the first owner, and there was one.
+        errors.Forbidden: it is bound to an address that his account does not have.
+    """
+    known = accounts.find(person.identity, secret)
+    if known is not None:
+        invitations.accept_as(known.id, token, secret=secret, now=now)
+        return sign_in(person, browser=browser, secret=secret, now=now)
+    newcomer = invitations.Introduced(accounts.checked_name(name or person.name), person.identity)
+    return invitations.accept_introduced(token, newcomer, browser=browser, secret=secret, now=now)
+
+
+def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -> None:
+    """Have an account led to by somebody at a provider, too.
+
+    Raises:
+        errors.Conflict: he leads to another account, or the account to another one there.
+        errors.Forbidden: the account has changed since, or is gone.
+    """
+    identity = person.identity
+    name = identity.name(secret)
+
+    def body() -> None:
+        led = accounts.lead(identity, secret)
+        row = reads.get(account_rows.account_key(account))
+        if row is None or row.epoch != epoch:
+            raise errors.Forbidden("sign in first, then begin again", code="not-signed-in")
+        if led is not None and led.account == account:
+            return
+        if led is not None or is_linked(row.identities, identity.provider):
+            raise errors.Conflict(
+                "that one is another account's, or yours has one there", code="account-exists"
+            )
+        row.populate(identities=[*row.identities, name])
+        marker = account_rows.Identity(key=account_rows.identity_key(name), account=account)
+        transactions.apply(ownership.Writes(_OWNER, put=(row, marker)))
+
+    transactions.transaction(body)
+
+
+def unlink(account: str, issuer: str) -> None:
+    """Have an account no more led to by anybody at an issuer; ends its sessions.
+
+    Raises:
+        errors.NotFound: it is not, or there is no such account.
+    """
+    provider = identities.at_issuer(issuer)
+    fresh = accounts.new_epoch()
+
+    def body() -> None:
+        row = reads.get(account_rows.account_key(account))
+        if row is not None and row.epoch == fresh:
+            return  # our own commit, whose answer was lost
+        gone = [] if row is None else [n for n in row.identities if _is_at(n, provider)]
+        if not gone:
+            raise errors.NotFound("provider", issuer)
+        row.populate(identities=[n for n in row.identities if n not in gone], epoch=fresh)
+        keys = tuple(account_rows.identity_key(each) for each in gone)
+        transactions.apply(ownership.Writes(_OWNER, put=(row,), delete=keys))
+
+    transactions.transaction(body)
+
+
+def issuers_of(account: str, among: tuple[str, ...]) -> frozenset[str]:
+    """At which of these issuers an account is known."""
+    row = reads.get(account_rows.account_key(account))
+    names = [] if row is None else row.identities
+    return frozenset(each for each in among if is_linked(names, identities.at_issuer(each)))
+
+
+def is_linked(names: list[str], provider: str) -> bool:
+    """Whether one of these names of identities is of a provider."""
+    return any(_is_at(each, provider) for each in names)
+
+
+def _is_at(name: str, provider: str) -> bool:
+    # A digest has no colon, an issuer has some.
+    return name.rpartition(":")[0] == provider
+
+
+def _held(token: str, attempt: str, secret: str, now: datetime) -> _Step:
+    content, _ = one_time_links.using(
+        token, one_time_links.Purpose.SECOND_STEP, attempt, secret, now=now
+    )
+    return msgspec.json.decode(content, type=_Step)

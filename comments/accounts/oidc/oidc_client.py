@@ -1,0 +1,354 @@
+"""What is asked of an OpenID Connect provider, and whom it names by its answer.
+
+Owns the protocol: OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256),
+`state`, `nonce` and, where a provider says that it sends it, `iss` (RFC 9207). Authlib makes the
+requests and is imported where somebody signs in; every one of ours goes out by `safe_http`.
+
+What must stay true:
+
+- Who somebody is comes from an ID token alone (`id_tokens`), as issuer and `sub`. The provider may
+  be asked for his name as well, and is believed that if it is about the same `sub`.
+- A mail address is neither asked for nor looked at, verified or not: it leads to no account.
+- Whoever does not say who it is (`sub` missing, empty, no text) is nobody.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple, Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from comments import errors
+from comments.accounts import identities
+from comments.accounts.oidc import id_tokens, providers
+from comments.accounts.oidc.id_tokens import NotBelieved
+from comments.domain.text import sanitizing
+from comments.events import safe_http
+from comments.store import connection
+
+T = TypeVar("T")
+
+SCOPE = "openid profile"
+_KEPT = "openid"  # under which `connection.kept` keeps what providers say of themselves
+_TERM = 600.0  # seconds that it is believed
+_AGAIN = 30.0  # seconds before keys are asked for anew because one is not among them
+_LONGEST_CODE = 4_000
+_JSON = {"Accept": "application/json"}
+_OK, _FAULT = 200, 500
+_POST = "client_secret_post"
+_NAMES = ("name", "nickname", "preferred_username")
+
+
+class Declined(errors.Forbidden):
+    """The provider came back without saying who somebody is, as when he said no."""
+
+    code = "provider-declined"
+
+
+class Secrets(NamedTuple):
+    """What a sign-in that is under way is known by: to the provider, and to us."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Somebody, as a provider says. `name` is one that may be shown, or empty."""
+
+    identity: identities.Identity
+    name: str
+
+
+class _About(msgspec.Struct, frozen=True):
+    """What a provider says of itself (OpenID Connect Discovery 1.0), as far as it counts."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
+    authorization_response_iss_parameter_supported: bool = False
+
+
+class _Known(NamedTuple):
+    """A provider's document and keys, and when they were read."""
+
+    about: _About
+    keys: dict[str, object]
+    loaded: float
+
+
+class _Copies:
+    """What providers say of themselves by issuer, shared by the threads of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._copies: dict[str, _Known] = {}
+
+    def get(self, issuer: str, *, within: float) -> _Known | None:
+        """A copy that is young enough."""
+        with self._lock:
+            found = self._copies.get(issuer)
+        return None if found is None or time.monotonic() - found.loaded > within else found
+
+    def keep(self, issuer: str, known: _Known) -> None:
+        """Remember what was just read."""
+        with self._lock:
+            self._copies[issuer] = known
+
+
+class Peer:
+    """One provider, as it is spoken to for one client of ours."""
+
+    def __init__(self, provider: providers.Provider, redirect: str, out: safe_http.Client) -> None:
+        self._provider = provider
+        self._redirect = redirect
+        self._out = out
+
+    def check(self) -> None:
+        """See that the provider answers, and is who it should be.
+
+        Raises:
+            errors.Unreachable: it does not answer, or not as a provider does.
+            NotBelieved: it calls itself otherwise, or one of its addresses leads elsewhere than to
+                the Internet.
+        """
+        with self._taken_at_its_word():
+            self._known(within=0)
+
+    def way(self, secrets: Secrets) -> str:
+        """The address at the provider that a browser is sent to.
+
+        Raises:
+            errors.Unreachable, NotBelieved: see `check`.
+        """
+        from authlib.oauth2.client import OAuth2Client  # noqa: PLC0415 - see the module
+
+        with self._taken_at_its_word():
+            about = self._known(within=_TERM).about
+        client = OAuth2Client(
+            None,
+            client_id=self._provider.client,
+            scope=SCOPE,
+            redirect_uri=self._redirect,
+            code_challenge_method="S256",
+        )
+        address, _ = client.create_authorization_url(
+            about.authorization_endpoint,
+            state=secrets.state,
+            nonce=secrets.nonce,
+            code_verifier=secrets.verifier,
+        )
+        return str(address)
+
+    def identify(
+        self, answer: Mapping[str, str], asked: Secrets, *, secret: str, now: datetime
+    ) -> Person:
+        """Whom the provider names, by what it sent the browser back with.
+
+        Raises:
+            Declined: it names nobody.
+            NotBelieved: what it says is not its word, or not for us, or not for this sign-in.
+            errors.Unreachable: see `check`.
+            errors.BadLink: the client's secret was stored under another secret of the service.
+        """
+        with self._taken_at_its_word():
+            about = self._known(within=_TERM).about
+            code = self._code(answer, about)
+            tokens = self._tokens(code, asked.verifier, about, secret=secret, now=now)
+            signed = self._signed(tokens.get("id_token"))
+        access = tokens.get("access_token")
+        issuer, client = self._provider.issuer, self._provider.client
+        expected = id_tokens.Expected(issuer, client, asked.nonce, access)
+        claims = id_tokens.checked(signed, expected, now=now)
+        return self._person(claims, about, access)
+
+    @contextlib.contextmanager
+    def _taken_at_its_word(self) -> Iterator[None]:
+        """An address that a provider names and that leads inside is its fault, nobody else's."""
+        try:
+            yield
+        except errors.UnsafeAddress as error:
+            raise NotBelieved(f"an address of {self._provider.title} {error.reason}") from error
+
+    def _code(self, answer: Mapping[str, str], about: _About) -> str:
+        """What the answer holds to ask further with."""
+        said = answer.get("iss")
+        is_missing = said is None and about.authorization_response_iss_parameter_supported
+        if is_missing or said not in {None, about.issuer}:
+            raise NotBelieved("the answer is of another provider")
+        if "error" in answer:
+            raise Declined(f"{self._provider.title} did not sign you in")
+        code = answer.get("code", "")
+        if not code or len(code) > _LONGEST_CODE:
+            raise NotBelieved("the answer has no code")
+        return code
+
+    def _tokens(
+        self, code: str, verifier: str, about: _About, *, secret: str, now: datetime
+    ) -> Mapping[str, object]:
+        """What the provider gives for a code."""
+        from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415 - see the module
+        from authlib.oauth2.client import OAuth2Client  # noqa: PLC0415 - see the module
+
+        methods = about.token_endpoint_auth_methods_supported
+        client = OAuth2Client(
+            _Session(self._out),
+            client_id=self._provider.client,
+            client_secret=providers.opened(self._provider, secret, now=now),
+            redirect_uri=self._redirect,
+            # Providers differ on how a secret is escaped in a header; in a form there is one way.
+            token_endpoint_auth_method=_POST if _POST in methods else "client_secret_basic",
+        )
+        try:
+            found = client.fetch_token(
+                about.token_endpoint,
+                grant_type="authorization_code",
+                code=code,
+                code_verifier=verifier,
+            )
+        # The last ones are what an answer of other types than it must be comes to.
+        except (AuthlibBaseError, ValueError, TypeError) as error:
+            raise NotBelieved(f"{self._provider.title} did not take its own code") from error
+        return dict(found)
+
+    def _signed(self, token: object) -> id_tokens.Signed:
+        """A token that a key of the provider's signed.
+
+        A key may be newer than our copy of them: they are asked for once more then.
+        """
+        known = self._known(within=_TERM)
+        try:
+            return id_tokens.opened(token, known.keys)
+        except NotBelieved:
+            fresh = self._known(within=_AGAIN)
+            if fresh is known:
+                raise
+            return id_tokens.opened(token, fresh.keys)
+
+    def _person(self, claims: Mapping[str, object], about: _About, access: object) -> Person:
+        subject = claims.get("sub")
+        provider = identities.at_issuer(self._provider.issuer)
+        try:
+            if not isinstance(subject, str):
+                raise NotBelieved("the provider does not say who it is")
+            identity = identities.of_provider(provider, subject)
+        except errors.BadInput as error:
+            raise NotBelieved("the provider does not say who it is") from error
+        return Person(identity, _name(claims) or self._told_name(subject, about, access))
+
+    def _told_name(self, subject: str, about: _About, access: object) -> str:
+        """A name that the provider tells apart from the ID token, as most do; empty for none."""
+        is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
+        if not about.userinfo_endpoint or not is_plain:
+            return ""
+        headers = {"Accept": "application/json", "Authorization": f"Bearer {access}"}
+        # Nobody is kept out for the want of a name: he is asked for one.
+        with contextlib.suppress(errors.Unreachable, errors.UnsafeAddress):
+            told = self._fetched(about.userinfo_endpoint, dict[str, object], headers)
+            if told.get("sub") == subject:
+                return _name(told)
+        return ""
+
+    def _known(self, *, within: float) -> _Known:
+        copies = connection.kept(_KEPT, _Copies)
+        found = copies.get(self._provider.issuer, within=within)
+        if found is None:
+            found = self._read()
+            copies.keep(self._provider.issuer, found)
+        return found
+
+    def _read(self) -> _Known:
+        issuer = self._provider.issuer
+        where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+        about = self._fetched(where, _About)
+        if about.issuer != issuer:
+            raise NotBelieved(f"the provider calls itself {about.issuer[:200]}, not {issuer}")
+        self._out.check(about.authorization_endpoint)
+        keys = self._fetched(about.jwks_uri, dict[str, object])
+        return _Known(about, keys, time.monotonic())
+
+    def _fetched(self, url: str, kind: type[T], headers: Mapping[str, str] = _JSON) -> T:
+        answer = self._out.send("GET", url, headers=headers)
+        try:
+            if answer.status == _OK and not answer.is_cut:
+                return msgspec.json.decode(answer.body, type=kind)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        raise errors.Unreachable(f"{self._provider.title} does not answer as a provider does")
+
+
+class _Auth(Protocol):
+    """What puts into a request which client it is of."""
+
+    def prepare(
+        self, method: str, uri: str, headers: dict[str, str], body: str
+    ) -> tuple[str, dict[str, str], str]:
+        """Address, headers and body as they are to be sent."""
+        ...
+
+
+class _Session:
+    """What Authlib sends requests with: our one way out."""
+
+    def __init__(self, out: safe_http.Client) -> None:
+        self._out = out
+
+    def post(
+        self,
+        url: str,
+        *,
+        data: Mapping[str, str],
+        headers: Mapping[str, str],
+        auth: _Auth,
+        **_: object,
+    ) -> "_Response":
+        """Post a form, with what says which client we are."""
+        url, sent, body = auth.prepare("POST", url, dict(headers), urlencode(data))
+        return _Response(self._out.send("POST", url, body=body.encode(), headers=sent))
+
+
+class _Response:
+    """An answer as Authlib reads it."""
+
+    def __init__(self, answer: safe_http.Answer) -> None:
+        self._answer = answer
+        self.status_code = answer.status
+
+    def raise_for_status(self) -> None:
+        """Refuse what is a fault of the provider's.
+
+        Raises:
+            errors.Unreachable: it is one.
+        """
+        if self.status_code >= _FAULT:
+            raise errors.Unreachable("the provider does not answer as a provider does")
+
+    def json(self) -> dict[str, object]:
+        """The answer's content.
+
+        Raises:
+            errors.Unreachable: it is not what providers answer.
+        """
+        try:
+            if not self._answer.is_cut:
+                return msgspec.json.decode(self._answer.body, type=dict[str, object])
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        raise errors.Unreachable("the provider does not answer as a provider does")
+
+
+def _name(claims: Mapping[str, object]) -> str:
+    """The first of the names a provider tells that may be shown here; empty for none."""
+    for each in _NAMES:
+        said = claims.get(each)
+        with contextlib.suppress(errors.BadInput):
+            if isinstance(said, str):
+                return sanitizing.clean_name(said)
+    return ""

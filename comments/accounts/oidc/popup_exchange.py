@@ -1,0 +1,173 @@
+"""Vouchers: how a reader whom a provider named comes to a token on the page where he reads.
+
+Owns the way from the window that came back from the provider to the page that opened it:
+
+1. the page makes a verifier, 256 random bits that it keeps, and opens the window with a challenge:
+   the verifier's SHA-256 (as in RFC 7636)
+2. the window, back from the provider, makes a voucher under that challenge and shows its code
+3. the page gets the code, told by the window or typed by the reader, and changes code and verifier
+   together for a token
+
+So no token is in an address, a message or a window of ours; who sees the code lacks the verifier,
+and who knows the challenge has neither.
+
+What must stay true:
+
+- A voucher is of one site and one page's verifier, is used once, within `TERM`, and is void after
+  `TRIES` wrong codes, which are counted in the transaction that compares: of many at once none is
+  free. A challenge has one voucher, ever.
+- An account of a reader is led to by issuer and `sub` alone, and made by the exchange.
+"""
+
+import base64
+import hashlib
+import re
+import secrets
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts, one_time_links, reader_accounts
+from comments.accounts.oidc import oidc_client
+from comments.domain.crypto import encryption, keyed_hashes
+from comments.domain.text import sanitizing
+from comments.store import transactions
+
+TERM = timedelta(minutes=5)
+TRIES = 5
+_PURPOSE = "voucher"
+_CODE = "voucher code"
+_CODE_LETTERS = 8  # 40 bits, as in `email_login`
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+class _Voucher(msgspec.Struct, frozen=True):
+    """What the ticket holds: the site, who it is, sealed, the code's digest, guesses so far."""
+
+    site: str
+    person: str
+    code: str
+    tries: int = 0
+
+
+def checked_challenge(challenge: str) -> str:
+    """The challenge of a page.
+
+    Raises:
+        errors.BadInput: it is no SHA-256 in base64url.
+    """
+    if not _CHALLENGE.fullmatch(challenge):
+        raise errors.BadInput("challenge", "is no SHA-256 in base64url")
+    return challenge
+
+
+def issue(
+    person: oidc_client.Person, site: str, challenge: str, *, secret: str, now: datetime
+) -> str:
+    """Make a voucher for the page that a challenge is of; its code, in groups of four.
+
+    Raises:
+        errors.Conflict: the challenge had one.
+    """
+    token, *before = _tokens(challenge, secret)
+    made = keyed_hashes.text(secrets.token_bytes(16))[:_CODE_LETTERS]
+    who = encryption.seal(msgspec.json.encode(person).decode(), _PURPOSE, secret, now=now)
+    content = _text(_Voucher(site, who, _digest(token, made, secret)))
+
+    def body() -> None:
+        there = one_time_links.held(token, secret)
+        if there not in {None, content} or any(
+            one_time_links.held(each, secret) for each in before
+        ):
+            raise errors.Conflict("this window was used: begin again", code="voucher-exists")
+        ticket = one_time_links.Ticket(one_time_links.Purpose.VOUCHER, content)
+        transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
+
+    transactions.transaction(body)
+    return f"{made[:4]} {made[4:]}"
+
+
+def redeem(
+    verifier: str, given: str, name: str, site: str, *, secret: str, now: datetime
+) -> accounts.Account:
+    """The account of whoever holds the verifier and the code; made with his first visit.
+
+    A name is a reader's own to choose. Without one he keeps the name he has, or gets the one that
+    the provider tells. Somebody with a role keeps his.
+
+    Raises:
+        readers.Refused: the code is not the one of this verifier and site, or was used, or is too
+            old, or was guessed at too often.
+        errors.BadInput: the name cannot be one, or there is none.
+    """
+    name = sanitizing.clean_name(name) if name.strip() else ""
+    tokens, attempt = _tokens(_challenge_of(verifier), secret), one_time_links.new_token()
+    token = next(
+        (each for each in tokens if one_time_links.held(each, secret) is not None), tokens[0]
+    )
+    plain = given.replace(" ", "").replace("-", "").lower()
+
+    def body() -> reader_accounts.Reader | None:
+        try:
+            content, used = one_time_links.using(
+                token, one_time_links.Purpose.VOUCHER, attempt, secret, now=now
+            )
+        except errors.BadLink as error:
+            raise reader_accounts.Refused("this code was used, or is too old") from error
+        voucher = msgspec.json.decode(content, type=_Voucher)
+        if voucher.site != site or voucher.tries >= TRIES:
+            raise reader_accounts.Refused(
+                "this code was guessed at too often, or is of another site"
+            )
+        if not keyed_hashes.is_one(voucher.code, secret, _CODE, token, plain):
+            counted = msgspec.structs.replace(voucher, tries=voucher.tries + 1)
+            transactions.apply(one_time_links.holding(token, _text(counted), secret))
+            return None
+        reader = _reader(voucher, name, secret, now)
+        transactions.apply(used)
+        return reader
+
+    reader = transactions.transaction(body)
+    if reader is None:
+        raise reader_accounts.Refused("this is not the code", code="wrong-code")
+    found = accounts.find(reader.identity, secret)
+    if found is not None and found.grants:
+        return found
+    return reader_accounts.enter(reader, secret=secret, now=now)
+
+
+def _reader(voucher: _Voucher, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
+    """Who it is and what he is called; in the transaction that uses the voucher up."""
+    text = encryption.unseal(voucher.person, _PURPOSE, secret, now=now)
+    person = msgspec.json.decode(text, type=oidc_client.Person)
+    found = accounts.find(person.identity, secret)
+    called = name or (found.name if found else person.name)
+    if not called:
+        raise errors.BadInput("name", "is empty, and the provider tells none")
+    return reader_accounts.Reader(person.identity, called)
+
+
+def _challenge_of(verifier: str) -> str:
+    if not _VERIFIER.fullmatch(verifier):
+        raise reader_accounts.Refused("this is no verifier")
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _tokens(challenge: str, secret: str) -> list[str]:
+    """The tokens that the ticket may have, that of a new one first.
+
+    Nobody can name the ticket of anything else by a challenge.
+    """
+    made = keyed_hashes.every(secret, "voucher", challenge)
+    return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in made]
+
+
+def _digest(token: str, made: str, secret: str) -> str:
+    return keyed_hashes.text(keyed_hashes.keyed(secret, _CODE, token, made))
+
+
+def _text(voucher: _Voucher) -> str:
+    return msgspec.json.encode(voucher).decode()

@@ -1,0 +1,124 @@
+"""Readers who sign in: whom a site, or a provider, says that somebody is.
+
+Owns the check of a site's signed tokens (JWT, RFC 7519) and the accounts that come of them:
+
+    {"aud": "flatthread:{site}", "sub": "42", "name": "Ann", "exp": 1767323045}
+
+signed by a key of that site (`site_keys`). `sub` is the site's own id of somebody, for ever his;
+`name` is what others see and may change; `exp` is at most `LONGEST` ahead. Further claims are not
+looked at: what is not here nobody can become.
+
+What must stay true:
+
+- An account of a site's reader is led to by that site and its `sub` alone. Neither a name nor a
+  mail address, verified or not, leads anybody to an account or takes one over.
+- It has no role and no password, so it is no way into the pages of moderators.
+"""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts, identities, site_keys
+from comments.domain.text import sanitizing
+from comments.store import ownership, reads, transactions
+from comments.store.models import account_rows
+
+_OWNER = "accounts"
+AUDIENCE = "flatthread:"
+LONGEST = timedelta(hours=24)
+_LEEWAY = timedelta(minutes=1)  # a site's clock may differ from ours
+_LONGEST_TOKEN = 4_000
+
+
+class Refused(errors.FlatthreadError):
+    """What was to say who somebody is does not."""
+
+    code = "bad-assertion"
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    """The claims that count. Numbers of dates may have a fraction (RFC 7519, section 2)."""
+
+    aud: str | list[str]
+    sub: Annotated[str, msgspec.Meta(min_length=1)]
+    name: str
+    exp: float
+    nbf: float = 0.0
+    iat: float = 0.0
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """Somebody, as a provider says: his identity there, and the name that others see."""
+
+    identity: identities.Identity
+    name: str
+
+
+def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
+    """Whom a site's token names.
+
+    Raises:
+        Refused: it is not signed by a key of this site, is for somebody else, or not for now.
+        errors.BadInput: `sub` or `name` cannot be one.
+    """
+    claims = _checked(_signed(token, site, secret, now), site, now)
+    identity = identities.of_provider(f"site/{site}", claims.sub)
+    return Reader(identity, sanitizing.clean_name(claims.name))
+
+
+def enter(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
+    """The account of a reader: his, made with his first visit, and with his name of today."""
+    made = accounts.new_id()
+
+    def body() -> accounts.Account:
+        led = accounts.lead(reader.identity, secret)
+        row = None if led is None else reads.get(account_rows.account_key(led.account))
+        if row is None:
+            newcomer = accounts.Newcomer(id=made, name=reader.name, identities=(reader.identity,))
+            row, joined = accounts.rejoining(newcomer, secret=secret, now=now)
+            transactions.apply(joined)
+        elif row.name != reader.name:
+            row.name = reader.name
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+        return accounts.record(row)
+
+    accounts.rekey(reader.identity, secret)
+    found = accounts.find(reader.identity, secret)
+    if found is not None and found.name == reader.name:
+        return found
+    return transactions.transaction(body)
+
+
+def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
+    """What a token says, if a key of the site signed it."""
+    import jwt  # noqa: PLC0415 - few processes need it
+
+    if len(token) > _LONGEST_TOKEN or not token.isascii():
+        raise Refused("this is no token of the site")
+    for key in site_keys.every(site):
+        try:
+            content = site_keys.opened(key, secret, now=now)
+            # One algorithm, the key's own: neither "none" nor a public key as a secret passes.
+            return bytes(jwt.api_jws.decode(token, content, algorithms=[key.algorithm]))
+        except (jwt.PyJWTError, errors.BadLink, ValueError, RecursionError):
+            continue
+    raise Refused("no key of this site signed that")
+
+
+def _checked(said: bytes, site: str, now: datetime) -> _Claims:
+    try:
+        claims = msgspec.json.decode(said, type=_Claims)
+    except msgspec.DecodeError as error:
+        raise Refused(f"a claim is missing or of the wrong type: {error}") from error
+    at, leeway = now.timestamp(), _LEEWAY.total_seconds()
+    audience = [claims.aud] if isinstance(claims.aud, str) else claims.aud
+    if f"{AUDIENCE}{site}" not in audience:
+        raise Refused(f"aud is not {AUDIENCE}{site}")
+    if not at - leeway < claims.exp <= at + LONGEST.total_seconds() + leeway:
+        raise Refused("exp is over, or more than a day ahead", code="token-expired")
+    if max(claims.nbf, claims.iat) > at + leeway:
+        raise Refused("iat or nbf is still to come")
+    return claims

@@ -1,0 +1,50 @@
+"""The commands about what a website may use on a day, see `budgets`."""
+
+from datetime import UTC, datetime
+
+import click
+import msgspec
+from flask.cli import AppGroup
+
+from comments import errors
+from comments.cli import console
+from comments.sites import budgets, site_settings, usage
+
+budget = AppGroup("budget", help="What a website may use on a day.")
+_NAMES = (*usage.Numbers.__struct_fields__, "then")
+
+
+@budget.command("show")
+@click.argument("site_id", metavar="[SITE]", required=False)
+@console.reported
+def _show(site_id: str | None) -> None:
+    """Show what a website used today, and what it may use; without one, the service's own use."""
+    now = datetime.now(UTC)
+    if site_id is None:
+        for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():
+            click.echo(f"{name}\t{used}")
+        return
+    site = site_settings.get(site_id)
+    limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
+    for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
+        most, standing = limits.get(name, (0, budgets.Standing.FREE))
+        said = f"of {most}\t{standing.name.lower()}" if most else "of any number"
+        click.echo(f"{name}\t{used}\t{said}")
+    click.echo(f"then\t{site.budget.then}")
+
+
+@budget.command("set")
+@click.argument("site_id", metavar="SITE")
+@click.argument("name", type=click.Choice(_NAMES))
+@click.argument("value")
+@console.reported
+def _set(site_id: str, name: str, value: str) -> None:
+    """Set how many reads, writes, mails, posts or previews a day has, 0 for any number.
+
+    `then` says what happens when one is spent: `slow`, or `read-only`.
+    """
+    is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
+    if name != "then" and not is_number:
+        raise errors.BadInput(name, f"is a whole number, up to {budgets.MOST}")
+    site_settings.change(site_id, budget={name: value if name == "then" else int(value)})
+    click.echo(f"Changed {site_id}. Running processes notice within a minute.")

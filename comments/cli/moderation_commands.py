@@ -1,0 +1,360 @@
+"""The commands of moderators: `rule` and `moderate`.
+
+Owns what an operator types and reads of them. Whoever may run commands may do everything, and is
+noted in the audit log as the command line.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+from flask.cli import AppGroup
+
+from comments import errors
+from comments.cli import console
+from comments.domain import records
+from comments.sites import site_settings
+
+if TYPE_CHECKING:
+    from comments.moderation import rules
+
+ACTOR = records.Actor("cli", "the command line")
+_ACTIONS = ("hold", "spam", "shadow", "reject")
+_STATUSES = [each.value for each in records.Status]
+_POLICIES = [each.value for each in records.Policy]
+_SHOWN = 60  # letters of a text in a list
+_LONGEST_BAN = 36_500  # days; what is longer is for good
+
+rule = AppGroup("rule", help="Rules that hold comments: add, list, remove, and try them.")
+moderate = AppGroup("moderate", help="Decide about comments, authors and threads.")
+
+_CONDITIONS = (
+    click.option("--word", "words", multiple=True, help="In the text; * at an end is the rest."),
+    click.option("--name", "names", multiple=True, help="The same in the author's name."),
+    click.option("--website", "websites", multiple=True, help="A host, or what is below it."),
+    click.option("--host", "hosts", multiple=True, help="The same of a link."),
+    click.option("--links", type=int, help="More links than this."),
+    click.option("--script", "scripts", multiple=True, help="cyrillic, han, latin, ..."),
+    click.option("--network", "networks", multiple=True, help="203.0.113.0/24"),
+    click.option("--approved-under", type=int, help="Fewer approved comments of the author."),
+    click.option("--repeated", type=int, help="The same text more often than this in a day."),
+    click.option("--younger-than", type=int, help="The author is here for fewer days."),
+)
+
+
+def _conditions(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_CONDITIONS):
+        command = option(command)
+    return command
+
+
+def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule":
+    from comments.moderation import rules
+
+    made = rules.Rule(id=rule_id, action=rules.Action(action), **conditions)
+    rules.check_hosts(made)
+    return made
+
+
+@rule.command("add")
+@click.argument("site_id", metavar="SITE")
+@click.option("--id", "rule_id", default="", help="Replaces the rule of this id, if there is one.")
+@click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
+@_conditions
+@click.option("--off", "is_off", is_flag=True, help="Keep it, and let it not speak.")
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _add(
+    site_id: str, rule_id: str, action: str, *, is_off: bool, reason: str, **conditions: Any
+) -> None:
+    """Add a rule. It speaks where one of each sort of condition holds."""
+    from comments.moderation import policy_changes
+
+    name = rule_id or policy_changes.new_rule_id()
+    made = _rule(name, action, {**conditions, "is_on": not is_off})
+    site = site_settings.get(site_id).id
+    policy_changes.put_rule(site, made, ACTOR, now=datetime.now(UTC), reason=reason)
+    click.echo(f"Rule {name} of {site}. Running processes notice within a minute.")
+
+
+@rule.command("list")
+@click.argument("site_id", metavar="SITE")
+@console.reported
+def _list(site_id: str) -> None:
+    """Show a site's rules, one a line: id, action, conditions."""
+    import msgspec
+
+    from comments.moderation import rulebook
+
+    for each in rulebook.read(site_settings.get(site_id).id).rules:
+        said = msgspec.to_builtins(each)
+        head = f"{said.pop('id')}\t{said.pop('action')}"
+        state = "" if said.pop("is_on", True) else "\toff"
+        click.echo(f"{head}{state}\t{msgspec.json.encode(said).decode()}")
+
+
+@rule.command("remove")
+@click.argument("site_id", metavar="SITE")
+@click.argument("rule_id", metavar="RULE")
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _remove(site_id: str, rule_id: str, reason: str) -> None:
+    """Remove a rule. What it held stays as it is."""
+    from comments.moderation import policy_changes
+
+    site = site_settings.get(site_id).id
+    policy_changes.remove_rule(site, rule_id, ACTOR, now=datetime.now(UTC), reason=reason)
+    click.echo(f"Removed rule {rule_id} of {site}.")
+
+
+@rule.command("test")
+@click.argument("site_id", metavar="SITE")
+@click.argument("rule_id", metavar="[RULE]", required=False)
+@click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
+@_conditions
+@click.option("--last", type=int, default=1_000, show_default=True, help="So many comments.")
+@console.reported
+def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **conditions: Any) -> None:
+    """Show what a rule would do to the last comments; nothing is changed.
+
+    RULE is one of the site's; without it, the rule that the options describe. Where neither is
+    given, all rules of the site are tried.
+    """
+    from comments.moderation import dry_run, rulebook
+
+    site = site_settings.get(site_id).id
+    tried = [each for each in rulebook.read(site).rules if rule_id in {None, each.id}]
+    if any(value is not None and value != () for value in conditions.values()):
+        tried = [_rule("tried", action, conditions)]
+    if not tried:
+        raise errors.NotFound("rule", rule_id or "of this site")
+    report = dry_run.rehearse(site, tried, last=last)
+    for match in report.matches:
+        told = match.ruling
+        click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")
+    click.echo(f"{len(report.matches)} of {report.looked_at} comments. Nothing was changed.")
+
+
+@moderate.command("queue")
+@click.argument("site_id", metavar="SITE")
+@click.option("--status", type=click.Choice(_STATUSES), default="pending", show_default=True)
+@click.option("--limit", type=int, default=50, show_default=True)
+@console.reported
+def _queue(site_id: str, status: str, limit: int) -> None:
+    """Show what waits, newest first: id, time, author, which rule and why, and how it begins."""
+    from comments.domain.text import sanitizing
+    from comments.moderation import decisions
+
+    page = decisions.queue(site_settings.get(site_id).id, records.Status(status), limit=limit)
+    for case in page.cases:
+        comment = case.comment
+        # The source of an imported comment is HTML.
+        begins = " ".join(sanitizing.plain_text(comment.html).split())[:_SHOWN]
+        moment = comment.created.isoformat(timespec="seconds")
+        why = f"{case.rule}: {case.why}" if case.rule else ""
+        click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")
+    click.echo(f"{len(page.cases)} shown{', and there are more' if page.cursor else ''}.")
+
+
+_HELP = {records.Verb.SPAM: "Say that comments are spam, by id."}
+
+
+def _verb(verb: records.Verb) -> None:
+    """Make a command of a verb."""
+
+    @moderate.command(
+        verb.value, help=_HELP.get(verb, f"{verb.value.capitalize()} comments, by id.")
+    )
+    @click.argument("site_id", metavar="SITE")
+    @click.argument("ids", metavar="COMMENT...", nargs=-1, required=True)
+    @click.option("--reason", default="", help="For the audit log.")
+    @console.reported
+    def _decide(site_id: str, ids: tuple[str, ...], reason: str) -> None:
+        from comments.moderation import decisions
+
+        site, now = site_settings.get(site_id).id, datetime.now(UTC)
+        _told(decisions.bulk(site, ids, verb, ACTOR, now=now, reason=reason))
+
+
+for _each in records.Verb:
+    _verb(_each)
+
+
+@moderate.command("ban")
+@click.argument("site_id", metavar="SITE")
+@click.argument("author", metavar="AUTHOR")
+@click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="For good, if not given.")
+@click.option("--shadow", "is_shadow", is_flag=True, help="He may write, and nobody else sees it.")
+@click.option("--hide", "hides", is_flag=True, help="Hide what he wrote, too.")
+@click.option(
+    "--network-days", type=click.IntRange(1, 365),
+    help="Ban the network of the comment, too, for so many days; others may share it.",
+)  # fmt: skip
+@click.option("--mailbox", is_flag=True, help="Ban the mail address, too, with and without +tag.")
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _ban(
+    site_id: str,
+    author: str,
+    days: int | None,
+    *,
+    is_shadow: bool,
+    hides: bool,
+    network_days: int | None,
+    mailbox: bool,
+    reason: str,
+) -> None:
+    """Keep an author from writing. AUTHOR is an id, or a comment of the author.
+
+    A guest who clears the browser comes back with another id: --network-days and --mailbox keep
+    that guest away, too.
+    """
+    from comments.moderation import bans, decisions
+    from comments.store.models import comment_rows
+
+    site, now = site_settings.get(site_id).id, datetime.now(UTC)
+    who = _author(site, author)
+    until = None if days is None else now + timedelta(days=days)
+    wanted = bans.Wanted(
+        network_days, mailbox, author if comment_rows.is_comment_id(author) else ""
+    )
+    bans.ban(
+        site, who, wanted, ACTOR, secret=console.settings().secret, now=now, until=until,
+        is_shadow=is_shadow, reason=reason,
+    )  # fmt: skip
+    click.echo(f"Banned {who}. Running processes notice within a minute.")
+    while hides and (done := decisions.hide_all(site, who, ACTOR, now=now, reason=reason)):
+        _told(done)
+
+
+@moderate.command("unban")
+@click.argument("site_id", metavar="SITE")
+@click.argument("author", metavar="AUTHOR")
+@click.option("--restore", "restores", is_flag=True, help="Bring back what is hidden of him.")
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
+    """Let an author write again. AUTHOR is an id, or a comment of his."""
+    from comments.moderation import decisions, policy_changes
+
+    site, now = site_settings.get(site_id).id, datetime.now(UTC)
+    who = _author(site, author)
+    policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
+    click.echo(f"{who} may write again.")
+    while restores and (done := decisions.restore_all(site, who, ACTOR, now=now, reason=reason)):
+        _told(done)
+
+
+@moderate.command("policy")
+@click.argument("site_id", metavar="SITE")
+@click.option("--policy", type=click.Choice(_POLICIES))
+@click.option("--close-after", type=int, help="Days a thread takes comments; 0 for ever.")
+@click.option("--reports", type=int, help="So many reports hold a comment; 0 for none.")
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _policy(
+    site_id: str, policy: str | None, close_after: int | None, reports: int | None, reason: str
+) -> None:
+    """Show how a site is moderated and who is banned, or change what is given."""
+    from comments.moderation import bans, policy_changes, rulebook
+
+    site = site_settings.get(site_id).id
+    book = rulebook.read(site)
+    if (policy, close_after, reports) != (None, None, None):
+        wanted = None if policy is None else records.Policy(policy)
+        book = policy_changes.set_policy(
+            site, ACTOR, now=datetime.now(UTC), policy=wanted, close_after=close_after,
+            reports=reports, reason=reason,
+        )  # fmt: skip
+    click.echo(f"policy\t{book.policy}\nclose-after\t{book.close_after}\nreports\t{book.reports}")
+    for listed in bans.listed(book.bans):
+        ban = listed.ban
+        kind = "shadow-ban" if ban.is_shadow else "ban"
+        until = ban.until.isoformat() if ban.until else "for good"
+        beside = ", ".join(bans.beside(ban))
+        click.echo(f"{kind}\t{ban.author}\t{until}\t{beside}\t{listed.name}\t{listed.excerpt}")
+
+
+@moderate.command("thread")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread", metavar="THREAD")
+@click.option("--lock/--open", "locks", default=None, help="Whether it takes comments.")
+@click.option("--policy", type=click.Choice([*_POLICIES, "inherit"]))
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _thread(
+    site_id: str,
+    thread: str,
+    locks: bool | None,  # noqa: FBT001 - click passes it by name
+    policy: str | None,
+    reason: str,
+) -> None:
+    """Lock a thread or open it, or give it a policy of its own."""
+    from comments.moderation import policy_changes
+
+    name = console.thread(site_id, thread)
+    state = {True: records.ThreadState.CLOSED, False: records.ThreadState.OPEN, None: None}[locks]
+    wanted = records.Policy(policy) if policy not in {None, "inherit"} else None
+    found = policy_changes.set_thread(
+        name, ACTOR, now=datetime.now(UTC), state=state, policy=wanted,
+        inherits=policy == "inherit", reason=reason,
+    )  # fmt: skip
+    click.echo(f"{found.state}, {found.policy or 'the policy of its site'}")
+
+
+@moderate.command("log")
+@click.argument("site_id", metavar="SITE")
+@click.option("--subject", default="", help="A comment's id, thread:..., author:..., rule:...")
+@click.option("--limit", type=int, default=50, show_default=True)
+@console.reported
+def _log(site_id: str, subject: str, limit: int) -> None:
+    """Show who decided what, newest first: entry, time, who, verb, about what, before, after."""
+    from comments.events import audit_log
+
+    for each in audit_log.log(site_settings.get(site_id).id, subject=subject, limit=limit):
+        said = (
+            each.id, each.at.isoformat(timespec="seconds"), each.actor.name, each.verb,
+            each.subject, each.before, each.after, each.reason,
+        )  # fmt: skip
+        click.echo("\t".join(said))
+
+
+@moderate.command("undo")
+@click.argument("site_id", metavar="SITE")
+@click.argument("entry", metavar="ENTRY")
+@click.option("--reason", default="", help="For the audit log.")
+@console.reported
+def _undo(site_id: str, entry: str, reason: str) -> None:
+    """Take back what an entry of the log says, while it stands; not what it says of a rule."""
+    from comments.events import audit_log
+    from comments.moderation import decisions, policy_changes
+    from comments.store.models import comment_rows
+
+    site, now = site_settings.get(site_id).id, datetime.now(UTC)
+    found = audit_log.entry(site, entry)
+    if comment_rows.is_comment_id(found.subject):
+        comment = decisions.undo(site, entry, ACTOR, now=now, reason=reason)
+        click.echo(f"{comment.id}\t{comment.status}")
+    else:
+        policy_changes.undo(site, entry, ACTOR, now=now, reason=reason)
+        click.echo(f"{found.subject}\t{found.before or '-'}")
+
+
+def _author(site: str, given: str) -> str:
+    """An author's id, or that of whoever wrote the comment that is named."""
+    from comments.moderation import decisions
+    from comments.store.models import comment_rows
+
+    if not comment_rows.is_comment_id(given):
+        return given
+    return decisions.case(site, given).comment.author.id
+
+
+def _told(outcomes: list[Any]) -> None:
+    """Say what became of each; exit 1 if one was refused."""
+    for each in outcomes:
+        said = each.message if each.comment is None else each.comment.status
+        click.echo(f"{each.id}\t{said}")
+    if any(each.comment is None for each in outcomes):
+        raise click.exceptions.Exit(1)

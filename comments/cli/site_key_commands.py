@@ -1,0 +1,64 @@
+"""The commands about a site's own accounts: `key add|list|remove`.
+
+Owns what an operator types and reads of the keys with which a site signs who its readers are. A
+secret is shown once, by the command that made it.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from flask.cli import AppGroup
+
+from comments.cli import console
+
+key = AppGroup("key", help="Keys with which a site signs who its readers are.")
+
+
+@key.command("add")
+@click.argument("site_id", metavar="SITE")
+@click.option(
+    "--public",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The PEM of a public Ed25519 key; without it a secret is made (HS256).",
+)
+@console.reported
+def _add(site_id: str, public: Path | None) -> None:
+    """Let a site sign tokens for its own readers; shows the secret, once."""
+    from comments.accounts import site_keys
+
+    now = datetime.now(UTC)
+    if public is not None:
+        made = site_keys.public(public.read_text(encoding="utf-8", errors="replace"), now=now)
+        site_keys.add(site_id, made)
+        click.echo(f"Added key {made.id} to {site_id} (EdDSA).")
+        return
+    made, secret = site_keys.shared(console.settings().secret, now=now)
+    site_keys.add(site_id, made)
+    click.echo(f"Added key {made.id} to {site_id} (HS256).")
+    click.echo(f"Its secret, shown this once: {secret}")
+
+
+@key.command("list")
+@click.argument("site_id", metavar="SITE")
+@console.reported
+def _list(site_id: str) -> None:
+    """Show a site's keys, one a line: id, algorithm, since when."""
+    from comments.accounts import site_keys
+    from comments.sites import site_settings
+
+    for each in site_keys.every(site_settings.get(site_id).id):
+        click.echo(f"{each.id}\t{each.algorithm}\t{each.created:%Y-%m-%d}")
+
+
+@key.command("remove")
+@click.argument("site_id", metavar="SITE")
+@click.argument("name", metavar="KEY")
+@console.reported
+def _remove(site_id: str, name: str) -> None:
+    """Take a key's signatures no more."""
+    from comments.accounts import site_keys
+    from comments.sites import site_settings
+
+    site_keys.remove(site_settings.get(site_id).id, name)
+    click.echo(f"Removed key {name} of {site_id}.")

@@ -1,0 +1,115 @@
+"""The commands about numbers: `stats`.
+
+Owns what an operator types and reads of statistics. Ids of authors are shown to the operator only.
+"""
+
+import functools
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+import msgspec
+from flask.cli import AppGroup
+
+from comments.cli import console, tables
+from comments.sites import site_settings
+
+if TYPE_CHECKING:
+    from comments.tree.counters import statistics
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+stats_commands = AppGroup("stats", help="Show comments and distinct commenters.")
+_forms = click.Choice([form.value for form in tables.Form])
+_form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.value)
+_day = click.DateTime(["%Y-%m-%d"])
+
+
+def _print(kind: type[S], read: "Callable[[str], statistics.Page[S]]", form: tables.Form) -> None:
+    from comments.tree.counters import statistics
+
+    lines = list(statistics.whole(read))
+    click.echo(tables.written(kind, lines, tables.Form(form)))
+
+
+@stats_commands.command("site")
+@click.argument("site_id", metavar="SITE")
+@_form
+@console.reported
+def _site(site_id: str, form: tables.Form) -> None:
+    """Show the numbers of a whole site."""
+    from comments.tree.counters import statistics
+
+    line = statistics.site(site_settings.get(site_id).id)
+    _print(statistics.Line, lambda _: statistics.Page((line,), None), form)
+
+
+@stats_commands.command("categories")
+@click.argument("site_id", metavar="SITE")
+@_form
+@console.reported
+def _by_category(site_id: str, form: tables.Form) -> None:
+    """Show the numbers of each category of a site."""
+    from comments.tree.counters import statistics
+
+    site = site_settings.get(site_id).id
+    _print(statistics.Line, lambda after: statistics.by_category(site, after=after), form)
+
+
+@stats_commands.command("days")
+@click.argument("site_id", metavar="SITE")
+@click.option("--category", default="", help="Of this category, not of the whole site.")
+@click.option("--all", "is_whole", is_flag=True, help="Of the site and of each category.")
+@click.option("--since", type=_day, help="The first day, as 2026-01-31, in UTC.")
+@click.option("--until", type=_day, help="The last day.")
+@_form
+@console.reported
+def _by_day(
+    site_id: str,
+    category: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.Form,
+    *,
+    is_whole: bool,
+) -> None:
+    """Show the numbers of each day (UTC) with comments on it."""
+    from comments.tree.counters import statistics
+
+    if is_whole and category:
+        raise click.ClickException("--category and --all do not go together")
+    first, last = (None if each is None else each.date() for each in (since, until))
+    site = site_settings.get(site_id).id
+    read = (
+        functools.partial(statistics.by_day_and_category, site, since=first, until=last)
+        if is_whole
+        else functools.partial(statistics.by_day, site, category, since=first, until=last)
+    )
+    _print(statistics.Line, lambda after: read(after=after), form)
+
+
+@stats_commands.command("commenters")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread", metavar="THREAD")
+@_form
+@console.reported
+def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
+    """Show who wrote in a thread: the ids of authors."""
+    from comments.tree.counters import statistics
+
+    name = console.thread(site_id, thread)
+    _print(statistics.Person, lambda after: statistics.commenters(name, after=after), form)
+
+
+@stats_commands.command("threads")
+@click.argument("site_id", metavar="SITE")
+@click.argument("author", metavar="AUTHOR")
+@_form
+@console.reported
+def _threads(site_id: str, author: str, form: tables.Form) -> None:
+    """Show in which threads an author wrote."""
+    from comments.tree.counters import statistics
+
+    site = site_settings.get(site_id).id
+    _print(statistics.Place, lambda after: statistics.threads_of(site, author, after=after), form)

@@ -1,0 +1,230 @@
+"""The commands about what is told outside: `hook` and `dispatcher`.
+
+Owns what an operator types and reads of webhooks, of what waits and of dead letters. A secret is
+shown once, by the command that made it, and by no other.
+"""
+
+import contextlib
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+from flask.cli import AppGroup
+
+from comments import errors
+from comments.cli import console
+from comments.store import connection
+
+if TYPE_CHECKING:
+    from comments.events import dead_letters, safe_http, webhook_endpoints
+
+_SECRET_BYTES = 32
+_TYPES = ("comment.posted", "comment.edited", "comment.retracted")
+
+hook = AppGroup("hook", help="Webhooks: addresses of a site's owner that are told of comments.")
+delivery = AppGroup("delivery", help="What waits to be told, and what was given up.")
+
+
+def _client() -> "safe_http.Client":
+    from comments.events import message_sender, safe_http
+
+    return connection.kept(message_sender.OUTBOUND, safe_http.Client)
+
+
+def _secret() -> str:
+    from comments.events import webhooks
+
+    return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))
+
+
+@hook.command("add")
+@click.argument("site_id", metavar="SITE")
+@click.argument("url", metavar="URL")
+@click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
+@console.reported
+def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
+    """Have an address told what happens to a site's comments; shows its secret, once."""
+    from comments.events import webhook_endpoints, webhooks
+
+    wanted = tuple(each for each in webhooks.Type if not types or each in types)
+    made = webhook_endpoints.Registered(
+        secrets.token_hex(4), url, (_secret(),), wanted, created=datetime.now(UTC)
+    )
+    webhook_endpoints.add(site_id, made, _client())
+    click.echo(f"Added hook {made.id} to {site_id}.")
+    click.echo(f"Its secret, shown this once: {made.secrets[0]}")
+
+
+@hook.command("list")
+@click.argument("site_id", metavar="SITE")
+@console.reported
+def _list(site_id: str) -> None:
+    """Show a site's hooks, one a line: id, state, types, address."""
+    from comments.events import webhook_endpoints
+
+    for each in webhook_endpoints.every(site_id):
+        types = ",".join(each.types) if len(each.types) < len(_TYPES) else "all"
+        click.echo(f"{each.id}\t{_state(each)}\t{types}\t{each.url}")
+
+
+def _about_one(command: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a function a command about one hook of a site."""
+
+    def made(verb: Callable[..., None]) -> click.Command:
+        named = click.argument("name", metavar="HOOK")(console.reported(verb))
+        return hook.command(command)(click.argument("site_id", metavar="SITE")(named))
+
+    return made
+
+
+def _state(each: "webhook_endpoints.Registered") -> str:
+    if each.off:
+        return f"off: {each.off}"
+    if each.failing_since is None:
+        return "on"
+    since = each.failing_since.isoformat(timespec="seconds")
+    return f"on, failed {each.failures} times since {since}: {each.reason}"
+
+
+@_about_one("remove")
+def _remove(site_id: str, name: str) -> None:
+    """Forget a hook; what waits for it is not told any more."""
+    from comments.events import webhook_endpoints
+
+    webhook_endpoints.remove(site_id, name)
+    click.echo(f"Removed hook {name} of {site_id}.")
+
+
+@_about_one("rotate")
+@click.option("--leaked", is_flag=True, help="Do not sign with the old secret any more.")
+def _rotate(site_id: str, name: str, *, leaked: bool) -> None:
+    """Make a new secret, shown once. Until the next change the old one signs beside it."""
+    from comments.events import webhook_endpoints
+
+    made = _secret()
+    webhook_endpoints.rotate(site_id, name, made, keeps_old=not leaked)
+    click.echo(f"The new secret of hook {name}, shown this once: {made}")
+
+
+@_about_one("on")
+def _switch_on(site_id: str, name: str) -> None:
+    """Tell a hook again that was switched off, or left alone after failures."""
+    from comments.events import webhook_endpoints
+
+    webhook_endpoints.switch_on(site_id, name)
+    click.echo(f"Hook {name} of {site_id} is on.")
+
+
+@_about_one("test")
+def _test(site_id: str, name: str) -> None:
+    """Send a hook a message of type `test`, on or off; exit 1 if it does not take it."""
+    from comments.domain import outcomes
+    from comments.events import webhook_endpoints, webhooks
+
+    found = webhook_endpoints.get(site_id, name)
+    now = datetime.now(UTC)
+    event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site_id, now)
+    outcome = webhooks.send(_client(), found.hook, event, payload, now=now)
+    click.echo(f"Hook {name}: {outcome.reason}.")
+    if outcome.end is not outcomes.End.DELIVERED:
+        raise click.exceptions.Exit(1)
+
+
+@delivery.command("status")
+@console.reported
+def _status() -> None:
+    """Show how many events and messages wait, and for how long."""
+    from comments.events import dead_letters
+
+    found = dead_letters.waiting(datetime.now(UTC))
+    events, told, dead = (
+        f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
+        for number in (found.events, found.messages, found.dead)
+    )
+    click.echo(f"{events} events and {told} messages wait, the oldest for {found.oldest} s.")
+    click.echo(f"{dead} letters were given up.")
+
+
+@delivery.command("dead")
+@click.option("--after", default="", metavar="ID", help="Begin after this letter.")
+@click.option("--limit", default=50, type=click.IntRange(1, 1000), show_default=True)
+@console.reported
+def _dead(after: str, limit: int) -> None:
+    """List what was given up, one a line: id, what, when, attempts, why."""
+    from comments.events import dead_letters
+
+    page = dead_letters.dead(after=after, limit=limit)
+    for letter in page.letters:
+        click.echo("\t".join(_columns(letter)))
+    if page.after is not None:
+        click.echo(f"There are more: --after {page.after}", err=True)
+
+
+def _columns(letter: "dead_letters.Letter") -> tuple[str, ...]:
+    at = "?" if letter.at is None else letter.at.isoformat(timespec="seconds")
+    return letter.id, letter.what, at, f"{letter.attempts}", letter.reason
+
+
+@delivery.command("show")
+@click.argument("letter_id", metavar="ID")
+@console.reported
+def _show(letter_id: str) -> None:
+    """Show an event or a message, given up or waiting."""
+    from comments.events import dead_letters
+
+    letter = dead_letters.show(letter_id)
+    name, what, at, attempts, reason = _columns(letter)
+    state = "given up" if letter.is_dead else "waits"
+    lines = {
+        "id": name,
+        "what": what,
+        "at": at,
+        "state": state,
+        "attempts": attempts,
+        "reason": reason or "none",
+        "detail": letter.detail,
+    }
+    for label, value in lines.items():
+        click.echo(f"{label}: {value}")
+
+
+@delivery.command("revive")
+@click.argument("letter_id", metavar="[ID]", required=False)
+@click.option("--all", "is_all", is_flag=True, help="All that was given up.")
+@console.reported
+def _revive(letter_id: str | None, *, is_all: bool) -> None:
+    """Have what was given up tried again, from the start."""
+    from comments.events import dead_letters
+
+    now = datetime.now(UTC)
+    count = _settle(letter_id, is_all, lambda each: dead_letters.revive(each, now=now))
+    click.echo(f"{count} revived; they are tried within a minute.")
+
+
+@delivery.command("drop")
+@click.argument("letter_id", metavar="[ID]", required=False)
+@click.option("--all", "is_all", is_flag=True, help="All that was given up.")
+@console.reported
+def _drop(letter_id: str | None, *, is_all: bool) -> None:
+    """Forget what was given up. What an event had still to count is found by `recount`."""
+    from comments.events import dead_letters
+
+    click.echo(f"{_settle(letter_id, is_all, dead_letters.drop)} dropped.")
+
+
+def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) -> int:  # noqa: FBT001 - two ways to say which
+    from comments.events import dead_letters
+
+    if (letter_id is None) != is_all:
+        raise click.UsageError("give an ID, or --all")
+    if letter_id is not None:
+        verb(letter_id)
+        return 1
+    count = 0
+    for each in dead_letters.dead_ids():
+        with contextlib.suppress(errors.NotFound, errors.Conflict):  # somebody else was faster
+            verb(each)
+            count += 1
+    return count

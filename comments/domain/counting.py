@@ -1,0 +1,304 @@
+"""Counters that do not drift: what a change adds to every counter (pure).
+
+Owns the one formula and the registry of what is counted. A counter is a `key`, where a state is
+counted, and a `value`, how much it counts there. A change takes a state away and brings another:
+
+    increments = value(new) at key(new) - value(old) at key(old), sums of zero dropped
+
+A creation has no old state, a purge no new one; approval, retraction, a move and a change of
+author or votes are all the same sum. So every path to one state ends with the same counters, which
+is what `increments` has to keep: it looks at nothing but the two states.
+
+Counting happens in scopes: a thread, a website, a category of it, a day on it or in a category; and
+an author in each of them. Names of scopes and numbers are stored, so they are for ever. A comment
+counts in each category of its thread: the registry holds one counter for each place that a category
+may have among them. Its day is that of its creation, in UTC.
+
+What is counted of counters is of second order: an author takes part in a scope while he has an
+approved comment there, so the participants change when that number leaves or returns to 0
+(`PRESENCE`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from comments.domain import categories
+from comments.domain.records import Status
+
+S = TypeVar("S")
+
+PARTICIPANTS = "participants"
+FOLLOWERS = "followers"
+LISTED = "listed"
+APPROVED = Status.APPROVED.value
+
+
+class Scope(NamedTuple):
+    """Where something is counted. `place` is a site's id, or the key name of a thread.
+
+    A `day` is "2026-01-31"; without a `category` it is a day of the whole site.
+    """
+
+    kind: str
+    place: str
+    author: str = ""
+    category: str = ""
+    day: str = ""
+
+
+class Key(NamedTuple):
+    """One counter: its scope and its name there."""
+
+    scope: Scope
+    name: str
+
+
+class Counter(NamedTuple, Generic[S]):
+    """A counter by what it counts. A `key` of None counts nowhere."""
+
+    key: Callable[[S], Key | None]
+    value: Callable[[S], int]
+
+
+class State(NamedTuple):
+    """A comment as far as counters know it. `thread` is a key name; `author` may be empty.
+
+    Events that an earlier version wrote have no `day`.
+    """
+
+    site: str
+    thread: str
+    author: str
+    status: str
+    listed: bool
+    up: int = 0
+    down: int = 0
+    categories: tuple[str, ...] = ()
+    day: str = ""
+
+
+class Presence(NamedTuple):
+    """How many approved comments somebody has in a scope."""
+
+    scope: Scope
+    comments: int
+
+
+class Following(NamedTuple):
+    """Somebody in the list of a thread's followers, as far as counters know him."""
+
+    thread: str
+
+
+class Change(NamedTuple):
+    """A comment before and after; None where there was or is none."""
+
+    old: State | None
+    new: State | None
+
+
+def thread_scope(thread: str) -> Scope:
+    """The scope of a thread, by its key name."""
+    return Scope("thread", thread)
+
+
+def site_scope(site: str) -> Scope:
+    """The scope of a website."""
+    return Scope("site", site)
+
+
+def author_scope(site: str, author: str) -> Scope:
+    """The scope of an author on a website."""
+    return Scope("author", site, author)
+
+
+def participation_scope(thread: str, author: str) -> Scope:
+    """The scope of an author in a thread, by its key name."""
+    return Scope("participation", thread, author)
+
+
+def category_scope(site: str, category: str, author: str = "") -> Scope:
+    """The scope of a category of a website, or of an author in it."""
+    return Scope("category", site, author, category)
+
+
+def day_scope(site: str, day: str, category: str = "", author: str = "") -> Scope:
+    """The scope of a day on a website or in a category of it, or of an author on that day."""
+    return Scope("day", site, author, category, day)
+
+
+def above(scope: Scope) -> Scope:
+    """The scope whose participant the author of this one is."""
+    if scope.kind == "participation":
+        return thread_scope(scope.place)
+    return site_scope(scope.place) if scope.kind == "author" else scope._replace(author="")
+
+
+def _of_thread(state: State) -> Scope | None:
+    return thread_scope(state.thread)
+
+
+def _of_site(state: State) -> Scope | None:
+    return site_scope(state.site)
+
+
+def _of_author(state: State) -> Scope | None:
+    return author_scope(state.site, state.author) if state.author else None
+
+
+def _of_participation(state: State) -> Scope | None:
+    return participation_scope(state.thread, state.author) if state.author else None
+
+
+def _is_approved(state: State) -> bool:
+    return state.status == APPROVED
+
+
+def _of_comments(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
+    """What is counted of comments in one scope: them by status, and votes on approved ones."""
+
+    def named(name: Callable[[State], str]) -> Callable[[State], Key | None]:
+        def key(state: State) -> Key | None:
+            where = scope(state)
+            return None if where is None else Key(where, name(state))
+
+        return key
+
+    return (
+        Counter(named(lambda state: state.status), lambda _: 1),
+        Counter(named(lambda _: "up"), lambda state: state.up * _is_approved(state)),
+        Counter(named(lambda _: "down"), lambda state: state.down * _is_approved(state)),
+        Counter(
+            named(lambda _: "score"), lambda state: (state.up - state.down) * _is_approved(state)
+        ),
+    )
+
+
+def _of_statistics(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
+    """What is counted in a scope of statistics: comments by status, and whose are approved."""
+
+    def by_status(state: State) -> Key | None:
+        where = scope(state)
+        return None if where is None else Key(where, state.status)
+
+    def of_author(state: State) -> Key | None:
+        where = scope(state)
+        if where is None or not state.author:
+            return None
+        return Key(where._replace(author=state.author), APPROVED)
+
+    return (
+        Counter(by_status, lambda _: 1),
+        Counter(of_author, lambda state: int(_is_approved(state))),
+    )
+
+
+def _of_day(state: State) -> Scope | None:
+    return day_scope(state.site, state.day) if state.day else None
+
+
+def _of_category(place: int) -> Sequence[Counter[State]]:
+    """What is counted in the category that stands at a place among those of a thread."""
+
+    def ever(state: State) -> Scope | None:
+        if place >= len(state.categories):
+            return None
+        return category_scope(state.site, state.categories[place])
+
+    def on_its_day(state: State) -> Scope | None:
+        if place >= len(state.categories) or not state.day:
+            return None
+        return day_scope(state.site, state.day, state.categories[place])
+
+    return (*_of_statistics(ever), *_of_statistics(on_its_day))
+
+
+# In the transaction of the change: the thread, and the author's row in it.
+IN_THREAD: Sequence[Counter[State]] = (
+    *_of_comments(_of_thread),
+    *_of_comments(_of_participation),
+    Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
+)
+# From the event that tells of the change: rows that changes of many threads meet at.
+STATISTICS: Sequence[Counter[State]] = (
+    *_of_statistics(_of_day),
+    *(each for place in range(categories.MOST) for each in _of_category(place)),
+)
+FROM_EVENTS: Sequence[Counter[State]] = (
+    *_of_comments(_of_site),
+    *_of_comments(_of_author),
+    *STATISTICS,
+)
+COMMENTS: Sequence[Counter[State]] = (*IN_THREAD, *FROM_EVENTS)
+FOLLOWING: Sequence[Counter[Following]] = (
+    Counter(lambda state: Key(thread_scope(state.thread), FOLLOWERS), lambda _: 1),
+)
+PRESENCE: Sequence[Counter[Presence]] = (
+    Counter(lambda state: Key(state.scope, PARTICIPANTS), lambda state: int(state.comments > 0)),
+)
+
+
+def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> dict[Key, int]:
+    """What a change from one state to another adds to each counter; nothing is added 0."""
+    sums: dict[Key, int] = {}
+    for counter in registry:
+        for state, sign in ((old, -1), (new, 1)):
+            key = None if state is None else counter.key(state)
+            if state is not None and key is not None:
+                sums[key] = sums.get(key, 0) + sign * counter.value(state)
+    return _without_zeros(sums)
+
+
+def total(parts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
+    """The sum of several increments; nothing is added 0."""
+    sums: dict[Key, int] = {}
+    for part in parts:
+        for key, number in part.items():
+            sums[key] = sums.get(key, 0) + number
+    return _without_zeros(sums)
+
+
+def by_scope(sums: Mapping[Key, int]) -> dict[Scope, dict[str, int]]:
+    """Increments, or counters, as names to numbers for each scope."""
+    scopes: dict[Scope, dict[str, int]] = {}
+    for key, number in sums.items():
+        scopes.setdefault(key.scope, {})[key.name] = number
+    return scopes
+
+
+def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of a scope with an increment; a number of zero is not there."""
+    names = sorted({*numbers, *more})
+    sums = {name: numbers.get(name, 0) + more.get(name, 0) for name in names}
+    return {name: number for name, number in sums.items() if number}
+
+
+def rows(changes: Iterable[Change]) -> set[Scope]:
+    """The scopes whose rows are written, at most, when changes are counted from events."""
+    scopes = {key.scope for change in changes for key in increments(FROM_EVENTS, *change)}
+    return scopes | {above(scope) for scope in scopes if scope.author}
+
+
+def parts(changes: Sequence[Change], most: int) -> Iterator[slice]:
+    """Where to cut changes, so that each part is counted in so many rows at most.
+
+    A change of which more are written stands alone. A part begins with one that is counted.
+    """
+    start, seen = 0, set[Scope]()
+    for place, change in enumerate(changes):
+        more = rows([change])
+        if seen and len(seen | more) > most:
+            yield slice(start, place)
+            start, seen = place, set()
+        seen |= more
+    yield slice(start, len(changes))
+
+
+def presence(scope: Scope, old: Mapping[str, int], new: Mapping[str, int]) -> dict[Key, int]:
+    """What a scope's participants change by when somebody's numbers change from old to new."""
+    before, after = (Presence(scope, numbers.get(APPROVED, 0)) for numbers in (old, new))
+    return increments(PRESENCE, before, after)
+
+
+def _without_zeros(sums: Mapping[Key, int]) -> dict[Key, int]:
+    return {key: number for key, number in sums.items() if number}

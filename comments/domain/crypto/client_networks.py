@@ -1,0 +1,78 @@
+"""The network somebody calls from, as far as limits need it (pure).
+
+Owns what counts as one network: an IPv4 address, or the /64 of an IPv6 address, because whoever has
+one address of a /64 has all of them. An address is personal data: it is never stored, only
+`digest`, a keyed hash that also covers what the limit is about. So nobody without the secret can
+tell whose it is, and nobody at all can tell from the store that two limits are of one network.
+
+A provider may give one customer 256 or 65,536 of those /64s, so every limit of an IPv6 network also
+holds for the /56 and the /48 around it, with a limit that is `WIDER` times as large.
+"""
+
+import ipaddress
+
+from comments.domain.crypto import keyed_hashes
+
+UNKNOWN = "unknown"
+_PREFIX = 64  # bits of an IPv6 address that a provider gives to one customer
+# Prefixes around a /64, and how many times a limit of the /64 is allowed there. One household often
+# gets a /56 and one company a /48; some providers put many customers into a /48.
+WIDER = ((56, 4), (48, 16))
+_AREA_V4, _AREA_V6 = 16, 32  # bits: roughly what belongs to one provider
+
+
+def of(address: str) -> str:
+    """The network of an address. What is no address is one network, so it escapes no limit."""
+    try:
+        found = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
+    except ValueError:
+        return UNKNOWN
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, _PREFIX), strict=False))
+
+
+def around(network: str) -> tuple[tuple[str, int], ...]:
+    """Return the wider networks around a network, each with the factor of its limit.
+
+    An IPv4 address has no wider networks: an attacker pays for each address.
+    """
+    found = _parsed(network)
+    if not isinstance(found, ipaddress.IPv6Network):
+        return ()
+    return tuple((str(found.supernet(new_prefix=bits)), factor) for bits, factor in WIDER)
+
+
+def area(network: str) -> str:
+    """Return the /16 of an IPv4 network or the /32 of an IPv6 network."""
+    found = _parsed(network)
+    if found is None:
+        return network
+    bits = _AREA_V4 if found.version == 4 else _AREA_V6  # noqa: PLR2004 - the IP version
+    return str(found.supernet(new_prefix=bits))
+
+
+def _parsed(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(network)
+    except ValueError:
+        return None
+
+
+def is_inside(network: str) -> bool:
+    """Whether a network is this machine, or nothing that is known."""
+    return network == UNKNOWN or ipaddress.ip_network(network).is_loopback
+
+
+def _without_port(address: str) -> str:
+    """An address without its port: some proxies write `192.0.2.1:80` or `[2001:db8::1]:80`."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def digest(secret: str, what: str, network: str) -> str:
+    """The keyed hash of a network for one limit, in 26 characters; `what` names the limit."""
+    return keyed_hashes.text(keyed_hashes.keyed(secret, "network", what, network))

@@ -1,0 +1,53 @@
+"""Mail addresses that people give: one plain address each, and the mailbox behind it (pure).
+
+An address is refused where two programs could read it differently: as a list, as several
+recipients, as an option of a command or as a pipe.
+"""
+
+import re
+
+from comments import errors
+from comments.domain.text import host_names
+
+LONGEST = 254  # characters
+# The last label is no number: a@127.0.0.1 is an address of a host to some servers.
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"
+)
+
+
+def check(text: str) -> str:
+    """Return an address that mail may be sent to: no list, no name, no quotes, no literal.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    _, _, domain = known(text).partition("@")
+    # Programs that send mail have taken such addresses for an option, or for a command.
+    if text.startswith(("-", "|")) or host_names.canonical(domain, "email") != domain.lower():
+        raise errors.BadInput("email", "is not one plain address")
+    return text
+
+
+def known(text: str) -> str:
+    """Return an address that this release or an older one accepted, to look it up or erase it.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    local, _, _ = text.partition("@")
+    is_dotted = local.startswith(".") or local.endswith(".") or ".." in local
+    if len(text) > LONGEST or not _ADDRESS.fullmatch(text) or is_dotted:
+        raise errors.BadInput("email", "is not one plain address")
+    return text
+
+
+def mailbox(address: str) -> str:
+    """The mailbox that an address may lead to, for limits: one victim has one limit.
+
+    What stands behind a "+" and dots are left out. Only some providers ignore them; elsewhere a few
+    people share a limit, which does no harm.
+    """
+    local, _, domain = address.lower().partition("@")
+    domain = "gmail.com" if domain == "googlemail.com" else domain
+    return f"{local.partition('+')[0].replace('.', '')}@{domain}"

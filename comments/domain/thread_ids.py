@@ -1,0 +1,295 @@
+"""Thread ids: one canonical form for everything that names a thread.
+
+A thread is named by an explicit id, taken as the site gives it, or by a page URL, reduced to what
+tells pages apart. Two rules decide every case here: the canonical form is idempotent, and two
+names that might mean different pages never become one. A name that cannot be read in exactly one
+way is refused.
+
+The form of a page is ASCII:
+
+    HTTPS://Blog.Example:443/a/../%7Ebob/caf%c3%a9/?utm=1&p=2#top
+       ->   blog.example/~bob/caf%C3%A9?p=2     (for a site that allows the query key "p")
+
+- host in lower case, IDNA as browsers do it, the scheme's default port dropped, others kept;
+- path with dot segments resolved, percent sequences of unreserved characters decoded, everything
+  else that needs encoding in upper-case hex, text outside ASCII in NFC before it is encoded.
+  `%2F` stays apart from `/`, and `%252F` from both;
+- of the query only the site's keys, sorted; no scheme, no fragment, no user information;
+- trailing slashes dropped, unless the site keeps them. The root is always `/`.
+
+Decoded text would read better, but its NFC can swallow a neighbour: `%2C` followed by a combining
+cedilla would turn into another string each time it is normalised.
+
+Stored bytes are for ever: a change of this form cuts every page off from its comments.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Protocol
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from comments import errors
+from comments.domain.text import host_names
+
+# The API promises it. Above what browsers and servers accept of a path in practice.
+MAX_BYTES = 2_000
+MAX_QUERY_KEYS = 20
+MAX_QUERY_KEY = 100  # characters
+
+_URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+# What ends a key in a query, and blanks: whoever gives them means several keys, or a pair.
+_NO_KEY = re.compile(r"[\s&=#?]")
+_SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
+_ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
+_ENCODED_CONTROL = re.compile("%[01].|%7F")
+_UNRESERVED = "-._~"
+_RAW_IN_PATH = _UNRESERVED + "!$&'()*+,;=:@/"
+_RAW_IN_QUERY = _RAW_IN_PATH + "?"
+
+
+class SiteRules(Protocol):
+    """The part of a site that tells its pages apart; `records.Site` is one."""
+
+    @property
+    def query_keys(self) -> tuple[str, ...]:
+        """Query keys that are part of a page's name."""
+
+    @property
+    def keep_trailing_slash(self) -> bool:
+        """Whether `/a` and `/a/` are two pages."""
+
+
+def canonical_id(raw: str) -> str:
+    """The canonical form of an explicit id: itself, in NFC.
+
+    Percent sequences stay as they are: the transport was decoded once, by `thread_from_query`.
+
+    Raises:
+        errors.BadInput: the id is blank, longer than 2,000 bytes, or holds control characters,
+            lone surrogates or U+FFFD, the trace of an id that somebody decoded wrongly.
+    """
+    _refuse_unreadable("thread", raw)
+    text = unicodedata.normalize("NFC", raw)
+    if not text.strip():
+        raise errors.BadInput("thread", "is empty")
+    _refuse_long("thread", text)
+    return text
+
+
+def canonical_page(
+    url: str, *, query_keys: Iterable[str] = (), keep_trailing_slash: bool = False
+) -> str:
+    """The canonical id of a page: host, path and the query keys named.
+
+    Raises:
+        errors.BadInput: the URL is not absolute http(s) with a host as browsers read it, has user
+            information or backslashes, or cannot be decoded strictly as UTF-8.
+    """
+    _refuse_unreadable("page", url)
+    match = _URL.fullmatch(url)
+    if match is None or url != url.strip(" "):
+        raise errors.BadInput("page", "is not an absolute http or https URL")
+    scheme, authority, path, query = match.groups()
+    if "\\" in authority + path:
+        raise errors.BadInput("page", "has a backslash, which browsers read as a slash")
+    host = _host(scheme.lower(), authority)
+    path = _path(path, keep_trailing_slash=keep_trailing_slash)
+    result = host + path + _query(query or "", frozenset(query_keys))
+    _refuse_long("page", result)
+    return result
+
+
+def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
+    """Keys of a query that are to tell a site's pages apart, each once.
+
+    Raises:
+        errors.BadInput: one is empty, longer than `MAX_QUERY_KEY` or nothing that stands before
+            the "=" of a query, or they are more than `MAX_QUERY_KEYS`.
+    """
+    keys = tuple(dict.fromkeys(given))
+    if len(keys) > MAX_QUERY_KEYS:
+        raise errors.BadInput("query_keys", f"are more than {MAX_QUERY_KEYS}")
+    for key in keys:
+        _refuse_unreadable("query_keys", key)
+        if len(key) > MAX_QUERY_KEY:
+            raise errors.BadInput("query_keys", f"one is longer than {MAX_QUERY_KEY} characters")
+        if not key or _NO_KEY.search(key):
+            raise errors.BadInput("query_keys", f'"{key}" is no key of a query: id is, of ?id=7')
+    return keys
+
+
+def page_url(url: str, thread: str, rules: SiteRules) -> str:
+    """The URL of a page as it may be shown with its thread: without fragment.
+
+    Where the page is what names the thread, the query has only what tells the site's pages apart:
+    the rest is of whoever came by it, and may be secret.
+
+    Raises:
+        errors.BadInput: as `canonical_page` says, of `url`.
+    """
+    keys, keeps = rules.query_keys, rules.keep_trailing_slash
+    try:
+        page = canonical_page(url, query_keys=keys, keep_trailing_slash=keeps)
+        if page != thread:
+            return url.partition("#")[0]
+        return url.partition("#")[0].partition("?")[0] + page[len(page.partition("?")[0]) :]
+    except errors.BadInput as error:
+        raise errors.BadInput("url", error.reason) from error
+
+
+def thread_from_query(query_string: bytes, site: SiteRules) -> str:
+    """The canonical thread id that a raw query string names by `thread` or `page`.
+
+    It takes the bytes off the wire because frameworks decode leniently: `%ff` becomes U+FFFD and
+    different ids become one. `+` is a space, as in every form-encoded query.
+
+    Raises:
+        errors.BadInput: neither or both are given, one is given twice, or it is not strictly
+            percent-encoded UTF-8.
+    """
+    found: dict[str, str] = {}
+    for piece in query_string.split(b"&"):
+        key, _, value = piece.partition(b"=")
+        name = _parameter(key)
+        if name is None:
+            continue
+        if found:
+            given = "is given twice" if name in found else "thread and page are both given"
+            raise errors.BadInput(name, given)
+        found[name] = _decoded(name, value)
+    if "thread" in found:
+        return canonical_id(found["thread"])
+    if "page" not in found:
+        raise errors.BadInput("thread", "give thread or page")
+    return canonical_page(
+        found["page"], query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
+    )
+
+
+def _parameter(key: bytes) -> str | None:
+    """Which of the two parameters a raw key is; encoded letters must not hide a second one."""
+    name = unquote_to_bytes(key)
+    return {b"thread": "thread", b"page": "page"}.get(name)
+
+
+def _decoded(field: str, value: bytes) -> str:
+    if _STRAY_PERCENT.search(value.decode("latin-1")):
+        raise errors.BadInput(field, "has a percent sign without two hex digits")
+    try:
+        return unquote_to_bytes(value.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError as error:
+        raise errors.BadInput(field, "is not UTF-8") from error
+
+
+def _refuse_unreadable(field: str, text: str) -> None:
+    if _CONTROL.search(text):
+        raise errors.BadInput(field, "has control characters")
+    if "\ufffd" in text or not _is_encodable(text):
+        raise errors.BadInput(field, "is not valid Unicode text")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse_long(field: str, text: str) -> None:
+    if len(text.encode()) > MAX_BYTES:
+        raise errors.BadInput(field, f"is longer than {MAX_BYTES:,} bytes")
+
+
+def _host(scheme: str, authority: str) -> str:
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
+        raise errors.BadInput("page", "has no plain host: user information, bad port or encoding")
+    name, port = match.groups()
+    number = host_names.port(scheme, port or "", "page")
+    suffix = "" if number == host_names.USUAL_PORTS[scheme] else f":{number}"
+    return host_names.canonical(name, "page") + suffix
+
+
+def _path(raw: str, *, keep_trailing_slash: bool) -> str:
+    path = _resolve_dots(_normalise(raw, _RAW_IN_PATH) or "/")
+    if not keep_trailing_slash:
+        path = path.rstrip("/")
+    return path or "/"
+
+
+def _resolve_dots(path: str) -> str:
+    """Resolve `.` and `..` as browsers do: never above the root, empty segments kept."""
+    out: list[str] = []
+    segments = path.split("/")[1:]
+    for place, segment in enumerate(segments):
+        if segment == ".." and out:
+            out.pop()
+        if segment not in {".", ".."}:
+            out.append(segment)
+        elif place == len(segments) - 1:
+            out.append("")
+    return "/" + "/".join(out)
+
+
+def _query(raw: str, keys: frozenset[str]) -> str:
+    """The parts with an allowed key, sorted by it; parts with one key keep their order."""
+    allowed = {_normalise(_encode(key, _UNRESERVED), _RAW_IN_QUERY) for key in keys}
+    keyed = [(_query_key(part), part) for part in raw.split("&")] if allowed else []
+    kept = sorted((pair for pair in keyed if pair[0] in allowed), key=lambda pair: pair[0])
+    parts = [key + _query_value(part) for key, part in kept]
+    return "?" + "&".join(parts) if parts else ""
+
+
+def _query_key(part: str) -> str:
+    """The key in canonical form; empty, which no site allows, for one that cannot be read."""
+    try:
+        return _normalise(part.partition("=")[0], _RAW_IN_QUERY)
+    except errors.BadInput:
+        return ""
+
+
+def _query_value(part: str) -> str:
+    # Apart from its key: NFC would join a combining mark to the sign between them.
+    _, sign, value = part.partition("=")
+    return sign + _normalise(value, _RAW_IN_QUERY)
+
+
+def _normalise(raw: str, raw_ascii: str) -> str:
+    """Percent-encoding in its one form: decode what is unreserved or text, encode the rest.
+
+    A reserved character that came encoded stays encoded and divides the text around it, so NFC
+    never joins a combining mark to it.
+    """
+    if _STRAY_PERCENT.search(raw):
+        raise errors.BadInput("page", "has a percent sign without two hex digits")
+    encoded = _SEQUENCE.sub(_in_one_form, _encode(raw, raw_ascii + "%"))
+    parts = _ENCODED_ASCII.split(encoded)
+    if any(_ENCODED_CONTROL.fullmatch(part) for part in parts[1::2]):
+        raise errors.BadInput("page", "has encoded control characters")
+    parts[::2] = [_normalise_text(part, raw_ascii) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _in_one_form(sequence: re.Match[str]) -> str:
+    character = chr(int(sequence[0][1:], 16))
+    if character.isascii() and (character.isalnum() or character in _UNRESERVED):
+        return character
+    return sequence[0].upper()
+
+
+def _normalise_text(part: str, raw_ascii: str) -> str:
+    try:
+        text = unquote_to_bytes(part).decode()
+    except UnicodeDecodeError as error:
+        raise errors.BadInput("page", "is not UTF-8") from error
+    _refuse_unreadable("page", text)
+    return _encode(unicodedata.normalize("NFC", text), raw_ascii)
+
+
+def _encode(text: str, raw_ascii: str) -> str:
+    return quote_from_bytes(text.encode(), safe=raw_ascii)

@@ -1,0 +1,128 @@
+"""The audit log: who decided what, when, and why.
+
+Owns the kind AuditEntry. An entry is written in the transaction of what it tells of, so there is
+one for every decision that was stored and none for any other. Its id is made once, before that
+transaction, so a body that runs again finds its own entry and knows that it is done (`is_done`).
+
+    AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
+                verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (what stood
+                before a policy, a ban or a lock, as `policy_changes` puts it back)
+
+What must stay true: an entry holds no text of a comment, no address and no network. `reason` is a
+moderator's own words, for moderators.
+"""
+
+import dataclasses
+import secrets
+from datetime import datetime
+
+from comments import errors
+from comments.domain import records
+from comments.store import ownership, reads
+from comments.store.models import comment_rows, moderation_rows
+
+_OWNER = "audit"
+LONGEST_REASON = 500
+MOST = 200  # entries of one page
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Act:
+    """What somebody is about to do. Make one for each decision: its id tells repeats apart."""
+
+    actor: records.Actor
+    verb: str
+    reason: str = ""
+    id: str = dataclasses.field(
+        default_factory=lambda: comment_rows.comment_id(secrets.token_bytes(16))
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a reason that is no short line.
+
+        Raises:
+            errors.BadInput: naming it.
+        """
+        if len(self.reason) > LONGEST_REASON:
+            raise errors.BadInput("reason", f"longer than {LONGEST_REASON} characters")
+        if not self.reason.isprintable():
+            raise errors.BadInput("reason", "is one line of printable text")
+
+
+def is_done(act: Act) -> bool:
+    """Whether an earlier run of the current transaction was applied after all."""
+    return reads.get(moderation_rows.audit_key(act.id)) is not None
+
+
+def noted(  # noqa: PLR0913 - an entry has as many parts
+    act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
+) -> ownership.Writes:
+    """Note a decision, in its transaction."""
+    row = moderation_rows.AuditEntry(
+        key=moderation_rows.audit_key(act.id),
+        site=site,
+        subject=subject,
+        verb=act.verb,
+        actor=act.actor.id,
+        actor_name=act.actor.name,
+        at=now,
+        before=before,
+        after=after,
+        reason=act.reason,
+        back=back,
+    )
+    return ownership.Writes(_OWNER, insert=(row,))
+
+
+def entry(site: str, entry_id: str) -> records.Audit:
+    """One entry of a site's log.
+
+    Raises:
+        errors.NotFound: the site's log has no such entry.
+    """
+    row = (
+        reads.get(moderation_rows.audit_key(entry_id))
+        if comment_rows.is_comment_id(entry_id)
+        else None
+    )
+    if row is None or row.site != site:
+        raise errors.NotFound("entry", entry_id)
+    return moderation_rows.audit_record(row)
+
+
+def log(
+    site: str,
+    *,
+    subject: str = "",
+    before: datetime | None = None,
+    after: records.Audit | None = None,
+    limit: int = 50,
+) -> list[records.Audit]:
+    """A site's newest entries, of one subject or of all: before a moment, or behind an entry.
+
+    Many entries may be of one moment, as those of a bulk are. `after` goes on among them, by id.
+
+    Raises:
+        errors.BadInput: the limit is not from 1 to `MOST`.
+    """
+    if not 1 <= limit <= MOST:
+        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+    where: list[tuple[str, str, object]] = [("site", "=", site)]
+    where += [("subject", "=", subject)] if subject else []
+    names: list[str] = []
+    if after is not None:
+        ties = (*where, ("at", "=", after.at), ("__key__", ">", after.id))
+        names = _names(ties, ("__key__",), limit)
+        before = after.at
+    where += [("at", "<", before)] if before is not None else []
+    if len(names) < limit:
+        names += _names(tuple(where), ("-at",), limit - len(names))
+    rows = reads.get_multi([moderation_rows.audit_key(name) for name in names])
+    return [moderation_rows.audit_record(row) for row in rows if row is not None]
+
+
+def _names(
+    where: tuple[tuple[str, str, object], ...], order: tuple[str, ...], limit: int
+) -> list[str]:
+    query = reads.Query("AuditEntry", where=where, order=order, limit=limit, keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]

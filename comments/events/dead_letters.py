@@ -1,0 +1,179 @@
+"""The postroom: what waits to be told, and what was given up, as an operator sees and settles it.
+
+Owns one view over events (`outbox`) and messages (`messages`): both have an id, wait since a
+moment, and end as *dead letters*, which are tried no more and are kept until somebody revives or
+drops them. A message's id begins with its event's. What must stay true: everything here is of
+bounded cost, however many wait; a letter that is not given up is left to delivery.
+"""
+
+import functools
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from comments import errors
+from comments.events import message_queue, outbox
+from comments.store import ownership, reads, transactions
+from comments.store.models import event_rows, times
+
+MOST_COUNTED = 1_000
+PAGE = 50
+_LONGEST_ID = 1_000  # characters; the store refuses longer names of keys
+_KINDS = ("Event", "Message")
+_Row = event_rows.Event | event_rows.Message
+
+
+class Waiting(NamedTuple):
+    """How many wait and were given up, each up to `MOST_COUNTED`; how old the oldest is, seconds.
+
+    Those given up do not wait.
+    """
+
+    events: int
+    messages: int
+    oldest: int
+    dead: int
+
+
+class Letter(NamedTuple):
+    """An event or a message. `left` is who has still to be told of it: handlers, or a queue."""
+
+    id: str
+    what: str
+    at: datetime | None
+    attempts: int
+    reason: str
+    is_dead: bool
+    detail: str
+
+
+class Page(NamedTuple):
+    """Letters that were given up, by id; the next page begins after `after`, None at the end."""
+
+    letters: tuple[Letter, ...]
+    after: str | None
+
+
+def waiting(now: datetime) -> Waiting:
+    """How much waits, and for how long: six reads of an index, each of a bounded length."""
+    events, told = (_count(kind, "<") for kind in _KINDS)
+    dead = sum(_count(kind, "=") for kind in _KINDS)
+    since = [moment for kind in _KINDS if (moment := _oldest(kind)) is not None]
+    age = (now - min(since)).total_seconds() if since else 0.0
+    return Waiting(events, told, max(0, int(age)), min(dead, MOST_COUNTED))
+
+
+def dead(*, after: str = "", limit: int = PAGE) -> Page:
+    """Letters that were given up, by id."""
+    ids = list(heapq.merge(*(_dead(kind, after, limit + 1) for kind in _KINDS)))
+    shown = ids[:limit]
+    letters = (_find(each) for each in shown)
+    more = shown[-1] if len(ids) > limit else None
+    return Page(tuple(letter for letter in letters if letter is not None), more)
+
+
+def show(letter: str) -> Letter:
+    """An event or a message, given up or not.
+
+    Raises:
+        errors.NotFound: there is none of this id: it was told, or dropped.
+    """
+    found = _find(letter)
+    if found is None:
+        raise errors.NotFound("letter", letter)
+    return found
+
+
+def revive(letter: str, *, now: datetime) -> None:
+    """Have a letter tried again, from the start.
+
+    Raises:
+        errors.NotFound: see `show`.
+        errors.Conflict: it was not given up.
+    """
+    _settle(letter, functools.partial(_revived, now=now))
+
+
+def drop(letter: str) -> None:
+    """Forget a letter: whoever was not told of it never will be.
+
+    Raises:
+        errors.NotFound, errors.Conflict: see `revive`.
+    """
+    _settle(letter, _dropped)
+
+
+def dead_ids() -> Iterator[str]:
+    """The ids of all that was given up, read as they are asked for."""
+    after = ""
+    while True:
+        ids = list(heapq.merge(*(_dead(kind, after, PAGE) for kind in _KINDS)))[:PAGE]
+        yield from ids
+        if len(ids) < PAGE:
+            return
+        after = ids[-1]
+
+
+def _count(kind: str, operator: str) -> int:
+    where = (("since", operator, outbox.NEVER),)
+    return reads.count(reads.Query(kind, where=where, limit=MOST_COUNTED))
+
+
+def _oldest(kind: str) -> datetime | None:
+    where = (("since", "<", outbox.NEVER),)
+    query = reads.Query(kind, where=where, order=("since",), projection=("since",), limit=1)
+    for message in reads.fetch(query):
+        return times.projected_time(message.properties["since"])
+    return None
+
+
+def _dead(kind: str, after: str, limit: int) -> list[str]:
+    where: list[tuple[str, str, object]] = [("since", "=", outbox.NEVER)]
+    if after:
+        where.append(("__key__", ">", after))
+    query = reads.Query(kind, where=where, order=("__key__",), limit=limit, keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def _rows(letter: str) -> Sequence[_Row]:
+    if not letter or len(letter) > _LONGEST_ID or not letter.isascii():
+        return []
+    return outbox.read([letter]) if outbox.is_event(letter) else message_queue.read([letter])
+
+
+def _find(letter: str) -> Letter | None:
+    return next((_letter(row) for row in _rows(letter)), None)
+
+
+def _letter(row: _Row) -> Letter:
+    if isinstance(row, event_rows.Message):
+        what, detail, is_dead = row.queue, row.content, message_queue.is_given_up(row)
+    else:
+        done = ", ".join(row.done) or "nobody"
+        what, detail, is_dead = row.kind, f"handled by {done}", outbox.is_given_up(row)
+    return Letter(
+        row.key.id(), what, times.plain_or_none(row.at), row.attempts, row.reason, is_dead, detail
+    )
+
+
+def _revived(row: _Row, *, now: datetime) -> ownership.Writes:
+    if isinstance(row, event_rows.Message):
+        return message_queue.revive(row, now=now)
+    return outbox.revive(row, now=now)
+
+
+def _dropped(row: _Row) -> ownership.Writes:
+    return message_queue.drop(row) if isinstance(row, event_rows.Message) else outbox.drop(row)
+
+
+def _settle(letter: str, verb: Callable[[_Row], ownership.Writes]) -> None:
+    def body() -> None:
+        rows = _rows(letter)
+        if not rows:
+            raise errors.NotFound("letter", letter)
+        if not _letter(rows[0]).is_dead:
+            raise errors.Conflict(f"letter {letter} was not given up", code="letter-not-dead")
+        transactions.apply(verb(rows[0]))
+
+    transactions.transaction(body)

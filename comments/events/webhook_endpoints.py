@@ -1,0 +1,290 @@
+"""Hooks: where a site's owner wants to be told, and how each of these addresses is doing.
+
+Owns the kind SiteHooks, one row for each site that has hooks:
+
+    SiteHooks  key: the site's id
+               hooks: JSON, a list of `Registered`
+
+One row, so that a transaction that makes messages of events reads one entity for a site, whatever
+hooks it has, and sees exactly those there are.
+
+What must stay true:
+
+- An address is checked when it is registered, and again at each attempt (`safe_http`).
+- A hook that fails is left alone for a while that doubles, or that it asked for. One that nothing
+  reached for `FAILING_FOR`, that answered 410, or that leads inside is switched *off* with a
+  reason, and gets no messages until its owner switches it on. What waited for it are dead letters.
+- Secrets leave this module in signatures, and once, when they are made.
+- Nobody is told of imports, nor of what readers do not see.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments import errors
+from comments.domain import outcomes, records
+from comments.events import message_queue, outbox, safe_http, webhooks
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, event_rows
+
+_OWNER = "hooks"
+CHANNEL = "hook"
+MOST = 10  # of one site
+FAILING_FOR = timedelta(days=3)
+_APPROVED = records.Status.APPROVED.value
+_TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """A hook as stored. `off` says why it is switched off; empty while it is on.
+
+    `failures` and what follows are since something reached it last.
+    """
+
+    id: str
+    url: str
+    secrets: tuple[str, ...]
+    types: tuple[webhooks.Type, ...]
+    created: datetime
+    off: str = ""
+    failures: int = 0
+    failing_since: datetime | None = None
+    paused_until: datetime | None = None
+    reason: str = ""
+
+    @property
+    def hook(self) -> webhooks.Hook:
+        """The address and the secrets that sign."""
+        return webhooks.Hook(self.url, self.secrets)
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What a message of a hook holds. The comment's id is in the event's."""
+
+    type: webhooks.Type
+
+
+def add(site: str, made: Registered, client: safe_http.Client) -> None:
+    """Register a hook whose id and secret are new.
+
+    Raises:
+        errors.UnsafeAddress: it is not https, or leads elsewhere than to the Internet.
+        errors.Unreachable: its host has no address.
+        errors.NotFound: there is no such site.
+        errors.Conflict: it is registered, or the site has as many hooks as it may.
+    """
+    every(site)
+    client.vet(made.url)
+
+    def change(found: list[Registered]) -> list[Registered]:
+        if any(each.id == made.id for each in found):
+            return found  # our own commit, whose answer was lost
+        if any(each.url == made.url for each in found):
+            raise errors.Conflict(f"{made.url} is a hook of {site} already", code="hook-exists")
+        if len(found) >= MOST:
+            raise errors.Conflict(f"{site} has {MOST} hooks, the most there may be")
+        return [*found, made]
+
+    _change(site, change)
+
+
+def every(site: str) -> tuple[Registered, ...]:
+    """The hooks of a site, the oldest first.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    if not site or reads.get(comment_rows.site_key(site)) is None:
+        raise errors.NotFound("site", site)
+    return _read([site])[0]
+
+
+def get(site: str, name: str) -> Registered:
+    """A hook of a site.
+
+    Raises:
+        errors.NotFound: there is none.
+    """
+    return _named(every(site), name)
+
+
+def remove(site: str, name: str) -> None:
+    """Forget a hook. What waits for it is not told any more.
+
+    Raises:
+        errors.NotFound: there is none.
+    """
+    every(site)
+    gone: list[Registered] = []
+
+    def change(found: list[Registered]) -> list[Registered]:
+        if gone and gone[0] not in found:
+            return found  # our own commit, whose answer was lost
+        gone[:] = [_named(found, name)]
+        return [each for each in found if each.id != name]
+
+    _change(site, change)
+
+
+def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
+    """Sign with a new secret from now on; with the one before too, unless that leaked.
+
+    Raises:
+        errors.NotFound: there is no such hook.
+    """
+
+    def change(hook: Registered) -> Registered:
+        if hook.secrets[0] == secret:
+            return hook  # our own commit, whose answer was lost
+        kept = (secret, hook.secrets[0]) if keeps_old else (secret,)
+        return msgspec.structs.replace(hook, secrets=kept)
+
+    _change_one(site, name, change)
+
+
+def switch_on(site: str, name: str) -> None:
+    """Tell a hook again, as if it had never failed.
+
+    Raises:
+        errors.NotFound: there is no such hook.
+    """
+    _change_one(site, name, _well)
+
+
+def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+    """The messages of events, for every hook that wants them, in the transaction of their mark."""
+    told = [(event, type_) for event in events if (type_ := _type(event)) is not None]
+    sites = list(dict.fromkeys(_site(event) for event, _ in told))
+    hooks = dict(zip(sites, _read(sites), strict=True))
+    rows: list[event_rows.Message] = []
+    for event, type_ in told:
+        site = _site(event)
+        queues = [
+            queue(site, hook.id) for hook in hooks[site] if type_ in hook.types and not hook.off
+        ]
+        content = msgspec.json.encode(Content(type_)).decode()
+        rows += message_queue.made(event.id, queues, content, at=event.at)
+    return message_queue.writes(rows)
+
+
+def queue(site: str, name: str) -> str:
+    """The queue of a hook."""
+    return message_queue.queue(CHANNEL, f"{site}/{name}")
+
+
+def find(recipient: str) -> Registered | None:
+    """The hook of a queue; None if it was removed."""
+    site, _, name = recipient.partition("/")
+    return next((each for each in _read([site])[0] if each.id == name), None)
+
+
+def tell(
+    client: safe_http.Client, hook: Registered, message: message_queue.Message, *, now: datetime
+) -> outcomes.Outcome:
+    """Tell a hook once, of the comment as it is now; of one that was purged there is no word."""
+    comment_id = message.event.partition(".")[0]
+    row = reads.get(comment_rows.comment_key(comment_id))
+    if row is None:
+        return outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to tell")
+    thread = reads.get(comment_rows.thread_key_of(row.thread))
+    about = None if thread is None else conversion.thread_record(thread)
+    type_ = msgspec.json.decode(message.content, type=Content).type
+    payload = webhooks.body(type_, message.at, conversion.comment_record(row), about)
+    return webhooks.send(client, hook.hook, message.event, payload, now=now)
+
+
+def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
+    """Note how an attempt to tell a hook ended."""
+    site, _, name = recipient.partition("/")
+
+    def change(found: list[Registered]) -> list[Registered]:
+        return [_noted(each, outcome, now) if each.id == name else each for each in found]
+
+    _change(site, change)
+
+
+def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Registered:
+    if outcome.end is outcomes.End.DELIVERED:
+        return hook if hook.off else _well(hook)
+    since, failures = hook.failing_since or now, hook.failures + 1
+    off = hook.off
+    if outcome.end is outcomes.End.GIVE_UP:
+        off = off or outcome.reason
+    elif now - since >= FAILING_FOR:
+        off = off or f"nothing reached it for {FAILING_FOR.days} days: {outcome.reason}"
+    return msgspec.structs.replace(
+        hook,
+        off=off,
+        failures=failures,
+        failing_since=since,
+        paused_until=now + pause(failures, outcome),
+        reason=outcome.reason,
+    )
+
+
+def pause(attempts: int, outcome: outcomes.Outcome) -> timedelta:
+    """How long to wait after so many failures: as long as asked for, and not less than we would."""
+    return max(outbox.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
+
+
+def _well(hook: Registered) -> Registered:
+    return msgspec.structs.replace(
+        hook, off="", failures=0, failing_since=None, paused_until=None, reason=""
+    )
+
+
+def _type(event: outbox.Event) -> webhooks.Type | None:
+    """What readers saw happen; None for nothing."""
+    if event.kind not in _TOLD_OF or not event.changes:
+        return None
+    # The comment's own change comes first, then those of the tombstones above it.
+    was, is_ = (seen is not None and seen.status == _APPROVED for seen in event.changes[0])
+    if was and is_:
+        return webhooks.Type.EDITED if event.kind is outbox.Kind.EDITED else None
+    if was or is_:
+        return webhooks.Type.RETRACTED if was else webhooks.Type.POSTED
+    return None
+
+
+def _site(event: outbox.Event) -> str:
+    state = event.changes[0].new or event.changes[0].old
+    return state.site if state else ""
+
+
+def _named(found: Iterable[Registered], name: str) -> Registered:
+    for each in found:
+        if each.id == name:
+            return each
+    raise errors.NotFound("hook", name)
+
+
+def _read(sites: Sequence[str]) -> list[tuple[Registered, ...]]:
+    rows = reads.get_multi([event_rows.site_hooks_key(site) for site in sites])
+    return [() if row is None else _decoded(row.hooks) for row in rows]
+
+
+def _decoded(text: str) -> tuple[Registered, ...]:
+    return msgspec.json.decode(text, type=tuple[Registered, ...])
+
+
+def _change_one(site: str, name: str, change: Callable[[Registered], Registered]) -> None:
+    def changed(found: list[Registered]) -> list[Registered]:
+        _named(found, name)
+        return [change(each) if each.id == name else each for each in found]
+
+    every(site)
+    _change(site, changed)
+
+
+def _change(site: str, change: Callable[[list[Registered]], list[Registered]]) -> None:
+    def body() -> None:
+        before = list(_read([site])[0])
+        after = change(before)
+        if after != before:
+            text = msgspec.json.encode(after).decode()
+            row = event_rows.SiteHooks(key=event_rows.site_hooks_key(site), hooks=text)
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+
+    transactions.transaction(body)

@@ -1,0 +1,199 @@
+"""Webhooks: what happened to a comment, told to an address of the site's owner.
+
+Owns the messages and their signatures, by the conventions of Standard Webhooks
+(standardwebhooks.com): `webhook-id`, `webhook-timestamp` in seconds, and `webhook-signature`, which
+holds `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret. What must
+stay true:
+
+- The id is made of the event's id: whoever is told twice can tell. A later attempt has another
+  timestamp and so another signature, and the same id and body.
+- A message holds what the public sees of a comment (`public`) and nothing else. It is made when it
+  is sent, so a comment taken back meanwhile says nothing.
+- While a secret is changed both sign, so that the receiver may change its own at any moment.
+"""
+
+import base64
+import binascii
+import dataclasses
+import enum
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from comments import errors
+from comments.domain import outcomes, presentation, records
+from comments.events import safe_http
+
+_PREFIX = "whsec_"
+_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions ask
+_MOST_SECRETS = 2  # the one that is used, and the one that was used before
+_GONE = 410
+_LONGEST_PAUSE = 24 * 60 * 60
+_TOLERANCE = 300  # seconds between two clocks, and on the way
+_LONGEST_MOMENT = 12  # digits
+
+
+class Type(enum.StrEnum):
+    """What happened, as receivers know it."""
+
+    POSTED = "comment.posted"
+    EDITED = "comment.edited"
+    RETRACTED = "comment.retracted"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hook:
+    """Where a site's owner wants to be told, and the secrets that sign, the newest first.
+
+    Raises:
+        errors.BadInput: there is no secret, or more than two, or one that is malformed.
+    """
+
+    url: str
+    secrets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Check the secrets."""
+        if not 1 <= len(self.secrets) <= _MOST_SECRETS:
+            raise errors.BadInput("secrets", "are one, or two while one is changed")
+        for secret in self.secrets:
+            _key(secret)
+
+
+class _Told(msgspec.Struct, frozen=True):
+    site: str
+    thread: str
+    title: str
+    url: str
+    comment: presentation.Comment
+
+
+class _Message(msgspec.Struct, frozen=True):
+    type: Type
+    timestamp: datetime
+    data: _Told
+
+
+def secret(key: bytes) -> str:
+    """A secret of random bytes, 24 to 64 of them, as owners are shown it."""
+    if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+        raise errors.BadInput("secret", f"is of {_SHORTEST_KEY} to {_LONGEST_KEY} bytes")
+    return _PREFIX + base64.b64encode(key).decode()
+
+
+def body(
+    type_: Type, at: datetime, comment: records.Comment, thread: records.Thread | None
+) -> bytes:
+    """The JSON of a message: what happened, when, and the comment as the public sees it now."""
+    title, url = (thread.title, thread.url) if thread else ("", "")
+    told = _Told(comment.site, comment.thread, title, url, presentation.comment(comment))
+    return msgspec.json.encode(_Message(type_, at, told))
+
+
+def test_body(site: str, at: datetime) -> bytes:
+    """The JSON of a message that an owner asks for, to see whether it arrives."""
+    return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
+
+
+def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[str, str]:
+    """What goes with a message: its id, its moment, and a signature by each secret."""
+    # A full stop parts the signed text; in the id there may be none.
+    message = f"msg_{event.replace('.', '_')}"
+    timestamp = str(int(now.timestamp()))
+    signed = f"{message}.{timestamp}.".encode() + payload
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Flatthread",
+        "webhook-id": message,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": " ".join(_signature(each, signed) for each in hook.secrets),
+    }
+
+
+def send(
+    client: safe_http.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
+) -> outcomes.Outcome:
+    """Tell a hook once. It is delivered if the answer is 2xx, and never again wanted if it is 410.
+
+    Everything else may be mended by the owner and is worth another attempt, except an address that
+    requests are not sent to.
+    """
+    return ask(client, hook, event, payload, now=now)[0]
+
+
+def ask(
+    client: safe_http.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
+) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
+    """Tell a hook once, and what it answered, if it did."""
+    return post(client, hook.url, payload, headers(hook, event, payload, now=now))
+
+
+def post(
+    client: safe_http.Client, url: str, payload: bytes, plain: Mapping[str, str]
+) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
+    """Post to an address once: how that ended, and what was answered, if anything was."""
+    try:
+        answer = client.send("POST", url, body=payload, headers=plain)
+    except errors.UnsafeAddress as error:
+        return outcomes.Outcome(outcomes.End.GIVE_UP, error.reason), None
+    except errors.Unreachable as error:
+        return outcomes.Outcome(outcomes.End.RETRY, error.message), None
+    return outcome_of(answer), answer
+
+
+def outcome_of(answer: safe_http.Answer) -> outcomes.Outcome:
+    """How an attempt ended, by the answer's status."""
+    reason = f"answered {answer.status}"
+    if 200 <= answer.status < 300:  # noqa: PLR2004 - success, in HTTP
+        return outcomes.Outcome(outcomes.End.DELIVERED, reason)
+    if answer.status == _GONE:
+        return outcomes.Outcome(outcomes.End.GIVE_UP, reason)
+    return outcomes.Outcome(outcomes.End.RETRY, reason, _pause(answer.headers.get("retry-after")))
+
+
+def is_signed(
+    secrets: Sequence[str], sent: Mapping[str, str], payload: bytes, *, now: datetime
+) -> bool:
+    """Whether a message that came in bears a signature of one of these secrets, made lately.
+
+    The same headers and the same signed text as of those that go out.
+    """
+    name, moment = sent.get("webhook-id", ""), sent.get("webhook-timestamp", "")
+    is_moment = moment.isascii() and moment.isdecimal() and len(moment) <= _LONGEST_MOMENT
+    if not (name and is_moment and abs(now.timestamp() - int(moment)) <= _TOLERANCE):
+        return False
+    signed = f"{name}.{moment}.".encode() + payload
+    given = sent.get("webhook-signature", "").split()[: 2 * _MOST_SECRETS]
+    return any(
+        hmac.compare_digest(_signature(each, signed).encode(), one.encode())
+        for each in secrets
+        for one in given
+    )
+
+
+def _key(text: str) -> bytes:
+    problem = errors.BadInput("secrets", f"are {_PREFIX} and base64")
+    if not text.startswith(_PREFIX):
+        raise problem
+    try:
+        key = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise problem from error
+    if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+        raise problem
+    return key
+
+
+def _signature(text: str, signed: bytes) -> str:
+    digest = hmac.digest(_key(text), signed, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def _pause(asked: str | None) -> int | None:
+    """The seconds a peer asks for; None for none, and for a date."""
+    if not asked or not asked.isascii() or not asked.isdecimal():
+        return None
+    return min(int(asked[:9]), _LONGEST_PAUSE)

@@ -1,0 +1,93 @@
+"""Reads the XML export of Disqus.
+
+    <disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
+      <thread dsq:id="1"> <id/> <link/> <title/> <isClosed/> <isDeleted/> </thread>
+      <post dsq:id="2">
+        <message/> <createdAt/> <isDeleted/> <isSpam/>
+        <author> <name/> <email/> </author> <thread dsq:id="1"/> <parent dsq:id="2"/>
+      </post>
+    </disqus>
+
+Threads usually come before posts and parents before replies; nothing here relies on it. A post
+that was deleted is a retraction, whatever else it is: its text was to be gone.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from comments.domain.records import Status
+from comments.jobs.importers import import_source, xml_reader
+
+SYSTEM = "disqus"
+
+_NAMESPACES = ("http://disqus.com ", "http://disqus.com/disqus-internals ")
+_THREAD = "disqus/thread"
+_POST = "disqus/post"
+
+
+def read(
+    path: Path,
+) -> Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]:
+    """Yield the threads and posts of an export.
+
+    Raises:
+        errors.BadImport: the file is refused; names the line.
+    """
+    for element in xml_reader.read(path, _SHAPE):
+        if element.name == _THREAD:
+            yield _thread(path, element)
+        else:
+            yield _comment(path, element)
+
+
+def _short_name(qualified: str) -> str:
+    for namespace in _NAMESPACES:
+        if qualified.startswith(namespace):
+            return qualified.removeprefix(namespace)
+    return ""
+
+
+_SHAPE = xml_reader.Shape(
+    title="a Disqus export",
+    root="disqus",
+    name=_short_name,
+    records={
+        _THREAD: frozenset({"@id", "id", "link", "title", "isClosed", "isDeleted"}),
+        _POST: frozenset({"@id", "message", "createdAt", "isDeleted", "isSpam"})
+        | frozenset({"author/name", "author/email", "author/username", "thread@id", "parent@id"}),
+    },
+)
+
+
+def _thread(path: Path, element: xml_reader.Element) -> import_source.Thread:
+    return import_source.Thread(
+        key=import_source.checked_id(path, element.line, element.text("@id")),
+        line=element.line,
+        link=element.text("link"),
+        id=element.text("id"),
+        title=element.text("title"),
+        closed=element.text("isClosed") == "true",
+        deleted=element.text("isDeleted") == "true",
+    )
+
+
+def _comment(path: Path, element: xml_reader.Element) -> import_source.Comment:
+    return import_source.Comment(
+        system=SYSTEM,
+        id=import_source.checked_id(path, element.line, element.text("@id")),
+        line=element.line,
+        thread=import_source.checked_id(path, element.line, element.text("thread@id")),
+        parent=element.text("parent@id") or None,
+        status=_status(element),
+        created=import_source.moment(path, element.line, element.text("createdAt")),
+        name=element.text("author/name"),
+        email=element.text("author/email"),
+        account=element.text("author/username"),
+        body=element.text("message"),
+    )
+
+
+def _status(element: xml_reader.Element) -> Status:
+    if element.text("isDeleted") == "true":
+        return Status.RETRACTED
+    return Status.SPAM if element.text("isSpam") == "true" else Status.APPROVED

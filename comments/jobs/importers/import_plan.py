@@ -1,0 +1,335 @@
+"""The first pass: reads the whole file, checks everything, stores nothing.
+
+What cannot be read in one way refuses the file (`problems.BadImport`, with the line): dates, ids,
+bodies beyond every limit. What can be put right without losing a comment is put right and noted:
+a parent that is missing or in another thread makes a root, a circle is cut at its earliest
+comment, an unusable name becomes a guest's, an unusable website is dropped.
+
+Memory holds ids, links and dates; texts are in the spool.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from comments import errors
+from comments.domain import author_ids, records, thread_ids
+from comments.domain.crypto import keyed_hashes
+from comments.domain.records import Status, ThreadState
+from comments.domain.text import sanitizing
+from comments.jobs.importers import import_report, import_source, spool, write_order
+from comments.store.models import comment_rows
+
+# Comments of one file: what memory holds for each is about half a kilobyte.
+MAX_COMMENTS = 1_000_000
+GUEST = "Guest"
+_MAX_TITLE = 500
+_MAX_EMAIL = 254  # RFC 5321, what fits the angle brackets of an envelope
+
+
+class Thread(msgspec.Struct, frozen=True):
+    """A thread to write: what it is called, and its comments in the order of writing."""
+
+    name: records.ThreadName
+    title: str
+    url: str
+    state: ThreadState
+    nodes: tuple[write_order.Node, ...]
+
+
+def author_id(secret: str, site: str, comment: import_source.Comment) -> str:
+    """Who wrote an imported comment, as this site knows him; empty where nothing tells.
+
+    One mail address is one author; without one an account of the other system is, else a name.
+    No token is ever given for such an id, so nobody can be him.
+    """
+    if _is_email(comment.email):
+        known: tuple[str, ...] = ("mail", comment.email.strip().lower())
+    elif comment.account:
+        known = ("account", comment.system, comment.account)
+    elif comment.name.strip():
+        known = ("name", " ".join(comment.name.split()).casefold())
+    else:
+        return ""
+    return author_ids.IMPORTED + keyed_hashes.text(
+        keyed_hashes.keyed(secret, "imported author", site, *known)
+    )
+
+
+def comment_id(site: str, system: str, source_id: str) -> str:
+    """The id of an imported comment: the same each time, so a second import finds it.
+
+    Stored bytes are for ever: another id would import every comment a second time.
+    """
+    digest = hashlib.sha256()
+    for part in (site, system, source_id):
+        data = part.encode()
+        digest.update(len(data).to_bytes(4, "big") + data)
+    return comment_rows.comment_id(digest.digest())
+
+
+class Reading:
+    """The first pass over one file."""
+
+    def __init__(self, file: Path, site: records.Site, store: spool.Spool, *, secret: str) -> None:
+        self.notes: list[import_report.Note] = []
+        self.system = ""
+        self._file = file
+        self._site = site
+        self._spool = store
+        self._secret = secret
+        self._sources: dict[str, import_source.Thread] = {}
+        self._nodes: dict[str, write_order.Node] = {}
+        self._left_out: set[str] = set()
+
+    def take(
+        self, item: import_source.Thread | import_source.Comment | import_source.Skipped
+    ) -> None:
+        """Take the next item of the file.
+
+        Raises:
+            errors.BadImport: it cannot be stored.
+        """
+        if isinstance(item, import_source.Thread):
+            self._take_thread(item)
+        elif isinstance(item, import_source.Skipped):
+            self._leave_out(import_report.SKIPPED, item.id, item.line, item.what)
+        elif item.id in self._nodes:
+            self._note(
+                import_report.REPEATED,
+                item.line,
+                f"{item.id} came in line {self._nodes[item.id].line}",
+            )
+        else:
+            self._take_comment(item)
+
+    def threads(self, levels: int) -> tuple[Thread, ...]:
+        """Settle what only the whole file tells, and give the threads to write."""
+        names = self._settle_threads()
+        self._settle_parents()
+        by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
+        for node in self._nodes.values():
+            by_thread[node.thread].append(node)
+        return tuple(
+            self._planned(name, names[name], write_order.arrange(nodes, levels))
+            for name, nodes in by_thread.items()
+        )
+
+    def _note(self, kind: str, line: int, text: str) -> None:
+        self.notes.append(import_report.Note(kind, line, text))
+
+    def _leave_out(self, kind: str, item_id: str, line: int, text: str) -> None:
+        self._left_out.add(item_id)
+        self._note(kind, line, text)
+
+    def _take_thread(self, thread: import_source.Thread) -> None:
+        first = self._sources.setdefault(thread.key, thread)
+        if first is not thread:
+            self._note(
+                import_report.REPEATED,
+                thread.line,
+                f"thread {thread.key} came in line {first.line}",
+            )
+
+    def _take_comment(self, comment: import_source.Comment) -> None:
+        if len(self._nodes) == MAX_COMMENTS:
+            raise self._bad(comment.line, f"more than {MAX_COMMENTS:,} comments in one file")
+        self.system = comment.system
+        self._nodes[comment.id] = write_order.Node(
+            id=comment.id,
+            line=comment.line,
+            thread=comment.thread,
+            answers=comment.parent,
+            created=comment.created,
+            status=comment.status,
+            place=self._spool.add(self._imported(comment)),
+        )
+
+    def _bad(self, line: int, message: str) -> errors.BadImport:
+        return errors.BadImport(str(self._file), line, message)
+
+    def _imported(self, comment: import_source.Comment) -> records.ImportedComment:
+        """The comment as it will be stored, but for the one it answers."""
+        is_erased = comment.status is Status.RETRACTED
+        body = "" if is_erased else comment.body
+        if not body and not is_erased:
+            self._note(import_report.EMPTY, comment.line, comment.id)
+        try:
+            html = sanitizing.sanitise_html(body)
+        except errors.BadInput as error:
+            raise self._bad(comment.line, f"comment {comment.id}: {error.message}") from error
+        return records.ImportedComment(
+            id=comment_id(self._site.id, comment.system, comment.id),
+            reply_to=None,
+            author=records.Author("") if is_erased else self._author(comment),
+            body=body,
+            html=html,
+            renderer="" if is_erased else sanitizing.SANITISER,
+            status=comment.status,
+            created=comment.created,
+            source=f"{comment.system}:{comment.id}",
+        )
+
+    def _author(self, comment: import_source.Comment) -> records.Author:
+        # The address says which author it is, and is stored of nobody.
+        known_as = author_id(self._secret, self._site.id, comment)
+        return records.Author(self._name(comment), self._website(comment), "", known_as)
+
+    def _name(self, comment: import_source.Comment) -> str:
+        try:
+            # Names may be reserved here: the site's owner was "admin" where they come from.
+            return sanitizing.tidy_name(" ".join(comment.name.split()))
+        except errors.BadInput as error:
+            self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {error.message}")
+            return GUEST
+
+    def _website(self, comment: import_source.Comment) -> str:
+        try:
+            return sanitizing.clean_website(comment.website)
+        except errors.BadInput as error:
+            self._note(import_report.WEBSITES, comment.line, f"{comment.id}: {error.message}")
+            return ""
+
+    def _settle_threads(self) -> dict[str, list[import_source.Thread]]:
+        """Name every thread that is used; leave out the comments of those without a name."""
+        names: dict[str, str | None] = {}
+        found: dict[str, list[import_source.Thread]] = defaultdict(list)
+        for node in list(self._nodes.values()):
+            thread = self._sources.get(node.thread)
+            if thread is None:
+                self._note(import_report.NO_THREAD, node.line, f"{node.id} in thread {node.thread}")
+                self._drop(node)
+                continue
+            if thread.key not in names:
+                names[thread.key] = name = self._thread_id(thread)
+                if name is not None:
+                    found[name].append(thread)
+            self._settle_node(node, thread, names[thread.key])
+        self._note_threads(found)
+        return found
+
+    def _settle_node(
+        self, node: write_order.Node, thread: import_source.Thread, name: str | None
+    ) -> None:
+        if name is None:
+            self._drop(node)
+            return
+        node.thread = name
+        if thread.hidden and node.status is Status.APPROVED:
+            node.status = Status.PENDING
+
+    def _drop(self, node: write_order.Node) -> None:
+        self._left_out.add(node.id)
+        del self._nodes[node.id]
+
+    def _thread_id(self, thread: import_source.Thread) -> str | None:
+        if thread.deleted:
+            self._note(import_report.DELETED, thread.line, thread.link or thread.key)
+            return None
+        if thread.hidden:
+            self._note(import_report.HIDDEN, thread.line, thread.link or thread.key)
+        try:
+            return thread_ids.canonical_page(
+                thread.link,
+                query_keys=self._site.query_keys,
+                keep_trailing_slash=self._site.keep_trailing_slash,
+            )
+        except errors.BadInput as error:
+            return self._id_without_link(thread, error)
+
+    def _id_without_link(self, thread: import_source.Thread, reason: errors.BadInput) -> str | None:
+        try:
+            name = thread_ids.canonical_id(thread.id)
+        except errors.BadInput:
+            self._note(import_report.NO_NAME, thread.line, f"{thread.link!r}: {reason.message}")
+            return None
+        self._note(
+            import_report.NO_LINK, thread.line, f"{name} ({thread.link!r}: {reason.message})"
+        )
+        return name
+
+    def _note_threads(self, found: dict[str, list[import_source.Thread]]) -> None:
+        own = {origin.partition("://")[2] for origin in self._site.origins}
+        elsewhere: dict[str, list[import_source.Thread]] = defaultdict(list)
+        for name, threads in found.items():
+            if len(threads) > 1:
+                links = ", ".join(f"{thread.link} (line {thread.line})" for thread in threads)
+                self._note(import_report.MERGED, threads[0].line, f"{name}: {links}")
+            host = name.partition("/")[0]
+            if host not in own:
+                elsewhere[host].append(threads[0])
+        for host, threads in elsewhere.items():
+            self._note(
+                import_report.ELSEWHERE,
+                threads[0].line,
+                f"{host or 'no host'} (of {len(threads)} of the threads)",
+            )
+
+    def _settle_parents(self) -> None:
+        for node in self._nodes.values():
+            kind = self._fault(node)
+            if kind:
+                self._note(kind, node.line, f"{node.id} answers {node.answers}")
+                node.answers = None
+        for circle in list(write_order.cycles(self._nodes)):
+            earliest = min(circle, key=lambda node: node.order)
+            self._note(
+                import_report.CYCLES,
+                earliest.line,
+                " answers ".join(node.id for node in circle[:5]),
+            )
+            earliest.answers = None
+
+    def _fault(self, node: write_order.Node) -> str:
+        """Why the comment that a node answers cannot be answered; empty if it can."""
+        if node.answers is None:
+            return ""
+        answered = self._nodes.get(node.answers)
+        if answered is None:
+            return (
+                import_report.UNROOTED if node.answers in self._left_out else import_report.ORPHANS
+            )
+        return import_report.CROSSING if answered.thread != node.thread else ""
+
+    def _planned(
+        self, name: str, sources: list[import_source.Thread], nodes: list[write_order.Node]
+    ) -> Thread:
+        # Two pages that become one discussion take comments while one of them does.
+        is_closed = all(thread.closed for thread in sources)
+        return Thread(
+            name=records.ThreadName(self._site.id, name),
+            title=next(_nonempty(_title(thread.title) for thread in sources), ""),
+            url=next(_nonempty(_url(thread.link) for thread in sources), ""),
+            state=ThreadState.CLOSED if is_closed else ThreadState.OPEN,
+            nodes=tuple(nodes),
+        )
+
+
+def statuses(threads: tuple[Thread, ...]) -> dict[str, int]:
+    """How many comments will have which status."""
+    return dict(Counter(node.status.value for thread in threads for node in thread.nodes))
+
+
+def _nonempty(texts: Iterator[str]) -> Iterator[str]:
+    return (text for text in texts if text)
+
+
+def _is_email(text: str) -> bool:
+    return len(text) <= _MAX_EMAIL and text.isprintable() and " " not in text and "@" in text
+
+
+def _title(raw: str) -> str:
+    try:
+        return " ".join(sanitizing.plain_text(raw).split())[:_MAX_TITLE]
+    except errors.BadInput:
+        return ""
+
+
+def _url(link: str) -> str:
+    try:
+        return sanitizing.clean_website(link)
+    except errors.BadInput:
+        return ""

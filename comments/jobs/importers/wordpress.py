@@ -1,0 +1,131 @@
+"""Reads WXR, the XML export of WordPress.
+
+    <rss xmlns:wp="http://wordpress.org/export/1.2/"> <channel>
+      <item>
+        <title/> <link/> <guid/> <wp:status/> <wp:comment_status/> <wp:post_password/>
+        <wp:comment>
+          <wp:comment_id/> <wp:comment_parent/> <wp:comment_date_gmt/> <wp:comment_content/>
+          <wp:comment_author/> <wp:comment_author_email/> <wp:comment_author_url/>
+          <wp:comment_approved/> <wp:comment_type/>
+        </wp:comment>
+      </item>
+    </channel> </rss>
+
+Every version of the export's namespace is read. A comment in the bin was taken away by a
+moderator and not by its author, so it is rejected, not retracted: the text stays for moderators.
+What we do not know as approved is held rather than shown. Comments of posts that not everybody
+may read (drafts, private posts, posts with a password) are held.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from comments.domain.records import Status
+from comments.jobs.importers import import_source, xml_reader
+
+SYSTEM = "wordpress"
+
+_EXPORT = re.compile(r"https?://wordpress\.org/export/[0-9.]+/ (.+)")
+_ITEM = "rss/channel/item"
+_COMMENT = "rss/channel/item/wp:comment"
+_STATUSES = {
+    "1": Status.APPROVED,
+    "0": Status.PENDING,
+    "hold": Status.PENDING,
+    "spam": Status.SPAM,
+    "trash": Status.REJECTED,
+    "post-trashed": Status.REJECTED,
+}
+# An attachment inherits the visibility of its post, which is published far more often than not.
+_PUBLIC = {"", "publish", "inherit"}
+_DISCUSSION = {"", "comment", "review"}
+_NO_DATE = "0000-00-00 00:00:00"
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+_PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNORECASE)
+
+
+def read(
+    path: Path,
+) -> Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]:
+    """Yield the posts and comments of an export; pingbacks and other notices as skipped.
+
+    Raises:
+        errors.BadImport: the file is refused; names the line.
+    """
+    for element in xml_reader.read(path, _SHAPE):
+        kind = element.text("wp:comment_type")
+        if element.name == _ITEM:
+            yield _thread(element)
+        elif kind in _DISCUSSION:
+            yield _comment(path, element)
+        else:
+            yield import_source.Skipped(element.text("wp:comment_id"), element.line, kind[:40])
+
+
+def _short_name(qualified: str) -> str:
+    match = _EXPORT.fullmatch(qualified)
+    if match is not None:
+        return f"wp:{match[1]}"
+    return "" if " " in qualified else qualified
+
+
+_SHAPE = xml_reader.Shape(
+    title="a WordPress export",
+    root="rss",
+    name=_short_name,
+    records={
+        _ITEM: frozenset(
+            ["title", "link", "guid", "wp:status", "wp:comment_status", "wp:post_password"]
+        ),
+        _COMMENT: frozenset(
+            f"wp:comment_{name}"
+            for name in {"id", "parent", "date", "date_gmt", "content", "approved", "type"}
+            | {"author", "author_email", "author_url"}
+        ),
+    },
+)
+
+
+def _thread(element: xml_reader.Element) -> import_source.Thread:
+    is_public = element.text("wp:status") in _PUBLIC and not element.text("wp:post_password")
+    return import_source.Thread(
+        key=str(element.serial),
+        line=element.line,
+        link=element.text("link"),
+        id=element.text("guid"),
+        title=element.text("title"),
+        closed=element.text("wp:comment_status") == "closed",
+        hidden=not is_public,
+    )
+
+
+def _comment(path: Path, element: xml_reader.Element) -> import_source.Comment:
+    parent = element.text("wp:comment_parent")
+    date = element.text("wp:comment_date_gmt")
+    if date in {"", _NO_DATE}:
+        date = element.text("wp:comment_date")
+    return import_source.Comment(
+        system=SYSTEM,
+        id=import_source.checked_id(path, element.line, element.text("wp:comment_id")),
+        line=element.line,
+        thread=str(element.inside),
+        parent=None if parent in {"", "0"} else parent,
+        status=_STATUSES.get(element.text("wp:comment_approved"), Status.PENDING),
+        created=import_source.moment(path, element.line, date),
+        # Stored with entities, as it is shown.
+        name=html.unescape(element.text("wp:comment_author")),
+        email=element.text("wp:comment_author_email"),
+        website=element.text("wp:comment_author_url"),
+        body=_with_paragraphs(element.text("wp:comment_content")),
+    )
+
+
+def _with_paragraphs(text: str) -> str:
+    """The content as HTML: WordPress stores line ends and makes paragraphs when it shows them."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text or _PARAGRAPHS.search(text):
+        return text
+    blocks = (block.replace("\n", "<br>\n") for block in _BLANK_LINES.split(text))
+    return "\n".join(f"<p>{block}</p>" for block in blocks)

@@ -1,0 +1,213 @@
+"""Streaming XML: the named records of a file, one after the other, in bounded memory.
+
+Owns what makes XML from elsewhere safe to read: a DOCTYPE is refused, so there are no entities
+to expand or fetch; depth, text and tokens have budgets; elements that nobody asked for leave no
+trace. The declared encoding is checked first (`xml_encoding`). Namespaces are those of the file's
+declarations: an unbound prefix is an error, and an element of another namespace is another
+element.
+
+A file is read strictly. What a repairing parser would guess differs between parsers, and half of
+a discussion read wrongly is worse than a line number.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from xml.parsers import expat
+
+import msgspec
+
+from comments import errors
+from comments.jobs.importers import xml_encoding
+
+# Levels of elements. Exports have about six.
+MAX_DEPTH = 100
+# Characters of one field. What the stored comment may hold is checked by its owner.
+MAX_TEXT = 1_000_000
+# Bytes of one tag, comment or processing instruction: the parser keeps each whole.
+MAX_TOKEN = 1 << 20
+_CHUNK = 1 << 16
+# Faults that bytes of another encoding lead to, among other causes.
+_NOT_THE_ENCODING = {
+    expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
+    expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
+    expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
+    expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
+}
+# What can be done about a fault that exports are known for.
+_ADVICE = {
+    expat.errors.codes[expat.errors.XML_ERROR_UNBOUND_PREFIX]: (
+        '; add xmlns:PREFIX="..." to the first element (docs/importing.md has one for atom:)'
+    )
+}
+
+
+class Element(msgspec.Struct, frozen=True):
+    """A record of the file. `serial` counts them; `inside` is the serial of the one around it.
+
+    `fields` is by path within the record: `author/name` is text, `parent@id` an attribute.
+    """
+
+    name: str
+    line: int
+    serial: int
+    inside: int
+    fields: Mapping[str, str]
+
+    def text(self, path: str) -> str:
+        """A field without the white space around it; empty where the record has none."""
+        return self.fields.get(path, "").strip()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """What to read of a format.
+
+    `name` gives the short name of a qualified one ("namespace local"), empty for those that are
+    of no interest. `records` maps paths of short names from the root to the fields wanted.
+    """
+
+    title: str
+    root: str
+    name: Callable[[str], str]
+    records: Mapping[str, frozenset[str]]
+
+
+def read(path: Path, shape: Shape) -> Iterator[Element]:
+    """Yield the records of a file as they end.
+
+    Raises:
+        errors.BadImport: it cannot be read, is not well-formed, is of another format, has a
+            DOCTYPE, or goes over a budget; names the line.
+    """
+    builder = _Builder(str(path), shape)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield from builder.feed(chunk)
+    except OSError as error:
+        raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
+    yield from builder.feed(b"", is_last=True)
+
+
+@dataclasses.dataclass(slots=True)
+class _Record:
+    """A record that is open: its first level, and the fields so far."""
+
+    path: str
+    depth: int
+    line: int
+    serial: int
+    inside: int
+    fields: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+class _Builder:
+    """Turns the parser's events into records."""
+
+    def __init__(self, file: str, shape: Shape) -> None:
+        self._file = file
+        self._shape = shape
+        self._encoding = ""
+        self._names: list[str] = []
+        self._open: list[_Record] = []
+        self._field: str | None = None
+        self._field_depth = 0
+        self._text: list[str] = []
+        self._text_size = 0
+        self._fed = 0
+        self._serial = 0
+        self._done: list[Element] = []
+        self._parser = self._new_parser()
+
+    def _new_parser(self) -> expat.XMLParserType:
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.XmlDeclHandler = self._declaration
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        return parser
+
+    def feed(self, chunk: bytes, *, is_last: bool = False) -> Iterator[Element]:
+        """Parse the next bytes; yield the records that ended in them."""
+        try:
+            self._parser.Parse(chunk, is_last)
+        except expat.ExpatError as error:
+            reason = f"broken XML: {expat.ErrorString(error.code)}{self._advice(error.code)}"
+            raise errors.BadImport(self._file, error.lineno, reason) from error
+        self._fed += len(chunk)
+        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK:
+            raise self._bad(f"a tag or comment of more than {MAX_TOKEN:,} bytes")
+        done, self._done = self._done, []
+        return iter(done)
+
+    def _bad(self, message: str) -> errors.BadImport:
+        return errors.BadImport(self._file, self._parser.CurrentLineNumber, message)
+
+    def _advice(self, code: int) -> str:
+        if code in _NOT_THE_ENCODING:
+            return f"; {xml_encoding.advice(self._encoding)}"
+        return _ADVICE.get(code, "")
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        """Check the encoding. The parser calls this before it looks for the encoding itself."""
+        self._encoding = encoding or ""
+        refusal = xml_encoding.refusal(self._encoding) if encoding else None
+        if refusal is not None:
+            raise self._bad(refusal)
+
+    def _doctype(self, *_: object) -> None:
+        raise self._bad("a DOCTYPE is refused: exports have none, and it can define entities")
+
+    def _start(self, qualified: str, attributes: dict[str, str]) -> None:
+        name = self._shape.name(qualified)
+        if not self._names and name != self._shape.root:
+            raise self._bad(f"this is not {self._shape.title}")
+        if len(self._names) == MAX_DEPTH:
+            raise self._bad(f"more than {MAX_DEPTH} elements within each other")
+        self._names.append(name)
+        path = "/".join(self._names)
+        if path in self._shape.records:
+            self._open_record(path)
+        if self._open:
+            self._read_tag(attributes)
+
+    def _open_record(self, path: str) -> None:
+        self._serial += 1
+        inside = self._open[-1].serial if self._open else 0
+        line = self._parser.CurrentLineNumber
+        self._open.append(_Record(path, len(self._names), line, self._serial, inside))
+
+    def _read_tag(self, attributes: dict[str, str]) -> None:
+        """Take the wanted attributes, and start the field if this element is one."""
+        record = self._open[-1]
+        wanted = self._shape.records[record.path]
+        path = "/".join(self._names[record.depth :])
+        for qualified, value in attributes.items():
+            attribute = f"{path}@{self._shape.name(qualified)}"
+            if attribute in wanted:
+                record.fields.setdefault(attribute, value)
+        if path in wanted and self._field is None:
+            self._field, self._field_depth = path, len(self._names)
+
+    def _characters(self, text: str) -> None:
+        if self._field is None:
+            return
+        self._text_size += len(text)
+        if self._text_size > MAX_TEXT:
+            raise self._bad(f"<{self._names[-1]}> is longer than {MAX_TEXT:,} characters")
+        self._text.append(text)
+
+    def _end(self, _: str) -> None:
+        depth = len(self._names)
+        if self._field is not None and depth == self._field_depth:
+            self._open[-1].fields.setdefault(self._field, "".join(self._text))
+            self._field, self._text, self._text_size = None, [], 0
+        if self._open and depth == self._open[-1].depth:
+            record = self._open.pop()
+            self._done.append(
+                Element(record.path, record.line, record.serial, record.inside, record.fields)
+            )
+        self._names.pop()

@@ -1,0 +1,363 @@
+"""The recount: every counter compared with what it counts, and mended.
+
+Owns the order in which counters are checked. Threads first, each beside its comments; then their
+site, beside its threads, the authors on it, beside what they have in threads, and the site's
+categories and days, beside its comments. Every comparison is of one moment (a read-only
+transaction), and what events have still to add is counted in, so nothing is found wrong because
+people write meanwhile.
+
+A counter is mended by adding the difference, not by storing what was found: what others add in
+between stays. For that the difference must be added once, so each mending notes its number in the
+row it mends (`mended`) and is refused if that row was mended since the comparison.
+
+What a comment says of the votes on it is compared first, with the votes themselves, but where some
+wait to be counted. That is mended by counting them anew, which may be done any number of times.
+
+The participants are counters of counters. What is wrong with them beside the rows they count is
+added; what becomes of them when those rows are mended follows from the formula as ever.
+
+An interrupted recount of a site goes on after the last thread that it noted, in a Job.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from comments import errors
+from comments.domain import counting, records
+from comments.domain.counting import Scope
+from comments.events import outbox
+from comments.jobs import wiring
+from comments.notifications import follower_lists, subscriptions
+from comments.posting import cast_vote
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, counter_rows, event_rows
+from comments.tree import votes
+from comments.tree.counters import counter_repair, totals
+
+_AT_ONCE = 100  # rows of authors in one transaction
+_NOTE_EVERY = 20  # threads, so that a restart repeats few and each costs little
+_TRIES = 5  # of one place that is mended by others too
+_NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
+
+Numbers = Mapping[str, int]
+Tell = Callable[["Difference"], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """A number that is not what it counts."""
+
+    scope: Scope
+    name: str
+    stored: int
+    expected: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Found:
+    """What one comparison found. `missing` is to be added to the rows of each scope."""
+
+    mended: int
+    missing: Mapping[Scope, Numbers]
+    differences: Sequence[Difference]
+
+
+def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
+    """Compare comments with their votes, then the counters of a thread with its comments.
+
+    Returns how many numbers were wrong.
+    """
+    found = _votes(name, tell, fixes=fixes)
+
+    def look() -> _Found:
+        return transactions.snapshot(lambda: _thread(name))
+
+    return found + _settle(
+        look, functools.partial(counter_repair.mend_thread, name), tell, fixes=fixes
+    )
+
+
+def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
+    """Compare everything of a site, going on where an interrupted recount ended."""
+    found = 0
+    for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
+        found += thread(name, tell=tell, fixes=fixes)
+        if fixes and number % _NOTE_EVERY == 0:
+            _note(site_id, comment_rows.thread_key_name(name))
+
+    def look() -> _Found:
+        return transactions.snapshot(lambda: _site(site_id))
+
+    found += _settle(look, functools.partial(counter_repair.mend_site, site_id), tell, fixes=fixes)
+    if fixes:
+        _note(site_id, "")
+    return found
+
+
+def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:
+    """Compare the comments of a thread with the votes on them, and count those anew that differ."""
+    differences = transactions.snapshot(lambda: _miscounted(name))
+    for difference in differences:
+        tell(difference)
+    for comment_id in dict.fromkeys(each.scope.place for each in differences) if fixes else ():
+        cast_vote.mend(comment_id, now=datetime.now(UTC))
+    return len(differences)
+
+
+def _miscounted(name: records.ThreadName) -> list[Difference]:
+    where = (("thread", "=", comment_rows.thread_key_name(name)),)
+    query = reads.Query("Comment", where=where, order=("sort_hash",))
+    rows = {message.key.path[-1].name: message.properties for message in reads.fetch(query)}
+    cast, waiting = votes.of_thread(name), votes.waiting(name)
+    return [
+        Difference(Scope("comment", comment_id), *number)
+        for comment_id in dict.fromkeys((*rows, *cast))
+        if comment_id not in waiting
+        for number in _wrong(rows.get(comment_id), cast.get(comment_id, (0, 0)))
+    ]
+
+
+def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
+    """The numbers of votes that a row has wrong, each as stored and as it should be."""
+    if row is None or row["status"].string_value == records.Status.RETRACTED:
+        # Nobody votes on it any more: those that are there were left behind.
+        pairs = {"votes": (sum(cast), 0)}
+    else:
+        up, down = (
+            (row[name].integer_value, row[name].integer_value - row[f"cast_{name}"].integer_value)
+            for name in ("up", "down")
+        )
+        expected = up[1] + cast[0], down[1] + cast[1]
+        pairs = {
+            "up": (up[0], expected[0]),
+            "down": (down[0], expected[1]),
+            "score": (row["score"].integer_value, expected[0] - expected[1]),
+        }
+    return ((name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
+
+
+def _settle(
+    look: Callable[[], _Found], mend: Callable[..., ownership.Writes], tell: Tell, *, fixes: bool
+) -> int:
+    """Look, tell of what is wrong, and mend it; again if others mended in between."""
+    for _ in range(_TRIES):
+        found = look()
+        if not fixes or not found.differences or _mend(found, mend):
+            for difference in found.differences:
+                tell(difference)
+            return len(found.differences)
+    raise errors.Overloaded("others mend the same counters just now")
+
+
+def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
+    """Add what is missing, in transactions of bounded size; whether nobody else did so."""
+    missing = list(found.missing.items())
+    parts = [dict(missing[n : n + _AT_ONCE]) for n in range(0, len(missing), _AT_ONCE)] or [{}]
+    return all(
+        transactions.transaction(functools.partial(_apply, mend, found.mended + number, part))
+        for number, part in enumerate(parts)
+    )
+
+
+def _apply(mend: Callable[..., ownership.Writes], step: int, part: Mapping[Scope, Numbers]) -> bool:
+    try:
+        transactions.apply(mend(step, part))
+    except counter_repair.MendedMeanwhile as other:
+        # One step further is our own commit, whose answer was lost, or somebody else's that has
+        # found the same: added once either way.
+        return other.mended == step + 1
+    return True
+
+
+def _thread(name: records.ThreadName) -> _Found:
+    key = comment_rows.thread_key_name(name)
+    here = counting.thread_scope(key)
+    query = reads.Query("Comment", where=(("thread", "=", key),), order=("sort_hash",))
+    expected = counting.by_scope(
+        counting.total(
+            counting.increments(counting.IN_THREAD, None, conversion.state_from_message(message))
+            for message in reads.fetch(query)
+        )
+    )
+    stored: dict[Scope, Numbers] = {
+        counting.participation_scope(key, message.key.path[-1].name): _numbers(message)
+        for message in reads.fetch(
+            reads.Query("Participation", ancestor=comment_rows.thread_key(name))
+        )
+    }
+    mended, stored[here], told = totals.as_stored(name)
+    if following := _following(name):
+        expected.setdefault(here, {})[counting.FOLLOWERS] = following
+    found = _compared(here, stored, expected, mended)
+    if told[0] == told[1]:
+        return found
+    # Every mending writes the first shard, and in it how many there are.
+    shards = Difference(here, "shards", *told)
+    return dataclasses.replace(found, differences=(*found.differences, shards))
+
+
+def _site(site_id: str) -> _Found:
+    here = counting.site_scope(site_id)
+    row = reads.get(counter_rows.site_counter_key(site_id))
+    mended = 0 if row is None else row.mended
+    stored = {here: totals.numbers_of(row), **dict(_rows(site_id))}
+    return _compared(here, stored, _expected(site_id), mended)
+
+
+def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
+    """What the rows of a site should hold, their participants left out."""
+    expected: dict[Scope, dict[str, int]] = {
+        scope: dict(_negative(numbers))
+        for scope, numbers in _pending().items()
+        if scope.place == site_id
+    }
+
+    def count(scope: Scope, numbers: Numbers) -> None:
+        expected[scope] = counting.added(expected.get(scope, {}), numbers)
+
+    count(counting.site_scope(site_id), _threads_numbers(site_id))
+    for author, numbers in _participations(site_id):
+        count(counting.author_scope(site_id, author), numbers)
+    for scope, numbers in _statistics(site_id).items():
+        count(scope, numbers)
+    return {scope: numbers for scope, numbers in expected.items() if numbers}
+
+
+def _statistics(site_id: str) -> dict[Scope, dict[str, int]]:
+    """The numbers of a site's categories and days, from its comments."""
+    query = reads.Query("Comment", where=(("site", "=", site_id),))
+    return counting.by_scope(
+        counting.total(
+            counting.increments(counting.STATISTICS, None, conversion.state_from_message(message))
+            for message in reads.fetch(query)
+        )
+    )
+
+
+def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
+    """Every row of a site that is written from events, but the site's own."""
+    query = reads.Query("Standing", where=(("site", "=", site_id),))
+    for message in reads.fetch(query):
+        author = message.key.path[-1].name.partition("/")[2]
+        yield counting.author_scope(site_id, author), _numbers(message)
+    low, high = f"{site_id}/", f"{site_id}0"  # "0" is what follows "/"
+    for kind in ("Category", "Day", "Appearance"):
+        where = (("__key__", ">=", low), ("__key__", "<", high))
+        for message in reads.fetch(reads.Query(kind, where=where, order=("__key__",))):
+            yield counter_rows.statistics_scope(kind, message.key.path[-1].name), _numbers(message)
+
+
+def _compared(
+    here: Scope,
+    stored: Mapping[Scope, Numbers],
+    expected: Mapping[Scope, Numbers],
+    mended: int,
+) -> _Found:
+    """What has to be added to the numbers of a place, of places in it, and of the authors there."""
+    part = counting.PARTICIPANTS
+    present, wanted = _present(stored), _present(expected)
+    scopes = {*stored, *expected, *present, *wanted}
+    differences: list[Difference] = []
+    missing: dict[Scope, Numbers] = {}
+    for scope in sorted(scopes, key=lambda each: (each != here, each.author, each)):
+        old, new = stored.get(scope, {}), expected.get(scope, {})
+        more = {name: new.get(name, 0) - old.get(name, 0) for name in {*old, *new} - {part}}
+        if not scope.author:
+            new = counting.added(new, {part: wanted.get(scope, 0)})
+            more[part] = present.get(scope, 0) - old.get(part, 0)
+        differences += _differences(scope, old, new)
+        more = counting.added({}, more)
+        if more:
+            missing[scope] = more
+    return _Found(mended, missing, differences)
+
+
+def _present(rows: Mapping[Scope, Numbers]) -> dict[Scope, int]:
+    """How many authors take part in each place, by their rows."""
+    present: dict[Scope, int] = {}
+    for scope, numbers in rows.items():
+        if scope.author and numbers.get(counting.APPROVED, 0) > 0:
+            place = counting.above(scope)
+            present[place] = present.get(place, 0) + 1
+    return present
+
+
+def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[Difference]:
+    for name in sorted({*stored, *expected}):
+        pair = (stored.get(name, 0), expected.get(name, 0))
+        if pair[0] != pair[1]:
+            yield Difference(scope, name, *pair)
+
+
+def _pending() -> dict[Scope, dict[str, int]]:
+    """What events have still to add to sites, their statistics, and authors there."""
+    return counting.by_scope(
+        counting.total(
+            counting.increments(counting.FROM_EVENTS, change.old, change.new)
+            for event in outbox.pending(wiring.COUNTERS)
+            for change in event.changes
+        )
+    )
+
+
+def _threads_numbers(site_id: str) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for message in reads.fetch(reads.Query("Counter", where=(("site", "=", site_id),))):
+        numbers = counting.added(numbers, _numbers(message))
+    return {name: number for name, number in numbers.items() if name not in _NOT_OF_THREADS}
+
+
+def _following(name: records.ThreadName) -> int:
+    """How many follow a thread, but for what events have still to add to its counter."""
+    pending = counting.total(
+        counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
+        for event in outbox.followings(comment_rows.thread_key_name(name))
+    )
+    return follower_lists.counted(subscriptions.list_of(name)) - sum(pending.values())
+
+
+def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
+    low, high = comment_rows.author_name(site_id, ""), f"{site_id}0"  # "0" is what follows "/"
+    where = (("author", ">=", low), ("author", "<", high))
+    query = reads.Query("Participation", where=where, order=("author",))
+    for message in reads.fetch(query):
+        yield message.key.path[-1].name, _numbers(message)
+
+
+def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
+    where: list[tuple[str, str, object]] = [("site", "=", site_id)]
+    if after:
+        where.append(("__key__", ">", after))
+    for entity in reads.walk(reads.Query("Thread", where=where, order=("__key__",))):
+        yield records.ThreadName(site_id, entity.properties["thread"].string_value)
+    # Pages that people follow before anybody has written there.
+    for thread_id in subscriptions.followed(site_id):
+        name = records.ThreadName(site_id, thread_id)
+        if reads.get(comment_rows.thread_key(name)) is None:
+            yield name
+
+
+def _position(site_id: str) -> str:
+    row = reads.get(event_rows.job_key(f"recount/{site_id}"))
+    return "" if row is None else str(row.position)
+
+
+def _note(site_id: str, position: str) -> None:
+    key = event_rows.job_key(f"recount/{site_id}")
+    writes = (
+        ownership.Writes("recount", put=(event_rows.Job(key=key, position=position),))
+        if position
+        else ownership.Writes("recount", delete=(key,))
+    )
+    transactions.transaction(lambda: transactions.apply(writes))
+
+
+def _negative(numbers: Numbers) -> dict[str, int]:
+    return {name: -number for name, number in numbers.items()}
+
+
+def _numbers(message: Any) -> dict[str, int]:
+    return totals.decoded(message.properties["numbers"].string_value)

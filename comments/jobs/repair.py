@@ -1,0 +1,199 @@
+"""Finding and mending damage in stored trees.
+
+From parent links and numbers every hash, level, slug and listing can be worked out again; this
+module does so for a whole thread, compares, and mends what differs. `find_problems` writes
+nothing. `fix` writes in transactions of at most `_BATCH` comments, each valid on its own; if it is
+interrupted, run it again. After it, `find_problems` finds nothing unless people damaged more.
+
+Numbers are the source of truth together with the links. Where two siblings hold one number, the
+older keeps it and the other takes a new one; a comment whose parent is gone, or whose links run
+in a circle, becomes a root. Counters are raised to the highest number and never lowered, because
+a number that was handed out once is never given again.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from comments.domain import records, sorthash
+from comments.domain.records import Status
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.tree import maintenance, values
+
+_BATCH = 100
+_SECONDS = 240.0  # for the rows of one thread; the service ends transactions after 270
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """One field that is not what the links and numbers say. `comment` is "" for the thread."""
+
+    thread: records.ThreadName
+    comment: str
+    field: str
+    stored: object
+    expected: object
+
+
+def threads(site: str) -> Iterator[records.ThreadName]:
+    """The threads of a site."""
+    query = reads.Query("Thread", where=(("site", "=", site),))
+    for entity in reads.walk(query):
+        yield records.ThreadName(site, entity.properties["thread"].string_value)
+
+
+def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[Problem]:
+    """Compare a thread with what its links and numbers say; write nothing."""
+    rows = _stored(name)
+    root_count = _root_count(name)
+    problems: list[Problem] = []
+    places = _places(scheme, rows)
+    for row in rows.values():
+        place = places[row.id]
+        pairs = {field: (getattr(row, field), getattr(place, field)) for field in _FIELDS}
+        pairs["child_count"] = (row.child_count, max(row.child_count, place.child_count))
+        problems += [
+            Problem(name, row.id, field, *pair)
+            for field, pair in pairs.items()
+            if pair[0] != pair[1]
+        ]
+    expected = max(root_count, _roots_needed(places))
+    if root_count != expected:
+        problems.append(Problem(name, "", "child_count", root_count, expected))
+    return problems
+
+
+_FIELDS = ("parent", "number", "level", "sort_hash", "slug", "listed")
+
+
+def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
+    """Mend a thread; return how many problems were found."""
+    problems = find_problems(scheme, name)
+    if not problems:
+        return 0
+    places = _places(scheme, _stored(name))
+    wrong = [places[key] for key in dict.fromkeys(p.comment for p in problems) if key in places]
+    # Parents before children, so that what is half mended is right from the root down.
+    wrong.sort(key=lambda place: place.level)
+    for start in range(0, len(wrong), _BATCH):
+        _mend(name, wrong[start : start + _BATCH])
+    needed = _roots_needed(places)
+    transactions.transaction(lambda: transactions.apply(maintenance.mend_thread(name, needed)))
+    return len(problems)
+
+
+def _mend(name: records.ThreadName, places: Sequence[values.Place]) -> None:
+    transactions.transaction(lambda: transactions.apply(*maintenance.mend(name, places)))
+
+
+def _stored(name: records.ThreadName) -> dict[str, records.Comment]:
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", comment_rows.thread_key_name(name)),),
+        order=("sort_hash",),
+    )
+
+    def read() -> dict[str, records.Comment]:
+        rows = (conversion.comment_from_message(entity) for entity in reads.fetch(query))
+        return {row.id: row for row in rows}
+
+    with connection.within(_SECONDS):
+        return transactions.at_one_moment(read)
+
+
+def _root_count(name: records.ThreadName) -> int:
+    thread = reads.get(comment_rows.thread_key(name))
+    return 0 if thread is None else int(thread.child_count)
+
+
+def _roots_needed(places: dict[str, values.Place]) -> int:
+    return max((p.number + 1 for p in places.values() if p.parent is None), default=0)
+
+
+def _places(scheme: sorthash.Scheme, rows: dict[str, records.Comment]) -> dict[str, values.Place]:
+    """Where each comment belongs, worked out from links and numbers alone."""
+    children = _children(rows)
+    places: dict[str, values.Place] = {}
+    waiting: list[tuple[str | None, str, int]] = [(None, "", 0)]
+    while waiting:
+        parent, above, level = waiting.pop()
+        for row, number in _numbered(children.get(parent, []), parent):
+            sort_hash = sorthash.child(scheme, above, number)
+            places[row.id] = values.Place(
+                id=row.id,
+                was_below=row.parent,
+                was=row.number,
+                parent=parent,
+                number=number,
+                level=level,
+                sort_hash=sort_hash,
+                slug=sorthash.slug(scheme, sort_hash),
+                listed=row.status is Status.APPROVED,
+                child_count=0,
+            )
+            waiting.append((row.id, sort_hash, level + 1))
+    return _settled(places)
+
+
+def _children(rows: dict[str, records.Comment]) -> dict[str | None, list[records.Comment]]:
+    """Each comment under its parent; those without one that leads to a root are roots."""
+    children: dict[str | None, list[records.Comment]] = {}
+    rooted = _rooted(rows)
+    for row in rows.values():
+        children.setdefault(row.parent if row.id in rooted else None, []).append(row)
+    return children
+
+
+def _rooted(rows: dict[str, records.Comment]) -> set[str]:
+    """The comments whose links lead to a root. Of a circle, the oldest comment is cut loose."""
+    rooted: set[str] = set()
+    cut: set[str] = set()
+    for start in sorted(rows.values(), key=lambda row: (row.created, row.id)):
+        path: dict[str, None] = {}
+        row: records.Comment | None = start
+        while row is not None and row.id not in rooted and row.id not in cut:
+            if row.id in path or (row.parent is not None and row.parent not in rows):
+                cut.add(row.id)
+                break
+            path[row.id] = None
+            row = None if row.parent is None else rows[row.parent]
+        rooted.update(step for step in path if step not in cut)
+    return rooted
+
+
+def _numbered(
+    siblings: list[records.Comment], parent: str | None
+) -> Iterator[tuple[records.Comment, int]]:
+    """Siblings with their numbers; a number taken twice, or too small, is replaced by a new one.
+
+    Who was a sibling before keeps the number against one who became it just now.
+    """
+    first = 0 if parent is None else 1
+    siblings = sorted(
+        siblings, key=lambda row: (row.number, row.parent != parent, row.created, row.id)
+    )
+    free = max((row.number for row in siblings), default=first - 1) + 1
+    taken: set[int] = set()
+    for row in siblings:
+        number = row.number
+        if number in taken or number < first:
+            number, free = max(free, first), max(free, first) + 1
+        taken.add(number)
+        yield row, number
+
+
+def _settled(places: dict[str, values.Place]) -> dict[str, values.Place]:
+    """Add what depends on what stands below: who is listed, and the counters."""
+    listed = {place.id for place in places.values() if place.listed}
+    counters: dict[str, int] = {}
+    for place in sorted(places.values(), key=lambda place: -place.level):
+        if place.parent is not None:
+            counters[place.parent] = max(counters.get(place.parent, 0), place.number)
+            if place.id in listed:
+                listed.add(place.parent)
+    return {
+        place.id: dataclasses.replace(
+            place, listed=place.id in listed, child_count=counters.get(place.id, 0)
+        )
+        for place in places.values()
+    }

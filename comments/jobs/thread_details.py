@@ -1,0 +1,98 @@
+"""Moderators set what a thread shows of itself: its title, its page's address, its categories.
+
+What a moderator sets is shown whatever comments bring, until it is given back. The caller has
+made sure that the actor may. The entry of the audit log names the fields and not what they hold.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+from comments import errors
+from comments.domain import categories, records, thread_ids
+from comments.events import audit_log, backlog
+from comments.jobs import recategorize
+from comments.posting import submission
+from comments.sites import thread_info
+from comments.store import reads, transactions
+from comments.store.models import comment_rows
+from comments.tree.threads import details, naming
+
+FIELDS = ("title", "url", "categories")
+_VERB = "name-thread"
+
+
+class Wanted(NamedTuple):
+    """What a thread is to show; None for what stays. `inherits` are fields to give back."""
+
+    title: str | None = None
+    url: str | None = None
+    categories: Collection[str] | None = None
+    inherits: Collection[str] = ()
+
+
+class Named(NamedTuple):
+    """A thread as it is now, and how many comments moved to other categories."""
+
+    thread: records.Thread
+    moved: int
+
+
+def name(
+    site: records.Site,
+    thread: str,
+    wanted: Wanted,
+    actor: records.Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> Named:
+    """Set fields of a thread, or show again what its oldest approved comment brought.
+
+    Raises:
+        errors.BadInput: naming the field that is refused.
+        errors.NotFound: nobody wrote there yet.
+        errors.Overloaded: the store is busy. Comments that did not move yet are moved later.
+    """
+    fields = tuple(each for each in FIELDS if getattr(wanted, each) is not None)
+    for each in wanted.inherits:
+        if each not in FIELDS or each in fields:
+            raise errors.BadInput("inherit", f"{each} is unknown, or set as well")
+    given = _checked(site, thread, wanted)
+    where = records.ThreadName(site.id, thread)
+    act = audit_log.Act(actor, _VERB, reason)
+
+    def body() -> None:
+        row = reads.get(comment_rows.thread_key(where))
+        if row is None:
+            raise errors.NotFound("thread", thread)
+        if transactions.may_have_run() and audit_log.is_done(act):
+            return
+        before = _said(row)
+        writes = details.entitle(row, given, fields=fields, inherits=tuple(wanted.inherits))
+        subject = f"thread:{comment_rows.thread_key_name(where)}"
+        note = audit_log.noted(act, site.id, subject, before=before, after=_said(row), now=now)
+        transactions.apply(writes, note)
+
+    transactions.transaction(body, line=f"{where.site}/{where.id}")
+    backlog.erased(where)
+    moved = recategorize.run(where, now=now)
+    found = thread_info.fresh(where)
+    if found is None:
+        raise errors.NotFound("thread", thread)
+    return Named(found, moved)
+
+
+def _checked(site: records.Site, thread: str, wanted: Wanted) -> naming.Brought:
+    url = wanted.url or ""
+    if url and not thread_info.address(url, site):
+        raise errors.BadInput("url", f"is on none of the site's origins: {', '.join(site.origins)}")
+    return naming.Brought(
+        title=submission.clean_title(wanted.title or ""),
+        url=thread_ids.page_url(url, thread, site) if url else "",
+        categories=tuple(categories.canonical_set(wanted.categories or ())),
+    )
+
+
+def _said(row: comment_rows.Thread) -> str:
+    return f"set by moderators: {', '.join(row.own) or 'nothing'}"

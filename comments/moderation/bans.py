@@ -1,0 +1,177 @@
+"""Banning an author together with what a new token does not change: the network, the mailbox.
+
+Owns how a ban comes to its marks (`caller_marks`): from the newest comments of the author. Callers
+have made sure that the actor may. A network is banned for a number of days, because others use it
+later, or share it now; its mark is removed from the rulebook when they are over.
+"""
+
+import functools
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from comments import errors
+from comments.accounts import accounts
+from comments.domain import records
+from comments.domain.crypto import caller_marks, guest_addresses
+from comments.domain.text import sanitizing
+from comments.moderation import policy_changes, review_queue, rulebook
+from comments.sites import site_settings
+from comments.store import connection, reads, transactions
+
+LONGEST = 365  # days that a network may be banned
+_LOOKED_AT = 20  # comments of the author, the newest ones
+_EXCERPT = 100  # characters
+_EVERY = 3600.0  # seconds between two looks for marks that are over, in one process
+
+
+class Wanted(NamedTuple):
+    """What is to be banned beside the author: the network for so many days, the mailbox.
+
+    `comment` is the one that led to the ban; empty for the author's newest.
+    """
+
+    network_days: int | None = None
+    mailbox: bool = False
+    comment: str = ""
+
+
+class Listed(NamedTuple):
+    """A ban, with the name and the beginning of the comment that led to it, while that is there."""
+
+    ban: rulebook.Ban
+    name: str
+    excerpt: str
+
+
+def ban(  # noqa: PLR0913 - who bans whom, how, and until when
+    site: str,
+    author: str,
+    wanted: Wanted,
+    actor: records.Actor,
+    *,
+    secret: str,
+    now: datetime,
+    until: datetime | None = None,
+    is_shadow: bool = False,
+    reason: str = "",
+) -> rulebook.Book:
+    """Ban an author, and what is wanted beside.
+
+    Raises:
+        errors.BadInput: naming the field.
+        errors.Conflict: the network or the mailbox is not known.
+    """
+    days = wanted.network_days
+    if days is not None and not 1 <= days <= LONGEST:
+        raise errors.BadInput("network_days", f"must be between 1 and {LONGEST}")
+    rows = list(_comments(site, author, wanted.comment)) if author else []
+    network = mailbox = ""
+    if days is not None:
+        opened = (caller_marks.opened(_text(row, "came_from"), secret, now=now) for row in rows)
+        network = next(filter(None, opened), "")
+        if not network:
+            raise errors.Conflict(
+                "the network is not known: no comment of the last 30 days tells it. "
+                "Ban the author without the network",
+                code="network-unknown",
+            )
+    if wanted.mailbox:
+        mailbox = _mailbox(site, author, rows, secret, now)
+    known = rulebook.Known(
+        comment=rows[0].key.path[-1].name if rows else "",
+        network=network,
+        network_until=None if days is None else now + timedelta(days=days),
+        mailbox=mailbox,
+    )
+    return policy_changes.ban(
+        site, author, actor, now=now, until=until, is_shadow=is_shadow, reason=reason, known=known
+    )
+
+
+def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
+    """Bans as moderators see them: one look-up of the comments that led to them."""
+    found = review_queue.cases([each.known.comment for each in bans if each.known.comment])
+    return [_listed(each, found.get(each.known.comment)) for each in bans]
+
+
+def beside(found: rulebook.Ban) -> Iterator[str]:
+    """What a ban knows its author by beside the id, in words."""
+    if found.known.network and found.known.network_until is not None:
+        yield f"network until {found.known.network_until:%Y-%m-%d}"
+    if found.known.mailbox:
+        yield "mailbox"
+
+
+def expire(now: datetime) -> int:
+    """Remove marks of networks whose days are over; from how many sites.
+
+    Raises:
+        errors.Overloaded: the store is busy; the rest is done the next time.
+    """
+    looks: dict[str, float] = connection.kept("banning", dict)
+    if time.monotonic() < looks.get("next", 0.0):
+        return 0
+    looks["next"] = time.monotonic() + _EVERY
+    over = [each.id for each in site_settings.every() if rulebook.get(each.id).is_to_prune(now)]
+    for site in over:
+        transactions.transaction(functools.partial(_prune, site, now))
+        rulebook.forget(site)
+    return len(over)
+
+
+def _prune(site: str, now: datetime) -> None:
+    _, _, writes = rulebook.changed(site, lambda book: book, now=now)
+    transactions.apply(writes)
+
+
+def _listed(found: rulebook.Ban, case: records.Case | None) -> Listed:
+    if case is None:
+        return Listed(found, "", "")
+    text = " ".join(sanitizing.plain_text(case.comment.html).split())
+    return Listed(found, case.comment.author.name, text[:_EXCERPT])
+
+
+def _comments(site: str, author: str, comment: str) -> Iterator[Any]:
+    """The author's comments, the one that led to the ban first, then the newest ones.
+
+    Raises:
+        errors.BadInput: that one is not the author's.
+    """
+    query = reads.Query(
+        "Comment",
+        where=(("site", "=", site), ("author_id", "=", author)),
+        order=("-created", "revision"),
+        limit=_LOOKED_AT,
+    )
+    newest = list(reads.fetch(query))
+    if not comment:
+        yield from newest
+        return
+    for message in reads.lookup("Comment", [comment]):
+        if _text(message, "site") != site or _text(message, "author_id") != author:
+            raise errors.BadInput("comment", "is not one of this author's")
+        yield message
+    yield from (message for message in newest if message.key.path[-1].name != comment)
+
+
+def _mailbox(site: str, author: str, rows: Sequence[Any], secret: str, now: datetime) -> str:
+    account = accounts.get(author.removeprefix(accounts.AUTHOR)) if _has_account(author) else None
+    address = accounts.readable_address(account, secret, now=now) if account is not None else ""
+    given = (guest_addresses.address(_text(row, "author_email"), secret, now=now) for row in rows)
+    address = address or next(filter(None, given), "")
+    if not address:
+        raise errors.Conflict(
+            "no mail address of this author is known. Ban the author without the mailbox",
+            code="mailbox-unknown",
+        )
+    return caller_marks.mailbox(site, address, secret)
+
+
+def _has_account(author: str) -> bool:
+    return author.startswith(accounts.AUTHOR)
+
+
+def _text(message: Any, name: str) -> str:
+    return str(message.properties[name].string_value)

@@ -1,0 +1,105 @@
+"""Akismet: asked whether a comment is spam, and told where a moderator sees it otherwise.
+
+Owns its protocol, version 1.1 (akismet.com/developers): forms that are posted to `comment-check`,
+`submit-ham` and `submit-spam`, and answers of one word.
+
+What must stay true:
+
+- Of the sender it is told what it judges by and no more: the address (of IPv6 the first of the
+  network, which is all that is known here), the browser, and what he gave of himself: name, mail
+  address, website. Where the address is not known any more, as in corrections, `NOBODY` stands.
+- The key stands in the body of requests and nowhere else.
+- It only has an opinion: a comment that it would have thrown away is made spam like any other.
+"""
+
+from datetime import UTC
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from comments.domain import classifier_verdicts, outcomes, records
+from comments.events import safe_http, webhooks
+
+ADDRESS = "https://rest.akismet.com/1.1"
+NOBODY = "127.0.0.1"
+_ANSWERS = {
+    b"true": classifier_verdicts.Verdict.SPAM,
+    b"false": classifier_verdicts.Verdict.APPROVE,
+}
+_HEADERS = {
+    "Content-Type": "application/x-www-form-urlencoded; charset=utf-8",
+    "User-Agent": "Flatthread",
+}
+
+
+class Account(NamedTuple):
+    """Where Akismet is asked, and by whom: the key, and the address of the website's front page."""
+
+    url: str
+    key: str
+    blog: str
+
+
+class Text(NamedTuple):
+    """A comment, the address of its page, and where it came from as far as that is known."""
+
+    comment: records.Comment
+    page: str
+    sender: classifier_verdicts.Sender
+
+
+def check(client: safe_http.Client, account: Account, text: Text) -> classifier_verdicts.Heard:
+    """Ask once whether a comment is spam."""
+    outcome, answer = _send(client, account, text, "comment-check")
+    if answer is None or outcome.end is not outcomes.End.DELIVERED:
+        return classifier_verdicts.Heard(outcome)
+    verdict = None if answer.is_cut else _ANSWERS.get(answer.body.strip())
+    if verdict is None:
+        # A key that is not good is answered so too, and may be mended.
+        reason = "answered neither true nor false: is the key right?"
+        return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, reason))
+    is_sure = answer.headers.get("x-akismet-pro-tip", "").strip().lower() == "discard"
+    reason = (
+        "would not even keep it" if is_sure and verdict is classifier_verdicts.Verdict.SPAM else ""
+    )
+    return classifier_verdicts.Heard(outcome, classifier_verdicts.Opinion(verdict, reason))
+
+
+def correct(
+    client: safe_http.Client, account: Account, text: Text, correction: str
+) -> outcomes.Outcome:
+    """Tell once that a comment is "ham", or "spam", in a moderator's eyes."""
+    return _send(client, account, text, f"submit-{correction}")[0]
+
+
+def _send(
+    client: safe_http.Client, account: Account, text: Text, call: str
+) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
+    said = {name: value for name, value in _fields(account, text).items() if value}
+    url = f"{account.url.rstrip('/')}/{call}"
+    return webhooks.post(client, url, urlencode(said).encode(), _HEADERS)
+
+
+def _fields(account: Account, text: Text) -> dict[str, str]:
+    comment, author = text.comment, text.comment.author
+    written = comment.edited or comment.created
+    return {
+        "api_key": account.key,
+        "blog": account.blog,
+        "blog_charset": "UTF-8",
+        "user_ip": _address(text.sender.network),
+        "user_agent": text.sender.browser,
+        "permalink": text.page,
+        "comment_type": "comment" if comment.parent is None else "reply",
+        "comment_author": author.name,
+        "comment_author_email": author.email,
+        "comment_author_url": author.website,
+        "comment_content": comment.body,
+        "comment_date_gmt": written.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "recheck_reason": "edit" if comment.edited else "",
+    }
+
+
+def _address(network: str) -> str:
+    """The address of a network, as far as one is known."""
+    address = network.partition("/")[0]
+    return address if "." in address or ":" in address else NOBODY

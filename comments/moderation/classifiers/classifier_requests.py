@@ -1,0 +1,392 @@
+"""Consulting: advisers outside are asked about texts, and what they say becomes of the comment.
+
+Owns the way from a question that waits (`advice`) to one transaction of the tree, whoever is asked
+and whenever he answers. There is one such way: by the verbs of moderators, with the adviser as the
+actor, an entry of the audit log, and his reason.
+
+What must stay true:
+
+- A person has the last word: an opinion about what somebody else changed since, by an edit or by a
+  decision, changes nothing. So does one that comes twice, too late, or of whom nobody asked.
+- What is held for another reason than to wait for opinions is not released by any.
+- Nobody is asked within a transaction, and nobody waits for the answer: questions go out like
+  messages, each with attempts of its own (`message_sender`). When the last one failed, the comment
+  stays as it is, or is shown where the site says so; moderators read why.
+- What is known of the sender is in a question only, sealed, and gone when that is answered or given
+  up.
+"""
+
+import enum
+import functools
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from comments import config, errors
+from comments.accounts import accounts
+from comments.domain import classifier_verdicts, outcomes, records
+from comments.domain.classifier_verdicts import Verdict
+from comments.domain.crypto import encryption, guest_addresses
+from comments.domain.records import Ruling, Status, Verb
+from comments.events import (
+    audit_log,
+    backlog,
+    message_queue,
+    message_sender,
+    outbox,
+    safe_http,
+    webhooks,
+)
+from comments.events.mail import mail_jobs
+from comments.moderation import rulebook
+from comments.moderation.classifiers import akismet, classifier_answers, registration, site_service
+from comments.moderation.classifiers.classifier_answers import Entry, State
+from comments.sites import site_settings, thread_info
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion, event_rows, moderation_rows
+from comments.tree import status_changes, values
+from comments.tree.threads import naming
+
+OUTBOUND = "outbound/opinions"  # under which `connection.kept` keeps the client
+LIMITS = safe_http.Limits(connect=3.0, total=5.0, answer=16 * 1024)
+TERM = timedelta(days=7)  # after a text was written; what is said of it later is too late
+_VERBS = {
+    Status.APPROVED: Verb.APPROVE,
+    Status.PENDING: Verb.HOLD,
+    Status.SPAM: Verb.SPAM,
+    Status.REJECTED: Verb.REJECT,
+}
+_REFUSALS = {Verdict.SPAM: Status.SPAM, Verdict.REJECT: Status.REJECTED}
+_NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask about")
+
+
+class Taken(enum.Enum):
+    """What came of an opinion."""
+
+    DONE = enum.auto()  # it is noted, and the comment is what follows from it
+    KNOWN = enum.auto()  # it came before
+    OTHER = enum.auto()  # another one came before
+    OVERTAKEN = enum.auto()  # somebody edited or decided since, or it is too late
+
+
+class About(NamedTuple):
+    """What a question is about: the text that came with a revision of a comment of a site."""
+
+    site: str
+    comment: str
+    revision: int
+
+
+def channel(
+    settings: config.Settings, client: safe_http.Client, recipient: str, now: datetime
+) -> message_sender.Recipient:
+    """The adviser of a queue, and how he is asked."""
+    site, _, name = recipient.rpartition("/")
+    adviser = rulebook.get(site).adviser(name) if site else None
+    if adviser is None:
+        return message_sender.Recipient(message_sender.Way.GONE)
+    consultant = _Consultant(settings, client, site, adviser, now)
+    return message_sender.Recipient(message_sender.Way.OPEN, tell=consultant.tell)
+
+
+class _Consultant:
+    """Puts questions to one adviser of a site."""
+
+    def __init__(
+        self,
+        settings: config.Settings,
+        client: safe_http.Client,
+        site: str,
+        adviser: classifier_verdicts.Adviser,
+        now: datetime,
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._site = site
+        self._adviser = adviser
+        self._now = now
+
+    def tell(self, message: message_queue.Message) -> outcomes.Outcome:
+        """Put a question once, and take the answer; how that ended."""
+        question = classifier_verdicts.decode_question(message.content)
+        comment_id = message.event.partition(".")[0]
+        about = About(self._site, comment_id, question.revision)
+        if question.correction:
+            comment = _corrected(about, self._adviser.name)
+        else:
+            comment = _open(about, self._adviser.name, now=self._now)
+        if comment is None:
+            return _NOTHING_LEFT
+        try:
+            heard = self._ask(message, question, comment)
+        except errors.BadLink:
+            reason = "its secret cannot be read: SECRET is not the one it was stored under"
+            heard = classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.GIVE_UP, reason))
+        outcome = self._ended(message, heard.outcome)
+        if question.correction:
+            return outcome
+        entry = self._entry(heard.opinion, outcome)
+        if entry is not None:
+            take(about, self._adviser.name, entry, settings=self._settings, now=self._now)
+        if outcome.end is outcomes.End.GIVE_UP and question.sender:
+            kept = msgspec.structs.replace(question, sender="")
+            message_queue.rewrite(message.id, classifier_verdicts.encode(kept))
+        return outcome
+
+    def _ask(
+        self,
+        message: message_queue.Message,
+        question: classifier_verdicts.Question,
+        comment: records.Comment,
+    ) -> classifier_verdicts.Heard:
+        secrets = registration.opened(self._adviser, self._settings.secret, now=self._now)
+        if self._adviser.name == classifier_verdicts.AKISMET:
+            return self._ask_akismet(question, comment, secrets[0])
+        hook = webhooks.Hook(self._adviser.url, secrets)
+        name = site_service.name(self._site, comment.id, question.revision, self._settings.secret)
+        is_guest = not comment.author.id.startswith(accounts.AUTHOR)
+        payload = site_service.body(
+            name, comment, _thread_of(comment), is_guest=is_guest, at=message.at
+        )
+        return site_service.ask(self._client, hook, message.event, payload, now=self._now)
+
+    def _ask_akismet(
+        self, question: classifier_verdicts.Question, comment: records.Comment, key: str
+    ) -> classifier_verdicts.Heard:
+        site, thread = site_settings.get(self._site), _thread_of(comment)
+        secret = self._settings.secret
+        sent = question.sender and encryption.unseal(
+            question.sender, classifier_verdicts.SENDER, secret, now=self._now
+        )
+        page = "" if thread is None else thread_info.address(thread.url, site)
+        address = guest_addresses.address(comment.author.email, secret, now=self._now)
+        author = msgspec.structs.replace(comment.author, email=address)
+        comment = msgspec.structs.replace(comment, author=author)
+        text = akismet.Text(comment, page, classifier_verdicts.decode_sender(sent))
+        account = akismet.Account(self._adviser.url, key, f"{site.origins[0]}/")
+        if question.correction:
+            outcome = akismet.correct(self._client, account, text, question.correction)
+            return classifier_verdicts.Heard(outcome)
+        return akismet.check(self._client, account, text)
+
+    def _ended(self, message: message_queue.Message, outcome: outcomes.Outcome) -> outcomes.Outcome:
+        """How an attempt ended: the last one that fails is the end of the question."""
+        is_last = message.attempts >= outbox.MOST_ATTEMPTS
+        if outcome.end is outcomes.End.RETRY and is_last:
+            return outcomes.Outcome(outcomes.End.GIVE_UP, outcome.reason)
+        return outcome
+
+    def _entry(
+        self, opinion: classifier_verdicts.Opinion | None, outcome: outcomes.Outcome
+    ) -> Entry | None:
+        """What is to be noted of an attempt; None where another one follows."""
+        if opinion is not None:
+            return Entry(State.SAID, self._now, opinion.verdict, opinion.reason)
+        if outcome.end is outcomes.End.DELIVERED:
+            return Entry(State.LATER, self._now)
+        if outcome.end is outcomes.End.GIVE_UP:
+            return Entry(
+                State.FAILED, self._now, reason=outcome.reason[: classifier_verdicts.LONGEST_REASON]
+            )
+        return None
+
+
+def is_from_site(
+    site: str, sent: Mapping[str, str], payload: bytes, *, secret: str, now: datetime
+) -> bool:
+    """Whether a message that came in is signed by the service that a site asks."""
+    adviser = rulebook.get(site).adviser(classifier_verdicts.WEBHOOK)
+    if adviser is None:
+        return False
+    try:
+        secrets = registration.opened(adviser, secret, now=now)
+    except errors.BadLink:
+        return False
+    return webhooks.is_signed(secrets, sent, payload, now=now)
+
+
+def hear(
+    site: str,
+    question: str,
+    opinion: classifier_verdicts.Opinion,
+    *,
+    settings: config.Settings,
+    now: datetime,
+) -> Taken:
+    """Take an opinion that a site's service gives later, of its own accord.
+
+    Raises:
+        errors.NotFound: the question is none that was put to it.
+    """
+    about = About(site, *site_service.named(question, site, settings.secret))
+    entry = Entry(State.SAID, now, opinion.verdict, opinion.reason)
+    return take(about, classifier_verdicts.WEBHOOK, entry, settings=settings, now=now)
+
+
+def take(
+    about: About, name: str, entry: Entry, *, settings: config.Settings, now: datetime
+) -> Taken:
+    """Note what an adviser said, or that he could not be asked, and do what follows from it.
+
+    One transaction, and safe to repeat: what was said before is recognised.
+    """
+    book = rulebook.get(about.site)
+    act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
+
+    def body() -> _Applied:
+        row, stored = reads.get_multi(
+            [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
+        )
+        said = classifier_answers.read(stored)
+        earlier = said.of.get(name) if said.asked == about.revision else None
+        if earlier is not None and earlier.state is State.SAID:
+            return _Applied(Taken.KNOWN if earlier.verdict is entry.verdict else Taken.OTHER)
+        case = None if row is None else conversion.case_record(row)
+        if case is None or not _is_open(case.comment, said, about, now):
+            return _Applied(Taken.OVERTAKEN)
+        after = classifier_answers.with_entry(said, name, entry, about.revision)
+        ruling = _ruling(case, after, name, book)
+        change, mail = None, None
+        if ruling is not None:
+            act = act_of(_VERBS[ruling.status].value)
+            change = status_changes.judge(
+                about.comment, ruling, status_changes.Decision(act, now, _unchecked)
+            )
+            after = msgspec.structs.replace(after, stands=change.comment.revision)
+            transactions.apply(*change.writes)
+        elif settings.sends_mail and _is_left_to_moderators(case, after):
+            mail = _mail(about, now)
+            transactions.apply(outbox.written([mail]))
+        transactions.apply(classifier_answers.written(about.comment, after))
+        return _Applied(Taken.DONE, change, "" if mail is None else mail.key.id())
+
+    applied = transactions.transaction(body, line=about.comment)
+    _announce(applied)
+    return applied.taken
+
+
+class _Applied(NamedTuple):
+    """What a transaction did: the change of the comment, and the event of mail, if any."""
+
+    taken: Taken
+    change: values.Change | None = None
+    mail: str = ""
+
+
+def _announce(applied: _Applied) -> None:
+    if applied.mail:
+        backlog.tell(applied.mail)
+    if applied.change is not None and applied.change.event:
+        comment = applied.change.comment
+        backlog.tell(applied.change.event)
+        is_shown = comment.status is Status.APPROVED
+        note: Callable[[records.ThreadName], None] = backlog.changed if is_shown else backlog.erased
+        note(records.ThreadName(comment.site, comment.thread))
+
+
+def _unchecked(_case: records.Case) -> None:
+    """Everything was looked at before."""
+
+
+def _open(about: About, name: str, *, now: datetime) -> records.Comment | None:
+    """The comment of a question that is still to be asked; None where there is nothing to ask."""
+    row, stored = reads.get_multi(
+        [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
+    )
+    if row is None:
+        return None
+    comment, said = conversion.comment_record(row), classifier_answers.read(stored)
+    earlier = said.of.get(name) if said.asked == about.revision else None
+    is_answered = earlier is not None and earlier.state is State.SAID
+    if is_answered or comment.status not in classifier_answers.ASKED_ABOUT:
+        return None
+    return comment if _is_open(comment, said, about, now) else None
+
+
+def _corrected(about: About, name: str) -> records.Comment | None:
+    """The comment that an adviser is to be corrected about; None if its text is another or gone."""
+    row, stored = reads.get_multi(
+        [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
+    )
+    entry = classifier_answers.read(stored).of.get(name)
+    comment = None if row is None else conversion.comment_record(row)
+    if comment is None or entry is None or comment.status is Status.RETRACTED:
+        return None
+    was_edited_since = comment.edited is not None and comment.edited > entry.at
+    return None if was_edited_since else comment
+
+
+def _is_open(
+    comment: records.Comment, said: classifier_answers.Said, about: About, now: datetime
+) -> bool:
+    """Whether opinions still have a say about a comment."""
+    is_old = now - (comment.edited or comment.created) > TERM
+    is_here = comment.site == about.site
+    return is_here and not is_old and classifier_answers.applies(said, comment, about.revision)
+
+
+def _ruling(
+    case: records.Case, after: classifier_answers.Said, name: str, book: rulebook.Book
+) -> Ruling | None:
+    """What follows for a comment from what was said of it; None where it stays what it is."""
+    status, entry = case.comment.status, after.of[name]
+    if status not in classifier_answers.ASKED_ABOUT:
+        return None
+    if entry.verdict in _REFUSALS:
+        return Ruling(_REFUSALS[entry.verdict], name, entry.reason)
+    if entry.verdict is Verdict.HOLD and status is Status.APPROVED:
+        return Ruling(Status.PENDING, name, entry.reason)
+    names = classifier_verdicts.awaited(case.rule)
+    if status is Status.PENDING and names and all(_lets(each, after, book) for each in names):
+        return Ruling(Status.APPROVED, name, entry.reason)
+    return None
+
+
+def _lets(name: str, after: classifier_answers.Said, book: rulebook.Book) -> bool:
+    """Whether an adviser has said that a comment may be shown, or need not be heard."""
+    entry, adviser = after.of.get(name), book.adviser(name)
+    if entry is None:
+        return False
+    if entry.state is State.FAILED:
+        return adviser is not None and adviser.shows
+    return entry.verdict is Verdict.APPROVE
+
+
+def _is_left_to_moderators(case: records.Case, after: classifier_answers.Said) -> bool:
+    """Whether a comment that waited for opinions waits for a person from now on."""
+    names = classifier_verdicts.awaited(case.rule)
+    entries = [after.of.get(each) for each in names]
+    all_spoke = all(each is not None and each.state is not State.LATER for each in entries)
+    is_held = any(each is not None and each.verdict is Verdict.HOLD for each in entries)
+    return bool(names) and case.comment.status is Status.PENDING and (all_spoke or is_held)
+
+
+def _mail(about: About, now: datetime) -> event_rows.Event:
+    """The event that tells moderators of it: one for a text, however many opinions there are."""
+    event = outbox.event_id(about.comment, about.revision)
+    detail = mail_jobs.encode(mail_jobs.Held(event))
+    return outbox.follow(outbox.Kind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
+
+
+def _actor(name: str) -> records.Actor:
+    return records.Actor(name, classifier_verdicts.LABELS[name])
+
+
+def _thread_of(comment: records.Comment) -> records.Thread | None:
+    """The thread of a comment that somebody is asked about.
+
+    Where no comment that readers see has named it, the question tells what this one says of it:
+    who judges a comment has to know all of it, as a moderator does.
+    """
+    row = reads.get(comment_rows.thread_key(records.ThreadName(comment.site, comment.thread)))
+    if row is None:
+        return None
+    thread = conversion.thread_record(row)
+    if thread.named_by:
+        return thread
+    asked = reads.get(comment_rows.comment_key(comment.id))
+    said = naming.decode(asked and asked.brought)
+    title, url = thread.title or said.title, thread.url or said.url
+    return msgspec.structs.replace(thread, title=title, url=url)

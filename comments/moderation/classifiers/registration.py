@@ -1,0 +1,189 @@
+"""Advisers: whom a site asks outside about its comments, as its owner says.
+
+Owns their registration: addresses are checked, secrets are sealed before they are stored. A secret
+that is made here is given back once; one that was given never is. Each change is noted in the audit
+log (`policy_changes`), and holds everywhere within a minute.
+"""
+
+import secrets
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import config, errors
+from comments.domain import classifier_verdicts, records
+from comments.domain.crypto import encryption
+from comments.events import safe_http, webhooks
+from comments.moderation import policy_changes, rulebook
+from comments.moderation.classifiers import akismet
+from comments.store import reads
+from comments.store.models import comment_rows
+
+_SECRET_BYTES = 32
+_LONGEST_KEY = 100
+
+
+class Terms(NamedTuple):
+    """How an adviser is asked, see `classifier_verdicts.Adviser`."""
+
+    holds: bool = True
+    shows: bool = False
+    everybody: bool = False
+
+
+class By(NamedTuple):
+    """Who changes it, and when; with the settings that seal what he gives."""
+
+    actor: records.Actor
+    now: datetime
+    settings: config.Settings
+    reason: str = ""
+
+
+def every(site: str) -> tuple[classifier_verdicts.Adviser, ...]:
+    """Whom a site asks now.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    if not site or reads.get(comment_rows.site_key(site)) is None:
+        raise errors.NotFound("site", site)
+    return rulebook.read(site).advisers
+
+
+def opened(adviser: classifier_verdicts.Adviser, secret: str, *, now: datetime) -> tuple[str, ...]:
+    """The secrets of an adviser.
+
+    Raises:
+        errors.BadLink: they were stored under another `SECRET`.
+    """
+    return tuple(
+        encryption.unseal(each, classifier_verdicts.SECRET, secret, now=now)
+        for each in adviser.secrets
+    )
+
+
+def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Client) -> str:
+    """Have a site's own service asked; the secret that signs, where it is new, else "".
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: the address is no https one, or leads nowhere, or inside.
+    """
+    every(site)
+    _vet(client, url)
+    made = _new_secret()
+    fresh = _sealed(made, by)
+    is_new = rulebook.read(site).adviser(classifier_verdicts.WEBHOOK) is None
+
+    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser:
+        kept = (fresh,) if found is None else found.secrets
+        return classifier_verdicts.Adviser("webhook", url, kept, *terms)
+
+    _set(site, classifier_verdicts.WEBHOOK, change, by)
+    return made if is_new else ""
+
+
+def set_akismet(
+    site: str, key: str, terms: Terms, by: By, client: safe_http.Client, *, url: str = ""
+) -> None:
+    """Have Akismet asked. Without a key the one there is stays; `url` is for what speaks like it.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: the key is missing or malformed, or the address is not good.
+    """
+    every(site)
+    if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
+        raise errors.BadInput("key", "is letters and digits")
+    if url:
+        _vet(client, url)
+    fresh = (_sealed(key, by),) if key else ()
+
+    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser:
+        kept = fresh or (() if found is None else found.secrets)
+        if not kept:
+            raise errors.BadInput("key", "is needed")
+        where = url or (akismet.ADDRESS if found is None else found.url)
+        return classifier_verdicts.Adviser("akismet", where, kept, *terms)
+
+    _set(site, classifier_verdicts.AKISMET, change, by)
+
+
+def rotate(site: str, by: By, *, keeps_old: bool) -> str:
+    """A new secret for a site's own service; the old one is good beside it, unless it leaked.
+
+    Raises:
+        errors.NotFound: there is no such site, or it asks none.
+    """
+    every(site)
+    made = _new_secret()
+    fresh = _sealed(made, by)
+
+    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser:
+        if found is None:
+            raise errors.NotFound("adviser", classifier_verdicts.WEBHOOK)
+        kept = (fresh, found.secrets[0]) if keeps_old else (fresh,)
+        return msgspec.structs.replace(found, secrets=kept)
+
+    _set(site, classifier_verdicts.WEBHOOK, change, by)
+    return made
+
+
+def renew(site: str, by: By) -> int:
+    """Seal the secrets of a site's advisers under the current `SECRET`; how many advisers changed.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    secret, changed = by.settings.secret, 0
+
+    def fresh(adviser: classifier_verdicts.Adviser) -> tuple[str, ...]:
+        return tuple(
+            encryption.renewed(each, classifier_verdicts.SECRET, secret) or each
+            for each in adviser.secrets
+        )
+
+    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser | None:
+        return found and msgspec.structs.replace(found, secrets=fresh(found))
+
+    for adviser in every(site):
+        if fresh(adviser) != adviser.secrets:
+            _set(site, adviser.name, change, by)
+            changed += 1
+    return changed
+
+
+def remove(site: str, name: str, by: By) -> None:
+    """Ask an adviser no more. What waits for him is left to moderators.
+
+    Raises:
+        errors.NotFound: there is no such site, or it asks none of this name.
+    """
+    every(site)
+
+    def change(found: classifier_verdicts.Adviser | None) -> None:
+        if found is None:
+            raise errors.NotFound("adviser", name)
+
+    _set(site, name, change, by)
+
+
+def _vet(client: safe_http.Client, url: str) -> None:
+    try:
+        client.vet(url)
+    except errors.Unreachable as error:
+        raise errors.BadInput("url", "leads nowhere") from error
+
+
+def _set(site: str, name: str, change: policy_changes.Advised, by: By) -> None:
+    policy_changes.set_adviser(site, name, change, by.actor, now=by.now, reason=by.reason)
+
+
+def _sealed(text: str, by: By) -> str:
+    return encryption.seal(text, classifier_verdicts.SECRET, by.settings.secret, now=by.now)
+
+
+def _new_secret() -> str:
+    return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))

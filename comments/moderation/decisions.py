@@ -1,0 +1,295 @@
+"""What moderators do with comments: approve, reject, spam, hide, restore, pin; one or many.
+
+Owns the way from a moderator's word to one transaction of the tree. Whoever calls has made sure
+that the actor may moderate the site; what is decided here is that the comment is of that site, that
+it still is what the moderator saw, and that who decided what is noted in the same commit.
+
+Safe to repeat: a comment that is already what it shall be is left as it is, without a note.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Ruling, Status, Verb
+from comments.events import audit_log, backlog
+from comments.moderation import reports
+from comments.moderation.classifiers import classifier_answers
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion, times
+from comments.tree import status_changes, values
+
+MOST_AT_ONCE = 100  # comments of one bulk
+MOST = 100  # comments of one page
+BY_MODERATOR = records.BY_MODERATOR
+
+_STATUSES = {
+    Verb.APPROVE: Status.APPROVED,
+    Verb.REJECT: Status.REJECTED,
+    Verb.SPAM: Status.SPAM,
+    Verb.HIDE: Status.HIDDEN,
+    Verb.HOLD: Status.PENDING,
+}
+_OPPOSITES = {Verb.PIN: Verb.UNPIN, Verb.UNPIN: Verb.PIN}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one comment of many: as it is now, or the code and words of the refusal."""
+
+    id: str
+    comment: records.Comment | None
+    code: str = ""
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """Comments for moderators, newest first. `cursor` continues them; None at the end."""
+
+    cases: tuple[records.Case, ...]
+    cursor: datetime | None
+
+
+def decide(  # noqa: PLR0913 - who decides what about which, and as of when
+    site: str,
+    comment_id: str,
+    verb: Verb,
+    actor: records.Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+    revision: int | None = None,
+) -> records.Comment:
+    """Do what a moderator says to a comment of a site.
+
+    Args:
+        site: the site that the actor moderates; a comment of another one is not there.
+        comment_id: the comment.
+        verb: what to do.
+        actor: who does it, for the audit.
+        now: the time.
+        reason: a moderator's own words, one line, for moderators.
+        revision: what he saw of it; None to do it whatever it is by now.
+
+    Raises:
+        errors.NotFound: the site has no such comment.
+        errors.Conflict: see `status_changes.judge`, `status_changes.restore` and
+        `status_changes.pin`. errors.RevisionMismatch: its text or its status is another one by now.
+        errors.BadInput: the reason is no short line. errors.Overloaded: the store did not answer in
+        time; a repeat is safe.
+    """
+    act = audit_log.Act(actor, verb.value, reason)
+    decision = status_changes.Decision(act, now, lambda case: _check_site(case, site), revision)
+    return _done(comment_id, verb, decision)
+
+
+def bulk(
+    site: str,
+    comment_ids: Sequence[str],
+    verb: Verb,
+    actor: records.Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> list[Outcome]:
+    """Do one thing to many comments, each in a transaction of its own; what became of each.
+
+    Raises:
+        errors.BadInput: there are more than `MOST_AT_ONCE`, or the reason is no short line.
+    """
+    if len(comment_ids) > MOST_AT_ONCE:
+        raise errors.BadInput("comments", f"more than {MOST_AT_ONCE}")
+    audit_log.Act(actor, verb.value, reason)  # refused before anything is done
+    chosen = list(dict.fromkeys(comment_ids))
+    return _each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
+
+
+def undo(
+    site: str, entry_id: str, actor: records.Actor, *, now: datetime, reason: str = ""
+) -> records.Comment:
+    """Take back what an entry of the audit log says, if that still stands.
+
+    Raises:
+        errors.NotFound: the site's log has no such entry.
+        errors.Conflict: the comment is something else by now, or it is not about a comment.
+    """
+    entry = audit_log.entry(site, entry_id)
+    if not comment_rows.is_comment_id(entry.subject):
+        raise errors.Conflict("this is undone where it was done", code="not-undoable")
+    verb = _OPPOSITES.get(Verb(entry.verb), Verb.RESTORE)
+
+    def check(case: records.Case) -> None:
+        _check_site(case, site)
+        stands = (case.stood, case.comment.status) == (entry.before, entry.after)
+        if verb is Verb.RESTORE and not stands:
+            raise errors.Conflict("it was decided anew since", code="decided-since")
+
+    act = audit_log.Act(actor, verb.value, reason)
+    return _done(entry.subject, verb, status_changes.Decision(act, now, check))
+
+
+def hide_all(
+    site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
+) -> list[Outcome]:
+    """Hide what an author has on a site that readers see; `restore_all` brings it back.
+
+    At most `MOST_AT_ONCE`: where there are as many outcomes, call it again.
+    """
+    found = _by_author(site, author, Status.APPROVED)
+    return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
+
+
+def restore_all(
+    site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
+) -> list[Outcome]:
+    """Bring back what is hidden of an author, as many at once as `hide_all`."""
+    found = _by_author(site, author, Status.HIDDEN)
+    return _each(found, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason))
+
+
+def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
+    """Return what an author wrote in a thread and sees there, in reading order.
+
+    Approved comments are among them, although everybody sees those: an author whose comments only
+    they see must not learn it from a list that names no others. At most `MOST` of those that seem
+    approved, and of each other status, which is more than anybody has waiting.
+    """
+    if not author:
+        return []
+    names: list[str] = []
+    for status in (Status.PENDING, Status.SPAM, Status.SHADOWED, Status.APPROVED):
+        where = (
+            ("thread", "=", comment_rows.thread_key_name(name)),
+            ("author_id", "=", author),
+            ("status", "=", status.value),
+        )
+        names += _keys(where)
+    rows = reads.get_multi([comment_rows.comment_key(each) for each in names])
+    found = [conversion.comment_record(row) for row in rows if row is not None]
+    return sorted(found, key=lambda comment: comment.sort_hash)
+
+
+def case(site: str, comment_id: str) -> records.Case:
+    """A comment as its moderators see it.
+
+    Raises:
+        errors.NotFound: the site has no such comment.
+    """
+    row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
+    if row is None or row.site != site:
+        raise errors.NotFound("comment", comment_id)
+    return conversion.case_record(row)
+
+
+def queue(
+    site: str, status: Status = Status.PENDING, *, before: datetime | None = None, limit: int = 50
+) -> Page:
+    """A site's comments of a status, newest first; those of before a moment.
+
+    Comments of one moment are on one page, so that none is left out or shown twice: a page may be
+    shorter than `limit` for it, or longer.
+
+    Raises:
+        errors.BadInput: the limit is not from 1 to `MOST`.
+    """
+    if not 1 <= limit <= MOST:
+        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+    found = _of_status(site, status, before, limit)
+    if len(found) <= limit:
+        return Page(_cases(found), None)
+    moment = found[limit][1]
+    page = [each for each in found[:limit] if each[1] != moment]
+    if not page:
+        page = _of_moment(site, status, moment)
+    return Page(_cases(page), page[-1][1])
+
+
+def _of_status(
+    site: str, status: Status, before: datetime | None, limit: int
+) -> list[tuple[str, datetime]]:
+    """The ids and moments of the newest comments, one more than the limit."""
+    where = [("site", "=", site), ("status", "=", status.value)]
+    query = reads.Query(
+        "Comment",
+        where=(*where, *([] if before is None else [("created", "<", before)])),
+        order=("-created", "revision"),
+        projection=("created", "revision"),
+        limit=limit + 1,
+    )
+    return [
+        (message.key.path[-1].name, moment)
+        for message in reads.fetch(query)
+        if (moment := times.projected_time(message.properties["created"])) is not None
+    ]
+
+
+def _of_moment(site: str, status: Status, moment: datetime) -> list[tuple[str, datetime]]:
+    query = reads.Query(
+        "Comment",
+        where=(("site", "=", site), ("status", "=", status.value), ("created", "=", moment)),
+        order=("revision",),
+        projection=("revision",),
+    )
+    return [(message.key.path[-1].name, moment) for message in reads.fetch(query)]
+
+
+def _cases(found: Sequence[tuple[str, datetime]]) -> tuple[records.Case, ...]:
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id, _ in found])
+    return tuple(conversion.case_record(row) for row in rows if row is not None)
+
+
+def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> records.Comment:
+    def body() -> values.Change:
+        if verb is Verb.RESTORE:
+            change = status_changes.restore(comment_id, decision)
+        elif verb in _OPPOSITES:
+            change = status_changes.pin(comment_id, decision, is_pinned=verb is Verb.PIN)
+        else:
+            ruling = Ruling(_STATUSES[verb], BY_MODERATOR, decision.act.reason)
+            change = status_changes.judge(comment_id, ruling, decision)
+        transactions.apply(*change.writes)
+        if verb in {Verb.APPROVE, Verb.RESTORE} and change.comment.status is Status.APPROVED:
+            transactions.apply(reports.settled(comment_id, now=decision.now))
+        transactions.apply(
+            *classifier_answers.corrections(change.comment, change.event, now=decision.now)
+        )
+        return change
+
+    change = transactions.transaction(body, line=comment_id)
+    comment = change.comment
+    if change.event:
+        backlog.tell(change.event)
+        name = records.ThreadName(comment.site, comment.thread)
+        # What is gone has to leave the buckets at once; what came may wait for others.
+        note = backlog.changed if comment.status is Status.APPROVED else backlog.erased
+        note(name)
+    return comment
+
+
+def _check_site(case: records.Case, site: str) -> None:
+    if not site or case.comment.site != site:
+        raise errors.NotFound("comment", case.comment.id)
+
+
+def _each(comment_ids: Sequence[str], step: Callable[[str], records.Comment]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for comment_id in comment_ids:
+        try:
+            outcomes.append(Outcome(comment_id, step(comment_id)))
+        except errors.FlatthreadError as error:
+            outcomes.append(Outcome(comment_id, None, error.code, error.message))
+    return outcomes
+
+
+def _by_author(site: str, author: str, status: Status) -> list[str]:
+    """The ids of an author's comments of a status. Nobody is no author: imports have none."""
+    where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
+    return _keys(where) if site and author else []
+
+
+def _keys(where: tuple[tuple[str, str, object], ...]) -> list[str]:
+    query = reads.Query("Comment", where=where, limit=MOST_AT_ONCE, keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]

@@ -1,0 +1,384 @@
+"""How a site and its threads are moderated: policy, rules, bans, locks, advisers; all is noted.
+
+Owns the changes of a rulebook and of what a thread says of itself. Whoever calls has made sure that
+the actor may. Each is one transaction with its entry of the audit log, and is done once however
+often it runs.
+
+The entry of a policy, a ban or a lock keeps what stood before (`back`, JSON), so that it can be
+undone while what it says still stands; of a ban without its marks. Those of rules do not: a rule
+may name networks, which no entry holds, and one that is off does as much as one that is gone.
+"""
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.domain import author_ids, classifier_verdicts, records
+from comments.domain.records import Actor, Policy, ThreadState
+from comments.events import audit_log
+from comments.moderation import rulebook, rules
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+
+_MOST_AUTHOR = 200  # characters of an author's id
+_SET_THREAD = "set-thread"
+_THREAD, _AUTHOR = "thread:", "author:"  # what subjects begin with
+_OPPOSITES = {"ban": "unban", "unban": "ban"}
+# What becomes of an adviser; None for who is not asked.
+Advised = Callable[[classifier_verdicts.Adviser | None], classifier_verdicts.Adviser | None]
+
+
+def set_policy(  # noqa: PLR0913 - each may be changed alone
+    site: str,
+    actor: Actor,
+    *,
+    now: datetime,
+    policy: Policy | None = None,
+    close_after: int | None = None,
+    reports: int | None = None,
+    reason: str = "",
+) -> rulebook.Book:
+    """Change what is given of a site; the rest stays.
+
+    Raises:
+        errors.BadInput: a number is out of its range, or the reason no short line.
+    """
+    given = {"policy": policy, "close_after": close_after, "reports": reports}
+    wanted = {name: value for name, value in given.items() if value is not None}
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        return msgspec.structs.replace(book, **wanted)
+
+    return _changed(
+        site, audit_log.Act(actor, "set-policy", reason), "site", change, _POLICY, now=now
+    )
+
+
+def put_rule(
+    site: str, rule: rules.Rule, actor: Actor, *, now: datetime, reason: str = ""
+) -> rulebook.Book:
+    """Add a rule, or replace the one of its id, in its place.
+
+    Raises:
+        errors.BadInput: naming what is wrong with it.
+    """
+    rules.check_hosts(rule)
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        known = [each.id for each in book.rules]
+        put = [rule if each.id == rule.id else each for each in book.rules]
+        return msgspec.structs.replace(book, rules=(*put, *(() if rule.id in known else (rule,))))
+
+    act = audit_log.Act(actor, "put-rule", reason)
+    return _changed(site, act, f"rule:{rule.id}", change, _rule_of(rule.id), now=now)
+
+
+def remove_rule(
+    site: str, rule_id: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> rulebook.Book:
+    """Remove a rule.
+
+    Raises:
+        errors.NotFound: the site has no such rule.
+    """
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        left = tuple(each for each in book.rules if each.id != rule_id)
+        if len(left) == len(book.rules):
+            raise errors.NotFound("rule", rule_id)
+        return msgspec.structs.replace(book, rules=left)
+
+    act = audit_log.Act(actor, "remove-rule", reason)
+    return _changed(site, act, f"rule:{rule_id}", change, _rule_of(rule_id), now=now)
+
+
+def set_adviser(
+    site: str,
+    name: str,
+    change: Advised,
+    actor: Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> rulebook.Book:
+    """Change whom a site asks about its comments, by a function of the adviser of that name.
+
+    The log says on which terms he is asked: neither where nor with which secret.
+    """
+
+    def changed(book: rulebook.Book) -> rulebook.Book:
+        after = change(book.adviser(name))
+        others = [each for each in book.advisers if each.name != name]
+        advisers = others if after is None else [*others, after]
+        return msgspec.structs.replace(
+            book, advisers=tuple(sorted(advisers, key=lambda each: each.name))
+        )
+
+    act = audit_log.Act(actor, "set-adviser", reason)
+    return _changed(site, act, f"adviser:{name}", changed, _terms_of(name), now=now)
+
+
+def ban(  # noqa: PLR0913 - who bans whom, how, and until when
+    site: str,
+    author: str,
+    actor: Actor,
+    *,
+    now: datetime,
+    until: datetime | None = None,
+    is_shadow: bool = False,
+    reason: str = "",
+    known: rulebook.Known | None = None,
+) -> rulebook.Book:
+    """Keep an author from writing on a site, until a moment or for good.
+
+    The author is the id behind the comments: a token's or an account's, so that nobody can ban
+    somebody else by taking a name. What was written stays as it is. By `known` the author is met
+    with another id too (`bans`).
+
+    Raises:
+        errors.BadInput: it names nobody, or a moment that is over; there are too many bans.
+    """
+    # A mistyped id would be banned without a word, and whoever was meant would go on writing.
+    if not author_ids.is_one(author) or len(author) > _MOST_AUTHOR:
+        raise errors.BadInput("author", "is not the id of an author")
+    if until is not None and until <= now:
+        raise errors.BadInput("until", "is over")
+    made = rulebook.Ban(author, until, is_shadow, known or rulebook.Known())
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        return msgspec.structs.replace(book, bans=(*_without(book, author), made))
+
+    act = audit_log.Act(actor, "ban", reason)
+    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+
+
+def unban(
+    site: str, author: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> rulebook.Book:
+    """Let an author write again.
+
+    Raises:
+        errors.NotFound: he is not banned.
+    """
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        if book.ban_of(author, now) is None:
+            raise errors.NotFound("ban", author)
+        return msgspec.structs.replace(book, bans=_without(book, author))
+
+    act = audit_log.Act(actor, "unban", reason)
+    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+
+
+def set_thread(  # noqa: PLR0913 - same as `set_policy`
+    name: records.ThreadName,
+    actor: Actor,
+    *,
+    now: datetime,
+    state: ThreadState | None = None,
+    policy: Policy | None = None,
+    inherits: bool = False,
+    reason: str = "",
+) -> records.Thread:
+    """Lock a thread or open it, give it a policy of its own, or have it inherit its site's.
+
+    Raises:
+        errors.NotFound: nobody wrote there yet.
+    """
+
+    def change(row: comment_rows.Thread) -> None:
+        row.state = row.state if state is None else state.value
+        row.policy = row.policy if policy is None else policy.value
+        if inherits:
+            row.policy = ""
+
+    act = audit_log.Act(actor, _SET_THREAD, reason)
+    return _changed_thread(name.site, comment_rows.thread_key_name(name), act, change, now=now)
+
+
+def undo(
+    site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> records.Audit:
+    """Take back what an entry of the audit log says of a policy, a ban or a thread; the entry.
+
+    What was hidden with a ban stays so: `decisions.restore_all` brings it back.
+
+    Raises:
+        errors.NotFound: the site's log has no such entry.
+        errors.Conflict: it is something else by now, or the entry is about something else.
+    """
+    entry = audit_log.entry(site, entry_id)
+    if not entry.back:
+        raise errors.Conflict("this is undone where it was done", code="not-undoable")
+    if entry.verb == _SET_THREAD:
+        state, policy = msgspec.json.decode(entry.back, type=tuple[ThreadState, str])
+
+        def change_thread(row: comment_rows.Thread) -> None:
+            _check_stands(_said_of(row), entry)
+            row.state, row.policy = state.value, policy
+
+        act = audit_log.Act(actor, _SET_THREAD, reason)
+        thread = entry.subject.removeprefix(_THREAD)
+        _changed_thread(site, thread, act, change_thread, now=now)
+        return entry
+    author = entry.subject.removeprefix(_AUTHOR)
+    part = _POLICY if entry.subject == "site" else _ban_of(author, now)
+
+    def change(book: rulebook.Book) -> rulebook.Book:
+        _check_stands(part.say(book), entry)
+        return part.restore(book, entry.back)
+
+    # What took the place of another ban is undone by that one.
+    verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
+    act = audit_log.Act(actor, verb, reason)
+    _changed(site, act, entry.subject, change, part, now=now)
+    return entry
+
+
+def is_undoable(entry: records.Audit) -> bool:
+    """Whether `undo` may take it back, if it still stands."""
+    return bool(entry.back)
+
+
+def _check_stands(now: str, entry: records.Audit) -> None:
+    if now != entry.after:
+        raise errors.Conflict("it was decided anew since, or is over", code="decided-since")
+
+
+def new_rule_id() -> str:
+    """An id for a rule that was given none."""
+    return secrets.token_hex(4)
+
+
+def _changed(
+    site: str,
+    act: audit_log.Act,
+    subject: str,
+    change: Callable[[rulebook.Book], rulebook.Book],
+    part: "_Part",
+    *,
+    now: datetime,
+) -> rulebook.Book:
+    if not site:
+        raise errors.NotFound("site", site)
+
+    def body() -> rulebook.Book:
+        if transactions.may_have_run() and audit_log.is_done(act):
+            return rulebook.read(site)
+        before, book, writes = rulebook.changed(site, change, now=now)
+        said, says = part.say(before), part.say(book)
+        back = part.keep(before) if said != says else ""
+        note = audit_log.noted(act, site, subject, before=said, after=says, now=now, back=back)
+        transactions.apply(writes, note)
+        return book
+
+    book = transactions.transaction(body)
+    rulebook.forget(site)
+    return book
+
+
+def _changed_thread(
+    site: str,
+    thread: str,
+    act: audit_log.Act,
+    change: Callable[[comment_rows.Thread], None],
+    *,
+    now: datetime,
+) -> records.Thread:
+    """Change what a thread, by its key name, says of itself."""
+
+    def body() -> records.Thread:
+        row = reads.get(comment_rows.thread_key_of(thread))
+        if row is None:
+            raise errors.NotFound("thread", thread.partition("/")[2] or thread)
+        if transactions.may_have_run() and audit_log.is_done(act):
+            return conversion.thread_record(row)
+        before, back = _said_of(row), _encoded((row.state, row.policy))
+        change(row)
+        if (after := _said_of(row)) != before:
+            note = audit_log.noted(
+                act, site, f"{_THREAD}{thread}", before=before, after=after, now=now, back=back
+            )
+            transactions.apply(ownership.Writes("policies", put=(row,)), note)
+        return conversion.thread_record(row)
+
+    return transactions.transaction(body, line=thread)
+
+
+def _encoded(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+class _Part(NamedTuple):
+    """What an entry tells of a rulebook: in words, and as what puts it back."""
+
+    say: Callable[[rulebook.Book], str]
+    keep: Callable[[rulebook.Book], str] = lambda _: ""
+    restore: Callable[[rulebook.Book, str], rulebook.Book] = lambda book, _: book
+
+
+def _say_policy(book: rulebook.Book) -> str:
+    return f"{book.policy}, closed after {book.close_after} days, {book.reports} reports"
+
+
+def _put_policy(book: rulebook.Book, back: str) -> rulebook.Book:
+    policy, close_after, reports = msgspec.json.decode(back, type=tuple[Policy, int, int])
+    return msgspec.structs.replace(book, policy=policy, close_after=close_after, reports=reports)
+
+
+_POLICY = _Part(
+    _say_policy, lambda book: _encoded((book.policy, book.close_after, book.reports)), _put_policy
+)
+
+
+def _rule_of(rule_id: str) -> _Part:
+    return _Part(
+        lambda book: next((each.action.value for each in book.rules if each.id == rule_id), "")
+    )
+
+
+def _terms_of(name: str) -> _Part:
+    def say(book: rulebook.Book) -> str:
+        found = book.adviser(name)
+        return "" if found is None else classifier_verdicts.terms_in_words(found)
+
+    return _Part(say)
+
+
+def _ban_of(author: str, now: datetime) -> _Part:
+    def say(book: rulebook.Book) -> str:
+        found = book.ban_of(author, now)
+        if found is None:
+            return ""
+        kind = "shadow-banned" if found.is_shadow else "banned"
+        said = kind if found.until is None else f"{kind} until {found.until.isoformat()}"
+        if found.known.network_until is not None:
+            said += f", with the network until {found.known.network_until.isoformat()}"
+        return f"{said}, with the mailbox" if found.known.mailbox else said
+
+    def put(book: rulebook.Book, back: str) -> rulebook.Book:
+        found = msgspec.json.decode(back, type=rulebook.Ban | None)
+        stood = () if found is None else (found,)
+        return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
+
+    def keep(book: rulebook.Book) -> str:
+        found = book.ban_of(author, now)
+        if found is not None:
+            # The log is for good, and marks are not.
+            known = rulebook.Known(found.known.comment)
+            found = msgspec.structs.replace(found, known=known)
+        return _encoded(found)
+
+    return _Part(say, keep, put)
+
+
+def _without(book: rulebook.Book, author: str) -> tuple[rulebook.Ban, ...]:
+    return tuple(each for each in book.bans if each.author != author)
+
+
+def _said_of(row: comment_rows.Thread) -> str:
+    return f"{row.state} {row.policy}".strip()

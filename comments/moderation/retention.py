@@ -1,0 +1,177 @@
+"""Retention: what is kept for a term only, and erased when that is over.
+
+Owns the terms. A comment that was made spam or rejected, or put in the shadow, keeps its text for
+`TERM` after that, so that a moderator can undo it; then it is erased as if its author had taken it
+back, with its votes. What an import brought as spam or rejected stays: nobody here refused it.
+Who reported a comment is forgotten as long after its last report.
+
+The mail address that somebody gave with a comment and the mark of the network it came from
+(`caller_marks`) are erased `TERM` after that: people who get mail have rows of their own
+(`subscriptions`), so no mail needs the address. No property says which comments have one, because
+every comment would pay for it. So a walk goes through all comments in the order of their creation,
+each once, when it is old enough; a Job says how far it came. Addresses that an older release stored
+as they were given are erased at once by a walk of the same kind, which begins where that one is.
+"""
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+from google.cloud import ndb
+
+from comments.domain import records
+from comments.domain.crypto import guest_addresses
+from comments.events import backlog
+from comments.moderation import reports, retention_marks
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, event_rows
+from comments.tree import changes, maintenance, values, votes
+
+TERM = timedelta(days=30)
+_AT_ONCE = 100
+_STEPS = 20  # of one walk: the next one goes on
+_JOB = "retention/addresses"
+_CLEAR_JOB = "retention/clear-addresses"
+_START = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class _Place(NamedTuple):
+    """The last comment of a walk."""
+
+    at: datetime = _START
+    id: str = ""
+
+
+def expire(now: datetime) -> int:
+    """Erase what was refused long enough ago; how many comments.
+
+    Raises:
+        errors.Overloaded: the store is busy; the rest is done the next time.
+    """
+    erased = 0
+    while found := retention_marks.due(now - TERM, _AT_ONCE):
+        for comment_id in found:
+            erased += _expire(comment_id, now)
+    while old := reports.old(now - TERM, _AT_ONCE):
+        transactions.transaction(functools.partial(_forget_reports, old))
+    forget_addresses(now)
+    forget_clear_addresses(now)
+    return erased
+
+
+def forget_addresses(now: datetime) -> int:
+    """Go on with the walk that erases addresses; how many comments were looked at.
+
+    Raises:
+        errors.Overloaded: the store is busy; the rest is done the next time.
+    """
+    return _go_on(_JOB, "", now - TERM, _holds_any)
+
+
+def forget_clear_addresses(now: datetime) -> int:
+    """Go on with the walk that erases addresses which no seal protects; how many were looked at.
+
+    It ends at the comments of this release: those are sealed.
+
+    Raises:
+        errors.Overloaded: the store is busy; the rest is done the next time.
+    """
+    done: set[str] = connection.kept("retention", set)
+    if _CLEAR_JOB in done:
+        return 0
+    row = reads.get(event_rows.job_key(_JOB))
+    looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
+    if looked_at < _STEPS * _AT_ONCE:
+        done.add(_CLEAR_JOB)  # until the next start of this process
+    return looked_at
+
+
+def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
+    """Go on with a walk, from `begin` if it is new; how many comments were looked at."""
+    looked_at = 0
+    for _ in range(_STEPS):
+        row = reads.get(event_rows.job_key(job))
+        seen = "" if row is None else row.position
+        place = msgspec.json.decode(seen or begin, type=_Place) if seen or begin else _Place()
+        found = _behind(place, until)
+        if not found:
+            break
+        transactions.transaction(functools.partial(_walk, seen, found, job=job, is_over=is_over))
+        looked_at += len(found)
+        if len(found) < _AT_ONCE:
+            break
+    return looked_at
+
+
+def _holds_any(message: Any) -> bool:
+    values = message.properties
+    return bool(values["author_email"].string_value or values["came_from"].string_value)
+
+
+def _holds_clear(message: Any) -> bool:
+    return guest_addresses.is_clear(message.properties["author_email"].string_value)
+
+
+def _behind(place: _Place, until: datetime) -> list[Any]:
+    """The next comments behind a place that are old enough, those of one moment by id."""
+    ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
+    found = _comments(ties, ("__key__",), _AT_ONCE) if place.id else []
+    if len(found) < _AT_ONCE and place.at < until:
+        later: list[tuple[str, str, object]] = [
+            ("created", ">", place.at),
+            ("created", "<=", until),
+        ]
+        found += _comments(later, ("created",), _AT_ONCE - len(found))
+    return found
+
+
+def _comments(
+    where: list[tuple[str, str, object]], order: tuple[str, ...], limit: int
+) -> list[Any]:
+    return list(reads.fetch(reads.Query("Comment", where=where, order=order, limit=limit)))
+
+
+def _walk(
+    seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[Any], bool] | None = None
+) -> None:
+    """Erase the addresses of these, unless somebody else has gone on from here."""
+    row = reads.get(event_rows.job_key(job))
+    if ("" if row is None else row.position) != seen:
+        return
+    known = [each for each in found if (is_over or _holds_any)(each)]
+    transactions.apply(maintenance.without_addresses([each.key.path[-1].name for each in known]))
+    last = conversion.comment_from_message(found[-1])
+    place = msgspec.json.encode(_Place(last.created, last.id)).decode()
+    moved = event_rows.Job(key=event_rows.job_key(job), position=place)
+    transactions.apply(ownership.Writes("retention", put=(moved,)))
+
+
+def _forget_reports(keys: list[ndb.Key]) -> None:
+    transactions.apply(reports.gone(keys))
+
+
+def _expire(comment_id: str, now: datetime) -> bool:
+    change = transactions.transaction(functools.partial(_step, comment_id, now), line=comment_id)
+    if change is None:
+        return False
+    backlog.tell(change.event)
+    backlog.erased(records.ThreadName(change.comment.site, change.comment.thread))
+    backlog.voted(records.VotedComment(comment_id))
+    return True
+
+
+def _step(comment_id: str, now: datetime) -> values.Change | None:
+    row = reads.get(comment_rows.comment_key(comment_id))
+    judged = None if row is None else conversion.case_record(row).judged
+    if row is None or judged is None or row.status not in retention_marks.REFUSED:
+        transactions.apply(retention_marks.ended(comment_id))
+        return None
+    if judged > now - TERM:
+        transactions.apply(retention_marks.later(comment_id, judged))
+        return None
+    change = changes.retract(comment_id, now=now, check=lambda _: None)
+    name = records.ThreadName(row.site, row.thread_id)
+    transactions.apply(*change.writes, votes.ended(comment_id, name, now=now))
+    return change

@@ -1,0 +1,304 @@
+"""What moderators look through: a site's comments by status, author and words, and its threads.
+
+Owns these listings, newest first, and one thread as it stands with whatever is held in it. What
+must stay true:
+
+- a page is a bounded number of reads, however much a site holds. Words have no index: a page looks
+  through `LOOKED_THROUGH` comments at most, and its cursor goes on behind the last one of them;
+- a page goes on strictly after the last comment that was looked at, by moment, revision and id. Of
+  one moment, a comment that changes meanwhile may be met twice, and none is left out.
+
+Whoever calls has made sure that the reader may see all of the site.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from google.cloud import ndb
+
+from comments import errors
+from comments.domain import records
+from comments.domain.crypto import cursors
+from comments.domain.records import Status
+from comments.store import reads
+from comments.store.models import comment_rows, conversion, counter_rows, times
+from comments.tree.counters import totals
+
+MOST = 100  # comments of a page
+PAGE = 25
+LOOKED_THROUGH = 300
+LONGEST_TEXT = 100  # characters that are looked for
+# What was retracted holds nothing to look at.
+STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
+
+_Position = tuple[datetime, int, str]
+_Where = tuple[tuple[str, str, object], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which comments of a site: of these statuses, of an author, with words in them."""
+
+    site: str
+    statuses: tuple[Status, ...] = (Status.PENDING,)
+    author: str = ""
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse words that are too many.
+
+        Raises:
+            errors.BadInput: naming them.
+        """
+        if len(self.text) > LONGEST_TEXT:
+            raise errors.BadInput("q", f"longer than {LONGEST_TEXT} characters")
+
+    @property
+    def label(self) -> str:
+        """What a cursor of this listing is bound to."""
+        return cursors.label("docket", self.site, *self.statuses, "", self.author, self.text)
+
+    def has(self, case: records.Case) -> bool:
+        """Whether a comment is one of them."""
+        said = case.comment
+        if said.status not in self.statuses:
+            return False
+        wanted = self.text.casefold()
+        texts = (said.body, said.author.name, said.author.website)
+        return not wanted or any(wanted in text.casefold() for text in texts)
+
+    def scans(self) -> Iterator[_Where]:
+        """The ranges of an index that hold them all."""
+        if self.author:
+            yield (("site", "=", self.site), ("author_id", "=", self.author))
+            return
+        for status in self.statuses:
+            yield (("site", "=", self.site), ("status", "=", status.value))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """Comments, newest first. `cursor` goes on behind the oldest that was looked at, `back_to`."""
+
+    cases: tuple[records.Case, ...]
+    cursor: str | None
+    back_to: datetime | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads, those that began last first, and what continues them."""
+
+    threads: tuple[records.Thread, ...]
+    cursor: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """A part of a thread in reading order, with all that is held in it, and what continues it."""
+
+    cases: tuple[records.Case, ...]
+    cursor: str | None
+
+
+def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Page:
+    """A page of comments.
+
+    Raises:
+        errors.BadInput: the limit is not from 1 to `MOST`.
+        errors.BadCursor: a cursor of another listing, or none of ours.
+    """
+    _check_limit(limit)
+    after = None if cursor is None else _opened(cursor, wanted.label, secret)
+    is_sieved = bool(wanted.text or wanted.author)
+    most = LOOKED_THROUGH if is_sieved else limit
+    places = _places(wanted, after, most + 1)
+    found: list[records.Case] = []
+    looked = 0
+    for start in range(0, min(most, len(places)), limit):
+        for case in _read(places[start : min(start + limit, most)]):
+            if len(found) < limit:
+                looked += 1
+                found += [case] if case is not None and wanted.has(case) else []
+        if len(found) == limit:
+            break
+    last = places[looked - 1] if looked else None
+    more = last is not None and looked < len(places)
+    return Page(
+        tuple(found),
+        _sealed(last, wanted.label, secret) if more and last else None,
+        last[0] if last else None,
+    )
+
+
+def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Threads:
+    """A page of a site's threads.
+
+    Raises:
+        errors.BadInput: the limit is not from 1 to `MOST`.
+        errors.BadCursor: a cursor of another listing, or none of ours.
+    """
+    _check_limit(limit)
+    label = cursors.label("docket-threads", site)
+    where: _Where = (("site", "=", site),)
+    if cursor is None:
+        keys = _begun(where, ("-created",), limit + 1)
+    else:
+        at, _, name = _opened(cursor, label, secret)
+        tie = (("created", "=", at), ("__key__", ">", name))
+        keys = _begun((*where, *tie), ("__key__",), limit + 1)
+        left = limit + 1 - len(keys)
+        keys += _begun((*where, ("created", "<", at)), ("-created",), left) if left else []
+    rows = reads.get_multi([comment_rows.thread_key_of(key) for key in keys[:limit]])
+    there = [conversion.thread_record(row) for row in rows if row is not None]
+    begun = [times.plain(row.created) for row in rows if row is not None]
+    if len(keys) <= limit or not begun:
+        return Threads(tuple(there), None)
+    return Threads(tuple(there), _sealed((begun[-1], 0, keys[limit - 1]), label, secret))
+
+
+def thread(
+    name: records.ThreadName, *, limit: int = PAGE, cursor: str | None = None, secret: str
+) -> Run:
+    """A part of a thread in reading order, whatever stands in it.
+
+    Raises:
+        errors.BadInput: the limit is not from 1 to `MOST`.
+        errors.BadCursor: a cursor of another thread, or none of ours.
+    """
+    _check_limit(limit)
+    label = cursors.label("docket-thread", comment_rows.thread_key_name(name))
+    after = "" if cursor is None else cursors.unseal(cursor, label, secret)[0]
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", comment_rows.thread_key_name(name)), ("sort_hash", ">", after)),
+        order=("sort_hash",),
+        limit=limit + 1,
+    )
+    cases = [conversion.case_from_message(message) for message in reads.fetch(query)]
+    if len(cases) <= limit:
+        return Run(tuple(cases), None)
+    last = cases[limit - 1].comment.sort_hash
+    return Run(tuple(cases[:limit]), cursors.seal([last], label, secret))
+
+
+def stored_thread(name: records.ThreadName) -> records.Thread | None:
+    """A thread as it is now; None where nobody wrote yet."""
+    row = reads.get(comment_rows.thread_key(name))
+    return None if row is None else conversion.thread_record(row)
+
+
+def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
+    """The comments of these ids that are there, in one look-up."""
+    keys = [comment_rows.comment_key(each) for each in dict.fromkeys(comment_ids)]
+    return {case.comment.id: case for case in _cases(keys) if case is not None}
+
+
+def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
+    """Those a comment stands below, the root first, and no more than the nearest `most`."""
+    above: list[records.Comment] = []
+    while comment.parent is not None and len(above) < most:
+        row = reads.get(comment_rows.comment_key(comment.parent))
+        if row is None:
+            break
+        comment = conversion.comment_record(row)
+        above.append(comment)
+    return above[::-1]
+
+
+def standings(site: str, authors: Iterable[str]) -> Mapping[str, totals.Numbers]:
+    """What authors have on a site, by status, as far as its events are delivered; one look-up."""
+    ids = [author for author in dict.fromkeys(authors) if author]
+    rows = reads.get_multi([counter_rows.standing_key(site, author) for author in ids])
+    return {author: totals.numbers_of(row) for author, row in zip(ids, rows, strict=True)}
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MOST:
+        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+
+
+def _places(wanted: Wanted, after: _Position | None, limit: int) -> list[_Position]:
+    """Where the newest comments behind a position stand, whatever scan they are in."""
+    found = [place for where in wanted.scans() for place in _behind(where, after, limit)]
+    found.sort(key=lambda place: place[1:])
+    found.sort(key=lambda place: place[0], reverse=True)
+    return found[:limit]
+
+
+def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
+    """The newest places of a scan behind a position: by moment, then revision, then id.
+
+    Datastore compares no rows, so the rest of the same revision and of the same moment are ranges
+    of their own.
+    """
+    if after is None:
+        return _asked(where, limit)
+    moment, revision, name = after
+    at = (*where, ("created", "=", moment))
+    tie = (("revision", "=", revision), ("__key__", ">", name))
+    query = reads.Query(
+        "Comment", where=(*at, *tie), order=("__key__",), limit=limit, keys_only=True
+    )
+    found = [(moment, revision, _name(message)) for message in reads.fetch(query)]
+    if len(found) < limit:
+        query = reads.Query(
+            "Comment",
+            where=(*at, ("revision", ">", revision)),
+            order=("revision",),
+            projection=("revision",),
+            limit=limit - len(found),
+        )
+        found += [
+            (moment, message.properties["revision"].integer_value, _name(message))
+            for message in reads.fetch(query)
+        ]
+    if len(found) < limit:
+        found += _asked((*where, ("created", "<", moment)), limit - len(found))
+    return found
+
+
+def _asked(where: _Where, limit: int) -> list[_Position]:
+    query = reads.Query(
+        "Comment",
+        where=where,
+        order=("-created", "revision"),
+        projection=("created", "revision"),
+        limit=limit,
+    )
+    return [
+        (moment, message.properties["revision"].integer_value, _name(message))
+        for message in reads.fetch(query)
+        if (moment := times.projected_time(message.properties["created"])) is not None
+    ]
+
+
+def _begun(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
+    query = reads.Query("Thread", where=where, order=order, limit=limit, keys_only=True)
+    return [_name(message) for message in reads.fetch(query)]
+
+
+def _read(places: Sequence[_Position]) -> Iterator[records.Case | None]:
+    return _cases([comment_rows.comment_key(name) for _, _, name in places])
+
+
+def _cases(keys: Sequence[ndb.Key]) -> Iterator[records.Case | None]:
+    for message in reads.read(keys):
+        yield None if message is None else conversion.case_from_message(message)
+
+
+def _name(message: Any) -> str:
+    name: str = message.key.path[-1].name
+    return name
+
+
+def _sealed(place: _Position, label: str, secret: str) -> str:
+    moment, revision, name = place
+    return cursors.seal([moment.isoformat(), str(revision), name], label, secret)
+
+
+def _opened(cursor: str, label: str, secret: str) -> _Position:
+    moment, revision, name = cursors.unseal(cursor, label, secret)
+    return datetime.fromisoformat(moment).astimezone(UTC), int(revision), name

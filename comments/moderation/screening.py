@@ -1,0 +1,217 @@
+"""What becomes of a text: by the ban of its author, the site's rules, the policy, and its advisers.
+
+Owns what is asked of the store for it: how many approved comments the author has, where a policy or
+a rule asks for that, nothing else decides, and he is known. That is one read at most, in the
+transaction of the post; the rulebook is a copy of this process. How often the text came today is
+counted at the door (`admission`), where a rule asks.
+
+Trust belongs to the author's id, which is a token's or an account's: never to a name or a mail
+address, which anybody can type.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from comments import errors
+from comments.accounts import accounts
+from comments.domain import author_ids, classifier_verdicts, records
+from comments.domain.counting import APPROVED
+from comments.domain.crypto import caller_marks
+from comments.domain.records import Policy, Ruling, Status
+from comments.moderation import rulebook, rules
+from comments.store import reads
+from comments.store.models import counter_rows
+from comments.tree.counters import totals
+
+_BAN = "ban"
+_DOUBT = "turnstile"
+_UNTOLD = "its author is banned without being told"
+_POLICY = "policy:{}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """A text on its way in. `author.id` is empty for somebody who was never here.
+
+    `since` is when the author's account was made, if there is one. `marks` are what bans match.
+    """
+
+    site: str
+    author: records.Author
+    body: str
+    html: str
+    network: str = ""
+    since: datetime | None = None
+    marks: caller_marks.Marks = caller_marks.Marks()  # noqa: RUF009 - a plain value
+
+
+def of_post(
+    text: Text, *, repeats: int, now: datetime, doubt: str = ""
+) -> Callable[[records.Thread, bool], Ruling]:
+    """What decides about a new comment: by its thread, and whether its author is known there.
+
+    `repeats` is how often the text came to the site within a day, this time included; 0 where no
+    rule asks. With a `doubt` of the door what nothing else holds is held, and this is why. What it
+    makes raises errors.Conflict where the thread takes no comments, and errors.Forbidden where the
+    author is banned or a rule refuses the text.
+    """
+    # Known from here on, so that the transaction does not read it.
+    book = rulebook.get(text.site)
+
+    def decide(thread: records.Thread, is_known: bool) -> Ruling:  # noqa: FBT001 - see tree.Draft
+        _check_open(thread, book, now)
+        standing = _Standing(text)
+
+        def approved() -> int:
+            return standing.approved or int(is_known)
+
+        def otherwise() -> Ruling:
+            policy, has_links = thread.policy or book.policy, _has_links(text, now)
+            ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
+            if doubt and ruling.status is Status.APPROVED:
+                return Ruling(Status.PENDING, _DOUBT, doubt)
+            return _by_advisers(book, text, ruling)
+
+        return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)
+
+    return decide
+
+
+def of_edit(
+    text: Text, before: records.Comment, thread: records.Thread | None, *, now: datetime
+) -> Ruling | None:
+    """What becomes of a comment with another text; None where it stays what it is.
+
+    Raises:
+        errors.Conflict: the thread takes no edits.
+        errors.Forbidden: the author is banned, or a rule refuses the text.
+    """
+    book = rulebook.get(text.site)
+    policy = (thread and thread.policy) or book.policy
+    if policy is Policy.READ_ONLY:
+        raise errors.Conflict("the discussion is read-only", code="read-only")
+
+    def otherwise() -> Ruling:
+        has_new = bool(rules.links(text.html) - rules.links(before.html))
+        spelt = rules.count_links(_said(text, now)) > rules.count_links(rules.Said(before.body, ""))
+        return _by_advisers(book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True))
+
+    found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
+    ruling = _ruled(found, otherwise)
+    # Held before and held now: for another reason, maybe (`changes.edit`).
+    is_held_anew = ruling.status is before.status is Status.PENDING
+    is_stricter = rules.is_stricter(ruling.status, before.status)
+    return ruling if is_stricter or is_held_anew else None
+
+
+def advisers(site: str, author: str) -> tuple[classifier_verdicts.Adviser, ...]:
+    """Whom a site asks about a text of an author; without an id he is somebody new."""
+    return _advisers(rulebook.get(site), author)
+
+
+def _advisers(book: rulebook.Book, author: str) -> tuple[classifier_verdicts.Adviser, ...]:
+    return classifier_verdicts.asked(book.advisers, is_guest=not author.startswith(accounts.AUTHOR))
+
+
+def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
+    """What becomes of what nothing else holds: it waits for those who are asked first."""
+    first = [each.name for each in _advisers(book, text.author.id) if each.holds]
+    if not first or ruling.status is not Status.APPROVED:
+        return ruling
+    return Ruling(
+        Status.PENDING,
+        classifier_verdicts.rule(first),
+        f"waits for {classifier_verdicts.in_words(first)}",
+    )
+
+
+def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
+    """Return the ruling on what rules and bans `found`, and what is decided `otherwise`.
+
+    What is in the shadow must look to its author as it would without the shadow. So a text that
+    would wait is stored as spam, which seems to wait too (`presentation.seeming`).
+    """
+    if found.status is Status.APPROVED:
+        return otherwise()
+    if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
+        return Ruling(Status.SPAM, found.rule, found.why)
+    return found
+
+
+def _by_rules(
+    book: rulebook.Book, text: Text, approved: Callable[[], int], repeats: int, now: datetime
+) -> Ruling:
+    ban = book.ban_of(text.author.id, now) or book.ban_meeting(text.marks, now)
+    if ban is not None and not ban.is_shadow:
+        raise errors.Forbidden("you may not write here", code="author-banned")
+    found = Ruling(Status.APPROVED)
+    if book.rules:
+        found = rules.judge(book.rules, _said(text, now, approved, repeats))
+    if found.status is Status.REJECTED:
+        raise errors.Forbidden("this site does not take such comments", code="comment-refused")
+    if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
+        # What a rule would hold seems to wait: see `_ruled`.
+        is_held = found.status is Status.PENDING
+        return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
+    return found
+
+
+def _by_policy(
+    policy: Policy, has_links: Callable[[], bool], is_trusted: Callable[[], bool]
+) -> Ruling:
+    """What a policy makes of what no rule speaks of; it asks only what it has to know."""
+    why = ""
+    if policy is Policy.ALL:
+        why = "everything is looked at first"
+    elif policy is Policy.LINKS and has_links():
+        why = "it has a link"
+    elif policy is Policy.FIRST and not is_trusted():
+        why = "the author's first"
+    return Ruling(Status.PENDING, _POLICY.format(policy), why) if why else Ruling(Status.APPROVED)
+
+
+def _check_open(thread: records.Thread, book: rulebook.Book, now: datetime) -> None:
+    policy = thread.policy or book.policy
+    if policy is Policy.READ_ONLY:
+        raise errors.Conflict("the discussion is read-only", code="read-only")
+    if policy is Policy.CLOSED:
+        raise errors.Conflict("the discussion takes no comments", code="thread-closed")
+    age = timedelta(0) if thread.created is None else now - thread.created
+    if book.close_after and age > timedelta(days=book.close_after):
+        raise errors.Conflict("the discussion was closed for its age", code="thread-closed")
+
+
+def _has_links(text: Text, now: datetime) -> Callable[[], bool]:
+    return lambda: rules.count_links(_said(text, now)) > 0
+
+
+def _said(
+    text: Text, now: datetime, approved: Callable[[], int] = int, repeats: int = 0
+) -> rules.Said:
+    return rules.Said(
+        body=text.body,
+        html=text.html,
+        name=text.author.name,
+        website=text.author.website,
+        network=text.network,
+        approved=approved,
+        repeats=repeats,
+        age=author_ids.age(text.author.id, text.since, now),
+    )
+
+
+class _Standing:
+    """An author on a website: read when it is asked for, and once."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    @functools.cached_property
+    def approved(self) -> int:
+        """How many approved comments he has, as far as that is counted yet."""
+        if not self._text.author.id:
+            return 0
+        row = reads.get(counter_rows.standing_key(self._text.site, self._text.author.id))
+        return totals.numbers_of(row).get(APPROVED, 0)

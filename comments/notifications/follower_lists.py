@@ -1,0 +1,373 @@
+"""Large lists of ids that many change at once, such as who follows a thread.
+
+Owns FollowerMark, and how a list is read. A list is sorted segments of ids, named by its entity,
+and marks upon them: to join or to leave writes one mark, under the list's *generation*, in a
+transaction that reads the list's entity. `follower_compaction` closes a generation, takes its marks
+into new segments and switches the list to them.
+
+What must stay true:
+
+- A mark is written for the generation that is open when it commits. Whoever reads an older one
+  loses against the closing of it and starts again, so a closed generation never grows.
+- Marks of newer generations override older ones, and all of them the segments.
+- Reading is one moment: in a snapshot all segments that a list names are there.
+
+The store's order of commits decides for each id. Calls for one id that overlap may take effect in
+either order; one whose answer was lost takes effect as late as its repeat.
+
+Costs: a mark is 2 reads and 1 write, or no write where it stands already. `contains` is at most 5
+reads (list, marks of two generations, segment, and a segment of lines above about 1,000,000 ids),
+3 while nobody folds. Counting marks would cost a read each time or a busy entity: instead a mark
+*asks* for a folding if its digest says so, one in `_between` of them. Nobody has to remember it.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+
+from comments import errors
+from comments.domain import records
+from comments.notifications import id_sets
+from comments.store import ownership, reads, transactions
+from comments.store.models import follower_rows
+
+LONGEST = 500  # bytes of an id; it stands in keys, which hold 1,500
+# Marks in a generation, on average: so many, and one for so many ids. A folding rewrites most
+# segments, so where they are many it has to wait for more marks.
+MARKS = 64
+IDS_FOR_MARK = 500
+_AT_ONCE = 500  # marks of one query or commit
+_OWNER = "followers"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where a list stands. Marks of the generations behind `folded` are not in its segments."""
+
+    version: str = ""
+    generation: int = 1
+    folded: int = 0
+    directory: id_sets.Directory = id_sets.Directory()  # noqa: RUF009 - a frozen value
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a generation is closed and not folded: somebody is at it, or was interrupted."""
+        return self.generation - self.folded > 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """Some ids of a list, in order. Go on behind `position`; None says that these are the last."""
+
+    ids: tuple[str, ...]
+    position: str | None
+
+
+class Gone(Exception):
+    """A segment was replaced while it was needed, by somebody who folded faster."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marked:
+    """What a mark puts, nothing where it stands already; whether the list asks to be folded."""
+
+    writes: ownership.Writes
+    asks: bool
+
+
+def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
+    """Let an id join a list, or leave it. Whether the list asks to be folded.
+
+    Raises:
+        errors.BadInput: the id is empty, longer than `LONGEST` bytes, or no text.
+        errors.Overloaded: the store did not answer in time.
+    """
+    check(follower)
+
+    def body() -> bool:
+        marked = marking(name, follower, follows=follows)
+        transactions.apply(marked.writes)
+        return marked.asks
+
+    return transactions.transaction(body)
+
+
+def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
+    """Let an id that `check` took join a list, or leave it, in the current transaction."""
+    at = pointer(name)
+    key = follower_rows.follower_mark_key(name, at.generation, follower)
+    entry = follower_rows.follower_mark_entry(name, at.generation, follows=follows)
+    # Read although it may be overwritten: a commit that arrives after its caller gave up then
+    # loses against what was decided since.
+    found = reads.get(key)
+    if found is not None and found.entry == entry:
+        return Marked(ownership.Writes(_OWNER), bool(found.asks))
+    row = follower_rows.FollowerMark(key=key, entry=entry, asks=_asks(key.id(), name, at))
+    return Marked(ownership.Writes(_OWNER, put=(row,)), bool(row.asks))
+
+
+def contains(name: records.ListName, follower: str) -> bool:
+    """Whether an id belongs to a list."""
+    check(follower)
+
+    def body() -> bool:
+        at = pointer(name)
+        open_ = range(at.generation, at.folded, -1)
+        found = reads.get_multi([follower_rows.follower_mark_key(name, n, follower) for n in open_])
+        for row, generation in zip(found, open_, strict=True):
+            if row is not None:
+                joined = follower_rows.follower_mark_entry(name, generation, follows=True)
+                return bool(row.entry == joined)
+        return follower in _segment_of(name, at.directory, follower)
+
+    return transactions.snapshot(body)
+
+
+def page(name: records.ListName, *, after: str = "", limit: int) -> Page:
+    """The next ids of a list behind a position, in the order of ids.
+
+    Each page is of one moment. Positions are ids, so whatever is folded between two pages, an id
+    that belongs to the list all the time is met exactly once, and no id twice.
+    """
+
+    def body() -> tuple[str, ...]:
+        at = pointer(name)
+        ids = id_sets.changed(_ids_behind(name, at.directory, after), marks(name, at, after=after))
+        return tuple(itertools.islice(ids, limit))
+
+    ids = transactions.snapshot(body)
+    return Page(ids, ids[-1] if len(ids) == limit else None)
+
+
+def every(name: records.ListName, *, limit: int) -> Iterator[str]:
+    """All ids of a list, a page at a time; see `page`."""
+    position: str | None = ""
+    while position is not None:
+        found = page(name, after=position, limit=limit)
+        yield from found.ids
+        position = found.position
+
+
+def count(name: records.ListName) -> int:
+    """How many ids belong to a list. Reads the list and those segments that marks change."""
+    return transactions.snapshot(lambda: counted(name))
+
+
+def counted(name: records.ListName) -> int:
+    """The same, inside a snapshot."""
+    at = pointer(name)
+    ahead = id_sets.Ahead(marks(name, at))
+    total = at.directory.count
+    for line, end in id_sets.spans(lines(name, at.directory)):
+        if ahead.is_before(end):
+            total += id_sets.gain(read_ids(name, line), list(ahead.until(end)))
+    return total + sum(belongs for _, belongs in ahead)
+
+
+def check(follower: str) -> None:
+    """Refuse what cannot be an id.
+
+    Raises:
+        errors.BadInput: it is empty, longer than `LONGEST` bytes, or no text.
+    """
+    try:
+        size = len(follower.encode())
+    except UnicodeEncodeError as error:
+        raise errors.BadInput("follower", "is not valid Unicode") from error
+    if not 0 < size <= LONGEST:
+        raise errors.BadInput("follower", f"has 1 to {LONGEST} bytes")
+
+
+def pointer(name: records.ListName) -> Pointer:
+    """Read where a list stands; one nobody folded yet has no entity."""
+    row = reads.get(follower_rows.follower_list_key(name))
+    if row is None:
+        return Pointer()
+    directory = id_sets.decode_directory(row.content)
+    return Pointer(row.version, row.generation, row.folded, directory)
+
+
+def marks(name: records.ListName, at: Pointer, *, after: str = "") -> Iterator[id_sets.Mark]:
+    """The marks that are not in the segments, behind an id, in the order of ids."""
+    found = marks_of(name, at.folded + 1, after=after)
+    if at.is_closed:
+        return id_sets.overlaid(found, marks_of(name, at.generation, after=after))
+    return found
+
+
+def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Iterator[id_sets.Mark]:
+    """The marks of one generation behind an id, in the order of ids."""
+    joined, left = (
+        _marked(name, generation, follows=follows, after=after) for follows in (True, False)
+    )
+    return id_sets.signed(joined, left)
+
+
+def _marked(name: records.ListName, generation: int, *, follows: bool, after: str) -> Iterator[str]:
+    """A query gives keys only: it bills one read, however many marks it finds."""
+    entry = follower_rows.follower_mark_entry(name, generation, follows=follows)
+    position: str | None = after
+    while position is not None:
+        behind = follower_rows.follower_mark_key(name, generation, position)
+        query = reads.Query(
+            "FollowerMark",
+            where=(("entry", "=", entry), ("__key__", ">", behind)),
+            order=("__key__",),
+            limit=_AT_ONCE,
+            keys_only=True,
+        )
+        found = [follower_rows.follower_of(each.key.path[-1].name) for each in reads.fetch(query)]
+        yield from found
+        position = found[-1] if len(found) == _AT_ONCE else None
+
+
+def lines(name: records.ListName, directory: id_sets.Directory) -> Iterator[id_sets.Line]:
+    """The lines of all segments of ids, in order.
+
+    Raises:
+        Gone: somebody folded since the directory was read. Not inside a snapshot.
+    """
+    for line in directory.lines:
+        if directory.depth:
+            yield from lines(name, _below(name, directory, line))
+        else:
+            yield line
+
+
+def keys(name: records.ListName, directory: id_sets.Directory) -> Iterator[str]:
+    """The keys of all segments, those of lines too.
+
+    Raises:
+        Gone: see `lines`.
+    """
+    for line in directory.lines:
+        yield line.key
+        if directory.depth:
+            yield from keys(name, _below(name, directory, line))
+
+
+def read_ids(name: records.ListName, line: id_sets.Line) -> list[str]:
+    """The ids of a segment.
+
+    Raises:
+        Gone: see `lines`.
+    """
+    return id_sets.decode_ids(_content(name, line))
+
+
+def _ids_behind(name: records.ListName, directory: id_sets.Directory, after: str) -> Iterator[str]:
+    for line in directory.lines[id_sets.place_of(directory.lines, after) :]:
+        if directory.depth:
+            yield from _ids_behind(name, _below(name, directory, line), after)
+        else:
+            yield from (each for each in read_ids(name, line) if each > after)
+
+
+def _segment_of(
+    name: records.ListName, directory: id_sets.Directory, follower: str
+) -> Sequence[str]:
+    if not directory.lines:
+        return ()
+    line = directory.lines[id_sets.place_of(directory.lines, follower)]
+    if directory.depth:
+        return _segment_of(name, _below(name, directory, line), follower)
+    return read_ids(name, line)
+
+
+def _below(
+    name: records.ListName, directory: id_sets.Directory, line: id_sets.Line
+) -> id_sets.Directory:
+    return id_sets.Directory(directory.depth - 1, id_sets.decode_lines(_content(name, line)))
+
+
+def _content(name: records.ListName, line: id_sets.Line) -> bytes:
+    row = reads.get(follower_rows.follower_segment_key(name, line.key))
+    if row is None:
+        raise Gone
+    content: bytes = row.content
+    return content
+
+
+def _asks(key: str, name: records.ListName, at: Pointer) -> bool:
+    """Whether a mark asks for a folding. Its key decides, so nobody can write more than one."""
+    digest = hashlib.sha256(f"{name.text}\n{key}".encode()).digest()
+    return int.from_bytes(digest[:8]) % _between(at) == 0
+
+
+def _between(at: Pointer) -> int:
+    return MARKS + at.directory.count // IDS_FOR_MARK
+
+
+def asking() -> list[records.ListName]:
+    """The lists that ask to be folded, whoever marked them."""
+    query = reads.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
+    found = (each.key.path[0].name for each in reads.walk(query))
+    return [records.ListName(text) for text in dict.fromkeys(found)]
+
+
+def known() -> list[str]:
+    """The texts of all lists that anything is stored of, sorted. Looks at every mark's key."""
+    marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
+    lists = reads.walk(reads.Query("FollowerList", keys_only=True))
+    return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
+
+
+def naming(follower: str) -> Iterator[records.ListName]:
+    """The lists whose rows name an id, also such as it left. Looks at every list there is."""
+    marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
+    found = {
+        key.path[0].name
+        for key in marked
+        if follower_rows.follower_of(key.path[-1].name) == follower
+    }
+    lists = reads.walk(reads.Query("FollowerList", keys_only=True))
+    for name in map(
+        records.ListName, sorted({*found, *(each.key.path[-1].name for each in lists)})
+    ):
+        if name.text in found or transactions.snapshot(
+            functools.partial(_is_stored, name, follower)
+        ):
+            yield name
+
+
+def _is_stored(name: records.ListName, follower: str) -> bool:
+    return follower in _segment_of(name, pointer(name).directory, follower)
+
+
+def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
+    """Names of marks that are in the segments, up to `_AT_ONCE`: those that ask, or the others."""
+    first, behind = (follower_rows.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
+    query = reads.Query(
+        "FollowerMark",
+        where=(("asks", "=", asks), ("__key__", ">", first), ("__key__", "<", behind)),
+        order=("__key__",),
+        limit=_AT_ONCE,
+        keys_only=True,
+    )
+    return [each.key.path[-1].name for each in reads.fetch(query)]
+
+
+def is_marked(name: records.ListName, follower: str) -> bool:
+    """Whether a mark of an id is stored, in a generation that is not forgotten yet."""
+    at = pointer(name)
+    keys = [
+        follower_rows.follower_mark_key(name, generation, follower)
+        for generation in range(max(1, at.folded), at.generation + 1)
+    ]
+    return any(row is not None for row in reads.get_multi(keys))
+
+
+def removal(name: records.ListName, found: Sequence[str]) -> ownership.Writes:
+    """Delete marks by the names that `folded_marks` gave.
+
+    A name has the mark's generation in it. An id that has joined or left since has another mark.
+    """
+    keys = [
+        follower_rows.follower_mark_key(
+            name, follower_rows.generation_of(each), follower_rows.follower_of(each)
+        )
+        for each in found
+    ]
+    return ownership.Writes(_OWNER, delete=tuple(keys))

@@ -1,0 +1,405 @@
+"""Notices: who gets mail of what happened to comments, and that each of them gets it.
+
+Owns the handlers of events that mail (`dispatcher`). It goes in steps, each an event that follows
+from the one before (`mail_jobs`), so that none holds much and a crash repeats little:
+
+1. the event of the comment: who is concerned?
+2. replies, moderators: mail to a few, by their ids
+3. followers of the thread: `PAGE` of them behind a position, and an event for those behind
+
+What must stay true:
+
+- Nobody is told of what readers do not see, moderators only of what waits for them: a comment is
+  read when it is told of. One that was taken back meanwhile is told to nobody.
+- Nobody is told of his own comment, and nobody twice of one: who is told in step 2 is left out in
+  step 3. Who wrote it is known by his token, not by an address that he may have made up.
+- All mail about one event to one address has one Message-ID, so that a repeat after a crash is one
+  message in most mailboxes. A crash repeats `PAGE` mails at most.
+- A server that is away holds up the rest of a page, which comes again; a recipient who cannot be
+  reached for now holds up nobody and comes again alone. Both after pauses that double, both given
+  up in the end, but kept (`dispatcher`). What a server refuses for good is not tried again.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+from comments import config, errors
+from comments.accounts import email_login
+from comments.domain import author_ids, records
+from comments.domain.outcomes import End
+from comments.domain.records import Status
+from comments.events import dispatcher, outbox
+from comments.events.mail import compose, mail_jobs, mime, smtp
+from comments.moderation.classifiers import classifier_answers
+from comments.notifications import double_opt_in, moderation_links, subscriptions
+from comments.sites import rate_limits, site_settings, thread_info, usage
+from comments.store import reads
+from comments.store.models import comment_rows, conversion, event_rows
+
+PAGE = 25  # mails of one event
+TERM = timedelta(minutes=15)  # that `PAGE` mails may take with a slow server
+MAIL = frozenset({outbox.Kind.MAIL})
+_TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
+_DAY = timedelta(days=1)
+
+_log = logging.getLogger("flatthread")
+
+
+class Unsent(Exception):
+    """Mail could not be sent, for a reason that may pass."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Letter:
+    """A message, and the id of whom it is for."""
+
+    to: str
+    made: mime.Message
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Sent:
+    """What became of `count` letters: `left` were not tried, `later` may be; `reason` says why."""
+
+    count: int
+    left: Sequence[str]
+    later: Sequence[str]
+    reason: str
+
+
+def handlers(
+    settings: config.Settings, clock: Callable[[], datetime]
+) -> tuple[dispatcher.Handler, ...]:
+    """The handlers of a process that can send mail; none without a server."""
+    if settings.smtp is None:
+        return ()
+    notices = Notices(settings, settings.smtp, clock)
+    return (
+        dispatcher.Sending("notices", notices.plan, kinds=_TOLD_OF),
+        dispatcher.Sending("mail", notices.send, kinds=MAIL, term=TERM),
+    )
+
+
+class Notices:
+    """The handlers, as methods: they need a server, a secret and a clock."""
+
+    def __init__(
+        self, settings: config.Settings, server: config.Smtp, clock: Callable[[], datetime]
+    ) -> None:
+        self._settings = settings
+        self._server = server
+        self._clock = clock
+
+    # --- Step 1 --------------------
+
+    def plan(self, event: outbox.Event) -> list[event_rows.Event]:
+        """The events that follow from one of a comment: who is to be told of it."""
+        change = event.changes[0]
+        was = None if change.old is None else change.old.status
+        status = None if change.new is None else change.new.status
+        if status == was or status not in {Status.APPROVED, Status.PENDING}:
+            return []
+        comment = _comment(event.id, status)
+        # Whoever gives the last opinion says whether it is left to moderators
+        # (`classifier_requests`).
+        if comment is None or (status == Status.PENDING and classifier_answers.waits(comment.id)):
+            return []
+        if status == Status.PENDING:
+            has_any = site_settings.get(comment.site).moderators
+            return [self._follow(mail_jobs.Held(event.id))] if has_any else []
+        return [self._follow(each) for each in self._told_of(event.id, comment)]
+
+    def _told_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.Told]:
+        themselves, _ = subscriptions.of_author(comment.site, comment.author.id)
+        to: list[str] = []
+        if author := _answered(comment):
+            _, wanting = subscriptions.of_author(comment.site, author)
+            to = [each for each in wanting if each not in themselves]
+            if to:
+                yield mail_jobs.Replied(event, author, to)
+        if subscriptions.page(_thread(comment), limit=1).ids:
+            yield mail_jobs.Followed(event, [*themselves, *to])
+
+    # --- Steps 2 and 3 --------------------
+
+    def send(self, event: outbox.Event) -> list[event_rows.Event]:
+        """Send the mail of one event; the events of what is left.
+
+        Raises:
+            Unsent: nothing could be sent.
+        """
+        errand = mail_jobs.decode(event.detail)
+        if isinstance(errand, mail_jobs.Asked | mail_jobs.Entering):
+            return self._ask(event, errand)
+        if isinstance(errand, mail_jobs.Held):
+            return self._tell_moderators(event, errand)
+        comment = _comment(errand.event, Status.APPROVED)
+        if comment is None:
+            return []
+        thread_info.fresh(_thread(comment))  # for the letters, which take this process's copy
+        if isinstance(errand, mail_jobs.Replied):
+            wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
+            return self._tell_replied(event, errand, comment, wanting)
+        if isinstance(errand, mail_jobs.Again):
+            return self._tell_again(event, errand, comment)
+        return self._tell_page(event, errand, comment)
+
+    def _ask(
+        self, event: outbox.Event, errand: mail_jobs.Asked | mail_jobs.Entering
+    ) -> list[event_rows.Event]:
+        try:
+            is_entry = isinstance(errand, mail_jobs.Entering)
+            made = (self._entry if is_entry else self._question)(event.id, errand.link)
+        except (errors.BadLink, errors.BadInput):
+            return []  # waited for the server too long, or is to an address that is refused now
+        # Mail that asks or signs in is no site's: its owner cannot bound it.
+        sent = self._post([_Letter("", made)], usage.SERVICE)
+        if sent.left or sent.later:
+            raise Unsent(sent.reason)
+        return []
+
+    def _question(self, event: str, asked: str) -> mime.Message:
+        now = self._clock()
+        request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
+        link = self._link("confirm", asked)
+        things = double_opt_in.things(request)
+        question = compose.Question(event, request.email, request.site, things, link)
+        return compose.question(question, self._settings.mail_from, now=now)
+
+    def _entry(self, event: str, asked: str) -> mime.Message:
+        now = self._clock()
+        request = email_login.link_of(asked, secret=self._settings.secret, now=now)
+        link = f"{self._settings.public_url}/sign-in#{asked}"
+        entry = compose.Entry(event, request.address, request.site, link)
+        return compose.entry(entry, self._settings.mail_from, now=now)
+
+    def _tell_moderators(
+        self, event: outbox.Event, errand: mail_jobs.Held
+    ) -> list[event_rows.Event]:
+        comment = _comment(errand.event, Status.PENDING)
+        if comment is None:
+            return []
+        thread_info.fresh(_thread(comment))  # as above
+        secret = self._settings.secret
+        wanted = {
+            double_opt_in.subscriber_of(each, secret): each
+            for each in site_settings.get(comment.site).moderators
+            # Who is left to be told was noted before the secret was changed, perhaps.
+            if errand.to is None
+            or not set(errand.to).isdisjoint(double_opt_in.ids_of(each, secret))
+        }
+        taken = [who for who, each in wanted.items() if self._may_tell_moderator(each)]
+        made = (
+            self._letter(who, wanted[who], errand.event, comment, about=compose.About.HELD)
+            for who in taken
+        )
+        letters = [letter for letter in made if letter is not None]
+        sent = self._post(letters, comment.site)
+        again = [*sent.later, *sent.left]
+        self._check_progress(event, sent)
+        return [self._later(mail_jobs.Held(errand.event, [who]), who) for who in again]
+
+    def _may_tell_moderator(self, address: str) -> bool:
+        limit = rate_limits.Limit("moderators", self._settings.mails_per_day, _DAY)
+        return rate_limits.take(limit, address, self._settings.secret, now=self._clock())
+
+    def _tell_replied(
+        self,
+        event: outbox.Event,
+        errand: mail_jobs.Replied,
+        comment: records.Comment,
+        wanting: Sequence[str],
+    ) -> list[event_rows.Event]:
+        name = subscriptions.name_of_replies(comment.site, errand.author)
+        sent = self._tell(errand.event, comment, wanting, (name, compose.About.REPLY))
+        self._check_progress(event, sent)
+        return [
+            self._later(mail_jobs.Replied(errand.event, errand.author, [who]), who)
+            for who in (*sent.later, *sent.left)
+        ]
+
+    def _tell_again(
+        self, event: outbox.Event, errand: mail_jobs.Again, comment: records.Comment
+    ) -> list[event_rows.Event]:
+        if subscriptions.is_following(_thread(comment), errand.to):
+            self._check_progress(event, self._tell_followers(errand.event, comment, [errand.to]))
+        return []
+
+    def _tell_page(
+        self, event: outbox.Event, errand: mail_jobs.Followed, comment: records.Comment
+    ) -> list[event_rows.Event]:
+        found = subscriptions.page(_thread(comment), after=errand.after, limit=PAGE)
+        to = [each for each in found.ids if each not in errand.besides]
+        sent = self._tell_followers(errand.event, comment, to)
+        self._check_progress(event, sent)
+        follow = [self._later(mail_jobs.Again(errand.event, who), who) for who in sent.later]
+        if sent.left:
+            # The rest of this page, and what is behind it, when the server is back.
+            first = found.ids.index(sent.left[0])
+            before = found.ids[first - 1] if first else errand.after
+            rest = mail_jobs.Followed(errand.event, errand.besides, before, errand.page + 1)
+            return [*follow, self._later(rest, "")]
+        if found.position is not None:
+            behind = found.position
+            rest = mail_jobs.Followed(errand.event, errand.besides, behind, errand.page + 1)
+            return [*follow, self._follow(rest)]
+        return follow
+
+    def _tell_followers(self, event: str, comment: records.Comment, to: Sequence[str]) -> _Sent:
+        name = subscriptions.name_of_thread(_thread(comment))
+        return self._tell(event, comment, to, (name, compose.About.COMMENT))
+
+    def _tell(
+        self,
+        event: str,
+        comment: records.Comment,
+        to: Sequence[str],
+        subscription: tuple[str, compose.About],
+    ) -> _Sent:
+        """Tell subscribers of a comment, as far as they may be told anything today."""
+        day, most = self._clock().date().isoformat(), self._settings.mails_per_day
+        name, about = subscription
+        addresses = subscriptions.take(to, day=day, most=most) if to else {}
+        letters: list[_Letter] = []
+        for who in to:
+            address = self._opened(addresses.get(who, ""))
+            if address:
+                ending = double_opt_in.Ending(who, (name,))
+                letter = self._letter(who, address, event, comment, about=about, ending=ending)
+                letters += [] if letter is None else [letter]
+        sent = self._post(letters, comment.site)
+        if unsent := (*sent.left, *sent.later):
+            subscriptions.give_back(unsent, day=day)
+        return sent
+
+    def _opened(self, stored: str) -> str:
+        try:
+            return stored and double_opt_in.address(
+                stored, secret=self._settings.secret, now=self._clock()
+            )
+        except errors.BadLink:
+            _log.error("an address cannot be read: SECRET is not the one it was stored under")
+            return ""
+
+    def _check_progress(self, event: outbox.Event, sent: _Sent) -> None:
+        """Leave it to the event's own pauses if nothing was sent, or if it was for one alone."""
+        is_stuck = bool(sent.left) and len(sent.left) == sent.count
+        if is_stuck or (sent.later and sent.count == 1 and event.attempts):
+            raise Unsent(sent.reason)
+
+    def _post(self, letters: Sequence[_Letter], site: str) -> _Sent:
+        sent = self._handed_over(letters)
+        mails = sent.count - len(sent.left) - len(sent.later)
+        usage.note(site, usage.Numbers(mails=mails), now=self._clock())
+        return sent
+
+    def _handed_over(self, letters: Sequence[_Letter]) -> _Sent:
+        later: list[str] = []
+        reason = ""
+        with smtp.Courier(self._server) as session:
+            for number, letter in enumerate(letters):
+                outcome = session.send(letter.made)
+                if outcome.end is End.GIVE_UP:
+                    _log.warning("a mail is not sent: %s", outcome.reason)
+                if outcome.end is End.RETRY:
+                    reason = outcome.reason
+                    if outcome.is_general:
+                        left = [each.to for each in letters[number:]]
+                        return _Sent(len(letters), left, later, reason)
+                    later.append(letter.to)
+        return _Sent(len(letters), [], later, reason)
+
+    def _letter(
+        self,
+        to: str,
+        address: str,
+        event: str,
+        comment: records.Comment,
+        *,
+        about: compose.About,
+        ending: double_opt_in.Ending | None = None,
+    ) -> _Letter | None:
+        """The mail to one address; None if it cannot be made, which is logged and ends no other."""
+        thread = thread_info.get(_thread(comment))
+        notice = compose.Notice(
+            event=event,
+            recipient=address,
+            site=comment.site,
+            name=comment.author.name,
+            title=thread.title if thread else "",
+            text=comment.body,
+            place=self._desk(comment, address)
+            if about is compose.About.HELD
+            else self._place(comment, thread),
+            unsubscribe=ending
+            and self._link("unsubscribe", double_opt_in.ending_link(ending, self._settings.secret)),
+            about=about,
+            is_account=comment.author.id.startswith(author_ids.ACCOUNT),
+        )
+        try:
+            made = compose.message(notice, self._settings.mail_from, now=self._clock())
+        except errors.BadInput as error:
+            # An address, say, that an older release accepted.
+            _log.error("a mail about %s cannot be made: %s", comment.id, error)
+            return None
+        return _Letter(to, made)
+
+    def _desk(self, comment: records.Comment, address: str) -> str:
+        """Where a moderator decides about it: readers do not see it anywhere."""
+        token = moderation_links.link(
+            comment, address, secret=self._settings.secret, now=self._clock()
+        )
+        return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
+
+    def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
+        """Where the comment is read: on the site's page, or on ours."""
+        on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
+        if on_site and compose.is_link(on_site):
+            return f"{on_site}#comment-{comment.id}"
+        query = urlencode({"thread": comment.thread, "around": comment.id})
+        page = f"{self._settings.public_url}/embed/{comment.site}"
+        return f"{page}?{query}#comment-{comment.id}"
+
+    def _link(self, page: str, token: str) -> str:
+        return f"{self._settings.public_url}/subscriptions/{page}?{urlencode({'token': token})}"
+
+    # --- Events that follow --------------------
+
+    def _follow(self, errand: mail_jobs.Told) -> event_rows.Event:
+        # Due at once: on App Engine a sweep is who goes on, and a claim keeps others off.
+        due = self._clock()
+        return outbox.follow(
+            outbox.Kind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
+        )
+
+    def _later(self, errand: mail_jobs.Told, who: str) -> event_rows.Event:
+        """An event for what could not be sent, after a pause."""
+        due = self._clock() + outbox.pause(1)
+        name = _id_of(errand, who)
+        return outbox.follow(outbox.Kind.MAIL, name, mail_jobs.encode(errand), due=due, attempts=1)
+
+
+def _id_of(errand: mail_jobs.Told, who: str) -> str:
+    """The id of an errand's event: the same however often it is made."""
+    page = f"{errand.page}" if isinstance(errand, mail_jobs.Followed) else ""
+    return outbox.mail_id(errand.event, type(errand).__name__.lower(), page, who)
+
+
+def _comment(event: str, status: str) -> records.Comment | None:
+    """The comment of an event, if it still has the status it is told of with."""
+    row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
+    found = None if row is None else conversion.comment_record(row)
+    return found if found is not None and found.status == status else None
+
+
+def _answered(comment: records.Comment) -> str:
+    """The author whom a comment answers; empty for nobody."""
+    row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
+    return "" if row is None else str(row.author_id or "")
+
+
+def _thread(comment: records.Comment) -> records.ThreadName:
+    return records.ThreadName(comment.site, comment.thread)

@@ -1,0 +1,147 @@
+"""Readers report comments; enough of them have one held for a moderator.
+
+Owns how often a network may report, and when reports hold: where so many people reported what a
+moderator has not approved since, as the site says (`rulebook`). An author counts once, and a
+network does. The answer is the same whatever comes of it, so that nobody learns whether he was the
+last one it took.
+
+A report is anonymous unless it comes from a signed-in account: anybody can get a guest's token.
+
+Invariants:
+
+1. All anonymous reports of a comment from one area (`client_networks.area`) count once.
+2. Anonymous reports never hold a comment that a moderator approved in its present text, or whose
+   author is trusted (`_is_trusted`). Only reports of accounts count towards the limit there.
+   Moderators see the others in the list of reported comments.
+"""
+
+from datetime import datetime, timedelta
+
+from comments import config, errors
+from comments.domain import author_ids, counting, presentation, records
+from comments.domain.crypto import client_networks, secret_rotation
+from comments.domain.records import Ruling, Status
+from comments.events import audit_log, backlog
+from comments.moderation import reports, rulebook
+from comments.sites import rate_limits
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, counter_rows, moderation_rows
+from comments.tree import status_changes, values
+from comments.tree.counters import totals
+
+PER_NETWORK = rate_limits.Limit("reports", 20, timedelta(hours=1))
+BY = records.Actor("reports", "reports of readers")
+TRUSTED = 5  # other approved comments on the site
+_RULE = "reports"
+
+
+def report(  # noqa: PLR0913 - who reports what, why and from where
+    comment_id: str,
+    site: str,
+    reason: reports.Reason,
+    *,
+    author: str,
+    network: str,
+    settings: config.Settings,
+    now: datetime,
+) -> None:
+    """Report a comment. `author` is empty for somebody without a token or proof.
+
+    Raises:
+        errors.NotFound: readers see no such comment on the site.
+        errors.TooMany: the network reported too often.
+        errors.Overloaded: the store did not answer in time; a repeat is safe.
+    """
+    secret, is_vouched = settings.secret, author.startswith(author_ids.ACCOUNT)
+    said = _said(author, network)
+    people = [
+        [reports.person(comment_id, each, under) for each in said]
+        for under in secret_rotation.accepted(secret)
+    ]
+    limit = rulebook.get(site).reports
+    bucket = rate_limits.Network(PER_NETWORK, network, secret)
+    key = moderation_rows.report_key(comment_id)
+    act = audit_log.Act(BY, records.Verb.HOLD.value)
+
+    def body() -> values.Change | None:
+        stored, row, *taken = reads.get_multi(
+            [comment_rows.comment_key(comment_id), key, *bucket.keys]
+        )
+        if stored is None or stored.site != site or not _is_seen(stored, author):
+            if audit_log.is_done(act):
+                return None  # it was held by an earlier run, whose answer was lost
+            raise errors.NotFound("comment", comment_id)
+        bucket.fill(taken, now=now)
+        if bucket.is_empty:
+            raise errors.TooMany("too many reports from here", retry_after=bucket.wait(now))
+        if stored.status != Status.APPROVED:
+            transactions.apply(bucket.take())
+            return None  # its author's own report tells nobody anything
+        fresh = reports.fresh(comment_id, site, now=now)
+        added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
+        if added is None:
+            transactions.apply(bucket.take())
+            return None
+        transactions.apply(bucket.take(), reports.written(added))
+        is_enough = _is_enough(added, stored, limit, now)
+        return _held(reports.told(added), act, now) if is_enough else None
+
+    change = transactions.transaction(body, line=comment_id)
+    if change is not None and change.event:
+        backlog.tell(change.event)
+        backlog.erased(records.ThreadName(change.comment.site, change.comment.thread))
+
+
+def _is_seen(comment: comment_rows.Comment, reader: str) -> bool:
+    """Whether a comment is shown to a reader, as far as they can tell."""
+    is_own = bool(reader) and comment.author_id == reader
+    status = Status(comment.status)
+    return (presentation.seeming(status) if is_own else status) is Status.APPROVED
+
+
+def _said(author: str, network: str) -> list[str]:
+    """Return what a reporter is recognised by."""
+    said = [f"network {network}", *([f"author {author}"] if author else [])]
+    if not author.startswith(author_ids.ACCOUNT):
+        said.append(f"area {client_networks.area(network)}")
+    return said
+
+
+def _is_enough(
+    row: moderation_rows.Report, comment: comment_rows.Comment, limit: int, now: datetime
+) -> bool:
+    if not 0 < limit <= row.open:
+        return False
+    if row.vouched >= limit:
+        return True
+    return not (_is_vetted(row, comment) or _is_trusted(comment, now))
+
+
+def _is_vetted(row: moderation_rows.Report, comment: comment_rows.Comment) -> bool:
+    """Whether a moderator approved the comment, and its text is still what they saw."""
+    edited: datetime | None = comment.edited
+    by_moderator = comment.judged if comment.rule == records.BY_MODERATOR else None
+    last = records.newest([row.cleared, by_moderator])
+    return last is not None and (edited is None or edited <= last)
+
+
+def _is_trusted(comment: comment_rows.Comment, now: datetime) -> bool:
+    """Whether the author has `TRUSTED` other approved comments on the site.
+
+    A guest must also have come before today (UTC), so that a burst of comments earns no trust.
+    """
+    if not comment.author_id or author_ids.age(comment.author_id, None, now) == 0:
+        return False
+    row = reads.get(counter_rows.standing_key(comment.site, comment.author_id))
+    return totals.numbers_of(row).get(counting.APPROVED, 0) > TRUSTED
+
+
+def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.Change:
+    """Hold a comment, in the transaction of the report that was one too many."""
+    why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
+    ruling = Ruling(Status.PENDING, _RULE, why)
+    change = status_changes.judge(
+        told.comment, ruling, status_changes.Decision(act, now, lambda _: None)
+    )
+    transactions.apply(*change.writes)
+    return change

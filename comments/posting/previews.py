@@ -1,0 +1,77 @@
+"""Previews: a text as it would be stored, for writers who want to see it first.
+
+A preview stores nothing and reads nothing, but it takes as much processor time as a post, and no
+proof of work. So each process limits how many it makes for one network within a minute. The limit
+is not shared between processes, because what it protects is the process's own time, and a write to
+the store for each preview would cost more than the preview. Previews also count towards the site's
+budget of the day.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from comments import config, errors
+from comments.domain import records
+from comments.domain.crypto import client_networks
+from comments.domain.text import sanitizing
+from comments.sites import budgets, usage
+from comments.store import connection
+
+_HOLDINGS = "previews"
+_MINUTE = 60.0
+_MOST_NETWORKS = 50_000  # counted in one minute, in about 8 MB; all others share one count
+
+
+class Pace:
+    """How many previews each network got in this minute."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._minute = 0
+        self._made: dict[str, int] = {}
+
+    def wait(self, network: str, most: int) -> int:
+        """Count one more, or return the seconds until there may be more; 0 if it was counted."""
+        wider = ((network, 1), *client_networks.around(network))
+        with self._lock:
+            now = self._clock()
+            self._turn(int(now // _MINUTE))
+            counted = [(self._name(name), factor) for name, factor in wider]
+            if any(self._made.get(name, 0) >= most * factor for name, factor in counted):
+                return max(1, round(_MINUTE - now % _MINUTE))
+            for name, _ in counted:
+                self._made[name] = self._made.get(name, 0) + 1
+        return 0
+
+    def _turn(self, minute: int) -> None:
+        if minute != self._minute:
+            self._minute, self._made = minute, {}
+
+    def _name(self, name: str) -> str:
+        is_full = len(self._made) >= _MOST_NETWORKS
+        return client_networks.UNKNOWN if is_full and name not in self._made else name
+
+
+def render(
+    body: str, site: records.Site, network: str, *, settings: config.Settings, now: datetime
+) -> str:
+    """Return the HTML that a comment of this body would be stored with.
+
+    Raises:
+        errors.BadInput: the body is refused, as a post of it would be.
+        errors.TooMany: the network got too many previews, or the site's budget is spent.
+    """
+    budgets.check_previews(site, now=now)
+    most = settings.previews_per_network
+    wait = connection.kept(_HOLDINGS, Pace).wait(network, most) if most else 0
+    if wait:
+        raise errors.TooMany(
+            f"too many previews for your network; try again in {wait} s",
+            retry_after=wait,
+            code="too-many-previews",
+        )
+    usage.note(site.id, usage.Numbers(previews=1), now=now)
+    return sanitizing.render_markdown(sanitizing.clean_body(body))

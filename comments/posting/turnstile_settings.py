@@ -1,0 +1,96 @@
+"""Turnstiles: whether a site asks Turnstile about those who post, and with which keys.
+
+Owns how its owner's words become what is stored with the site: the secret key is sealed, and stays
+what it was where none is given. What Turnstile is asked, and when, is the admission's.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import config, errors
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.events import safe_http
+from comments.posting import admission, turnstile
+from comments.sites import site_settings
+from comments.store import connection
+
+_LONGEST = 200
+
+
+class Given(NamedTuple):
+    """What an owner gives. An empty key, secret or address is the one there is."""
+
+    key: str
+    secret: str
+    refuses: bool = False
+    url: str = ""
+
+
+def set_up(
+    site: str,
+    given: Given,
+    *,
+    settings: config.Settings,
+    now: datetime,
+    noted: site_settings.Noted | None = None,
+) -> records.Site:
+    """Take posts of a site with a token of Turnstile only.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: a key is missing or malformed, or the address is not good.
+    """
+    for name, text in (("key", given.key), ("secret", given.secret)):
+        if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
+            raise errors.BadInput(name, "is plain text without blanks")
+    if given.url:
+        client = connection.kept(turnstile.OUTBOUND, lambda: safe_http.Client(turnstile.LIMITS))
+        try:
+            client.vet(given.url)
+        except errors.Unreachable as error:
+            raise errors.BadInput("url", "leads nowhere") from error
+    secret = given.secret and encryption.seal(
+        given.secret, admission.TURNSTILE, settings.secret, now=now
+    )
+
+    def turned(found: records.Turnstile | None) -> records.Turnstile:
+        key = given.key or (found.key if found else "")
+        kept = secret or (found.secret if found else "")
+        for name, text in (("key", key), ("secret", kept)):
+            if not text:
+                raise errors.BadInput(name, "is needed")
+        return records.Turnstile(
+            key, kept, given.refuses, given.url or (found.url if found else "")
+        )
+
+    return site_settings.change(site, turnstile=turned, noted=noted)
+
+
+def renew(site: str, secret: str) -> bool:
+    """Seal the secret key of a site's Turnstile under the current `SECRET`; whether it was not.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+
+    def renewed(found: records.Turnstile | None) -> records.Turnstile | None:
+        fresh = encryption.renewed(found.secret, admission.TURNSTILE, secret) if found else ""
+        return msgspec.structs.replace(found, secret=fresh) if found and fresh else found
+
+    found = site_settings.get(site).turnstile
+    if renewed(found) == found:
+        return False
+    site_settings.change(site, turnstile=renewed)
+    return True
+
+
+def remove(site: str, *, noted: site_settings.Noted | None = None) -> records.Site:
+    """Take posts of a site without a token.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    return site_settings.change(site, turnstile=lambda _: None, noted=noted)

@@ -1,0 +1,171 @@
+"""One attempt to fold a thread: the buckets and the ranking that it writes.
+
+What must stay true: each is written under a key of the attempt, which nobody names yet, while the
+directory that the attempt began with is the thread's.
+"""
+
+import functools
+import secrets
+from collections.abc import Iterator, Sequence
+
+from comments.domain import records, sorthash
+from comments.reading.compaction import bucket_layout
+from comments.reading.materialized import (
+    buckets,
+    deltas,
+    directories,
+    merged_view,
+    ranking,
+    thread_view,
+)
+from comments.store import ownership, reads, transactions
+from comments.store.models import bucket_rows
+
+_OWNER = "folding"
+
+
+class Writer:
+    """Writes the buckets of one attempt, whose token is in every key, upon one directory."""
+
+    def __init__(
+        self, name: records.ThreadName, version: str, token: str, written: list[str]
+    ) -> None:
+        self._name = name
+        self._version = version
+        self.token = token
+        self.written = written
+
+    def write(self, content: bytes) -> str:
+        """Write a bucket; returns its key.
+
+        Raises:
+            materialized.Gone: somebody else switched meanwhile.
+        """
+        key = f"{self.token}-{len(self.written)}"
+        self.store(bucket_rows.Bucket(key=bucket_rows.bucket_key(self._name, key), content=content))
+        self.written.append(key)
+        return key
+
+    def store(self, row: bucket_rows.Bucket | bucket_rows.Ranking) -> None:
+        """Write an entity of the attempt while its directory is the thread's.
+
+        One who was stopped would otherwise write a text that was erased meanwhile, after everybody
+        has looked for such buckets and left.
+        """
+
+        def body() -> None:
+            stored = reads.get(bucket_rows.directory_key(self._name))
+            if self._version != ("" if stored is None else stored.version):
+                raise directories.Gone
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+
+        transactions.transaction(body)
+
+
+class Attempt(Writer):
+    """One attempt to fold a thread."""
+
+    def __init__(
+        self,
+        scheme: sorthash.Scheme,
+        name: records.ThreadName,
+        base: buckets.Directory,
+        version: str,
+    ) -> None:
+        super().__init__(name, version, secrets.token_hex(10), [])
+        self._scheme = scheme
+        self._base = base
+
+    def shelve(
+        self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.Mark], urgent: set[str]
+    ) -> tuple[tuple[buckets.Line, ...], tuple[buckets.Mark, ...]]:
+        """Write the buckets that are worth it; the lines and the tail that come of it.
+
+        Raises:
+            materialized.Gone: a bucket was replaced meanwhile.
+        """
+        by_line: dict[int, list[buckets.Mark]] = {}
+        for mark in marks:
+            by_line.setdefault(self._base.line_of(mark.sort_hash), []).append(mark)
+        chosen = set(bucket_layout.worth_a_write(sizes, by_line, urgent))
+        lines: list[buckets.Line] = []
+        for place, line in enumerate(self._base.lines):
+            if place in chosen:
+                previous = lines[-1].last if lines else ""
+                lines += self._replaced(sizes, line, by_line[place], previous)
+            else:
+                lines.append(line)
+        if -1 in chosen:  # there are no buckets yet
+            lines += self._replaced(sizes, None, by_line[-1], "")
+        tail = [
+            mark
+            for place, group in by_line.items()
+            if place not in chosen
+            for mark in group
+            if mark.json or mark.held
+        ]
+        return tuple(lines), tuple(tail)
+
+    def rank(self, content: buckets.Content, fresh: Sequence[deltas.Row]) -> buckets.Best | None:
+        """Write the ranking and its first rows, where the changes touch them.
+
+        Raises:
+            materialized.Gone: a bucket was replaced meanwhile.
+        """
+        scheme, best = self._scheme, self._base.content.best
+        known = (
+            None
+            if best is None
+            else thread_view.load_ranking(self._name, best.ranking, is_newest=True)
+        )
+        hashes = {row.entry.sort_hash: row.votes for row in fresh}
+        votes = {each: hashes[each] for each in hashes if buckets.root_of(scheme, each) == each}
+        ranked = ranking.updated(known or ranking.Ranking(), votes)
+        if not ranked.ranked:
+            return None
+        if best is not None and ranked == known:
+            top = thread_view.load_top(self._name, best.top)
+            if not ranking.is_shown(scheme, ranked, top, hashes):
+                return best
+            key = best.ranking
+        else:
+            key = self._write_ranking(ranked)
+        directory = buckets.Directory(self.token, content)
+        view = merged_view.View(directory, content.tail, functools.partial(every, self._name))
+        return buckets.Best(key, self.write(ranking.encode_top(ranking.top(view, scheme, ranked))))
+
+    def _write_ranking(self, ranked: ranking.Ranking) -> str:
+        key = bucket_rows.ranking_key(self._name, self.token)
+        self.store(bucket_rows.Ranking(key=key, content=ranking.encode(ranked)))
+        return self.token
+
+    def _replaced(
+        self,
+        sizes: bucket_layout.Sizes,
+        line: buckets.Line | None,
+        marks: Sequence[buckets.Mark],
+        previous: str,
+    ) -> Iterator[buckets.Line]:
+        entries = {}
+        if line is not None:
+            (bucket,) = directories.load_buckets(self._name, [line.key])
+            if bucket is None:
+                raise directories.Gone
+            entries = {entry.id: entry for entry in bucket.entries}
+        for mark in marks:
+            entries.pop(mark.id, None)
+            if mark.json:
+                entries[mark.id] = mark.entry
+        for run in bucket_layout.runs(
+            sizes, sorted(entries.values(), key=lambda entry: entry.sort_hash)
+        ):
+            yield buckets.line(self._scheme, self.write(buckets.encode_bucket(run)), run, previous)
+            previous = run[-1].sort_hash
+
+
+def every(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
+    """Read buckets that must be there."""
+    found = [bucket for bucket in directories.load_buckets(name, keys) if bucket is not None]
+    if len(found) < len(keys):
+        raise directories.Gone
+    return found

@@ -1,0 +1,68 @@
+"""Which buckets are worth a write, and how rows are cut into buckets (pure).
+
+Owns the sizes. A row that changed waits in the directory's tail until the tail is full; then the
+buckets that most of its rows belong to are written anew. A bucket that holds what must go at once
+is not waited for.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from comments.reading.materialized import buckets
+
+_PART_BYTES = 900 * 1024  # of a directory in one entity; Datastore takes 1 MiB
+
+
+class Sizes(NamedTuple):
+    """How long things may get."""
+
+    bucket_rows: int
+    bucket_bytes: int  # of a bucket's JSON before compression
+    tail_rows: int
+    tail_bytes: int
+
+
+def worth_a_write(
+    sizes: Sizes, by_line: Mapping[int, Sequence[buckets.Mark]], urgent: set[str]
+) -> Iterator[int]:
+    """The buckets to rewrite: those that must be, and while the tail is too long, the busiest."""
+    left = dict(by_line)
+    for place, marks in by_line.items():
+        if any(mark.held and mark.id in urgent for mark in marks):
+            del left[place]
+            yield place
+    busiest = sorted(left, key=lambda place: len(left[place]))
+    while busiest and _is_too_long(sizes, left.values()):
+        place = busiest.pop()
+        del left[place]
+        yield place
+
+
+def _is_too_long(sizes: Sizes, groups: Iterable[Sequence[buckets.Mark]]) -> bool:
+    marks = list(itertools.chain.from_iterable(groups))
+    too_many = len(marks) > sizes.tail_rows
+    return too_many or sum(len(mark.json) for mark in marks) > sizes.tail_bytes
+
+
+def runs(sizes: Sizes, entries: Sequence[buckets.Entry]) -> Iterator[list[buckets.Entry]]:
+    """Cut rows into buckets of about equal length."""
+    if not entries:
+        return
+    most = max(1, -(-len(entries) // max(1, round(len(entries) / sizes.bucket_rows))))
+    run: list[buckets.Entry] = []
+    size = 0
+    for entry in entries:
+        if run and (len(run) == most or size + len(entry.json) > sizes.bucket_bytes):
+            yield run
+            run, size = [], 0
+        run.append(entry)
+        size += len(entry.json)
+    yield run
+
+
+def parts(content: bytes) -> list[bytes]:
+    """Cut a directory into what fits an entity each."""
+    return [
+        content[first : first + _PART_BYTES] for first in range(0, len(content) or 1, _PART_BYTES)
+    ]

@@ -1,0 +1,244 @@
+"""The order `best`: discussions by the votes on their first comment (pure).
+
+Owns the formula, the stored forms of a ranking and of its first rows, and the walk in that order.
+A *ranking* names the discussions that have an upvote, best first; all others follow in the order
+of the thread, so a discussion that is newer than the ranking comes at its end, and one that was
+retracted just has no rows. It is written once under a key of its attempt and never changed: a
+cursor names its ranking, and pages of one ranking neither skip nor repeat.
+
+    ranking   zlib(msgpack [[hash, up, down]...])
+    top       zlib(msgpack [[entry, below]...])        entry as in `buckets`
+
+The *top* is the first rows in that order, as of one directory, with how many rows stand below
+each, so that the first page needs no bucket. `compactor` writes it anew when it takes in a change
+of a discussion that the top shows.
+
+The formula is the lower bound of Wilson's score interval for a share of up/(up+down) at 95 %
+(E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To Sort By
+Average Rating", 2009): 1 of 1 is less certain than 90 of 100. The older discussion wins a tie. A
+score without an upvote is 0 whatever the downvotes, so such a discussion ranks as one without
+votes.
+
+Stored bytes are for ever: golden tests hold these forms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from comments.domain import sorthash
+from comments.reading.materialized import buckets, merged_view
+
+KEPT = 3600.0  # seconds that a ranking outlives its directory, for the cursors that name it
+# More seconds, because who replaces it and who deletes it may have clocks that differ by this much.
+SKEW = 600.0
+TOP_ROWS = 101  # a first page of 100, and whether more follow
+TOP_BYTES = 256 * 1024  # of their JSON before compression
+MOST = 50_000  # discussions in a ranking: a Datastore entity takes 1 MiB
+_Z = 1.959963984540054  # the normal quantile of 97.5 %
+
+
+class Ranked(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A discussion by its hash, with the votes on its first comment."""
+
+    sort_hash: str
+    up: int
+    down: int
+
+
+class TopRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A row, and how many rows stood below it."""
+
+    entry: buckets.Entry
+    below: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranking:
+    """A ranking that was read."""
+
+    ranked: tuple[Ranked, ...] = ()
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each discussion that is ranked."""
+        return {each.sort_hash: place for place, each in enumerate(self.ranked)}
+
+
+def score(up: int, down: int) -> float:
+    """How good up and down votes are: the lower bound of Wilson's interval, 0 to 1."""
+    cast = up + down
+    if up <= 0:
+        return 0.0
+    share, spread = up / cast, _Z * _Z / cast
+    middle = share + spread / 2
+    return (middle - _Z * math.sqrt((share * (1 - share) + spread / 4) / cast)) / (1 + spread)
+
+
+def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
+    """The ranking after changes. `votes` are those of the discussions that changed, by hash."""
+    known = {each.sort_hash: each for each in base.ranked}
+    for sort_hash, (up, down) in votes.items():
+        known.pop(sort_hash, None)
+        if up > 0:
+            known[sort_hash] = Ranked(sort_hash, up, down)
+    best = sorted(known.values(), key=lambda each: (-score(each.up, each.down), each.sort_hash))
+    return Ranking(tuple(best[:MOST]))
+
+
+def rows(
+    view: merged_view.View,
+    scheme: sorthash.Scheme,
+    ranking: Ranking,
+    *,
+    after: str,
+    limit: int,
+) -> Iterator[tuple[buckets.Entry, int]]:
+    """Yield the rows after a hash, "" for the start, each with how many stand below it.
+
+    `limit` is how many will be taken: their buckets are read together.
+    """
+    if after:
+        high = sorthash.subtree_range(buckets.root_of(scheme, after))[1]
+        yield from _counted(view, after + "\0", high, limit)
+    following = list(_following(view, scheme, ranking, after))
+    view.read_discussions(following, limit)
+    for root in following:
+        yield from _counted(view, *sorthash.subtree_range(root), limit)
+
+
+def top_rows(
+    view: merged_view.View,
+    scheme: sorthash.Scheme,
+    ranking: Ranking,
+    top: Sequence[TopRow],
+    *,
+    limit: int,
+) -> Iterator[tuple[buckets.Entry, int]]:
+    """Yield the first rows like `rows`, as far as they go from what `top` holds.
+
+    `top` is that of the view's directory, and its ranking.
+    """
+    below = {each.entry.sort_hash: each.below for each in top}
+    groups = {
+        root: [row.entry for row in group]
+        for root, group in itertools.groupby(top, lambda row: buckets.root_of(scheme, _hash(row)))
+    }
+    last = ""
+    for root in _with_returned(view, scheme, ranking, list(groups)):
+        if root not in groups:
+            yield from _counted(view, *sorthash.subtree_range(root), limit)
+            continue
+        entries = groups[root]
+        last = entries[-1].sort_hash
+        # What changed behind the top's last row comes with the rest of its discussion.
+        high = last + "\0" if entries[-1] is top[-1].entry else sorthash.subtree_range(root)[1]
+        for entry in view.patched(entries, root, high):
+            known = below.get(entry.sort_hash, 0)
+            yield entry, known + view.grown_below(entry.sort_hash)
+    yield from rows(view, scheme, ranking, after=last, limit=limit)
+
+
+def top(view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking) -> list[TopRow]:
+    """The first rows, from a view of the directory alone."""
+    found: list[TopRow] = []
+    size = 0
+    for entry, below in itertools.islice(
+        rows(view, scheme, ranking, after="", limit=TOP_ROWS), TOP_ROWS
+    ):
+        size += len(entry.json)
+        if found and size > TOP_BYTES:
+            break
+        found.append(TopRow(entry, below))
+    return found
+
+
+def is_shown(
+    scheme: sorthash.Scheme, ranking: Ranking, top: Sequence[TopRow], hashes: Iterable[str]
+) -> bool:
+    """Whether changes at these hashes may change the top, which is of this ranking."""
+    if len(top) < TOP_ROWS:
+        return True
+    shown = {buckets.root_of(scheme, _hash(row)) for row in top}
+    changed = {buckets.root_of(scheme, each) for each in hashes}
+    last = buckets.root_of(scheme, _hash(top[-1]))
+    return not shown.isdisjoint(changed) or any(_stand_before(ranking, changed, last))
+
+
+def _with_returned(
+    view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, shown: Sequence[str]
+) -> Iterator[str]:
+    """Yield the discussions of a top, with those among them that have come back since.
+
+    One that was held or hidden keeps its hash, which may be lower than those that the top shows.
+    """
+    last = shown[-1] if shown else ""
+    returned = set(_stand_before(ranking, view.changed_roots(scheme), last)).difference(shown)
+    ranked = [root for root in shown if root in ranking.places]
+    yield from ranked
+    yield from sorted(returned.union(shown[len(ranked) :]))
+
+
+def _stand_before(ranking: Ranking, roots: Iterable[str], last: str) -> Iterator[str]:
+    """Those of some discussions that are not ranked and stand before one that is not, either."""
+    if last in ranking.places:
+        return
+    yield from (root for root in roots if root not in ranking.places and root < last)
+
+
+def encode(ranking: Ranking) -> bytes:
+    """Write a ranking."""
+    return zlib.compress(msgspec.msgpack.encode(ranking.ranked))
+
+
+def decode(stored: bytes) -> Ranking:
+    """Read a ranking."""
+    return Ranking(_RANKED.decode(zlib.decompress(stored)))
+
+
+def encode_top(top: Sequence[TopRow]) -> bytes:
+    """Write a top."""
+    return zlib.compress(msgspec.msgpack.encode(top))
+
+
+def decode_top(stored: bytes) -> tuple[TopRow, ...]:
+    """Read a top."""
+    return _TOP.decode(zlib.decompress(stored))
+
+
+def _following(
+    view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, after: str
+) -> Iterator[str]:
+    """The discussions behind the one that holds a hash: the ranked ones, then the others."""
+    root = buckets.root_of(scheme, after)
+    place = ranking.places.get(root)
+    if not after or place is not None:
+        for each in ranking.ranked[0 if place is None else place + 1 :]:
+            if view.size_of_root(each.sort_hash):
+                yield each.sort_hash
+        root = ""
+    for other in view.roots(scheme):
+        if other > root and other not in ranking.places and view.size_of_root(other):
+            yield other
+
+
+def _counted(
+    view: merged_view.View, low: str, high: str, limit: int
+) -> Iterator[tuple[buckets.Entry, int]]:
+    for entry in view.rows(low, high, limit=limit):
+        yield entry, view.below(entry.sort_hash)
+
+
+def _hash(row: TopRow) -> str:
+    return row.entry.sort_hash
+
+
+_RANKED = msgspec.msgpack.Decoder(tuple[Ranked, ...])
+_TOP = msgspec.msgpack.Decoder(tuple[TopRow, ...])

@@ -1,0 +1,150 @@
+"""Proofs of work that the API asks for: what each is for, how hard it is, whether one is good.
+
+Owns which purposes there are and the work of each. A post takes the work that the site's guard
+says. A vote or a report takes a `LIGHTER`th of it, and only from callers without a token: a token
+shows that its holder has already paid, for a post or for a first vote.
+
+What a proof is good for:
+
+- A post: once, which `admission` records.
+- A vote or a report: it stands for one person (`person`), so sending it again adds nothing, and
+  nothing has to be stored. It is not bound to the network that sends it, because telephones change
+  networks; limits per network count the sender's.
+
+- A sign-in mail: once, which `email_login` records.
+
+A sign-in mail takes `HARDER` times the work of a post, but only while too many are asked for
+(`login_mail_rush`), because it is not the site that suffers from it but the owners of the
+addresses.
+
+A site that asks for no proof of work before posts (`PROOF_OF_WORK` or its guard is 0) asks for none
+before votes and reports.
+"""
+
+import enum
+from datetime import datetime
+
+from comments import config, errors
+from comments.domain import author_ids, records
+from comments.domain.crypto import client_networks, keyed_hashes, proof_of_work
+from comments.sites import budgets, demand, post_limits
+from comments.store import connection
+
+LIGHTER = 5
+HARDER = 4
+LEAST = 50_000  # tries at most, from which a sign-in mail's are counted where posts take fewer
+_SHORT = 13  # characters of a digest of a wider network: 65 bits, for a salt that is quick to hash
+
+
+class Purpose(enum.StrEnum):
+    """What a challenge is for. It stands in challenges for an hour, so renaming one ends those."""
+
+    POST = proof_of_work.POST
+    VOTE = "vote"
+    REPORT = "report"
+    SIGN_IN = "sign-in"
+
+
+_NAMES = {
+    Purpose.POST: "posting",
+    Purpose.VOTE: "a first vote",
+    Purpose.REPORT: "a report",
+    Purpose.SIGN_IN: "a sign-in mail just now",
+}
+
+
+def work(site: records.Site, purpose: Purpose, *, settings: config.Settings, now: datetime) -> int:
+    """Return how many tries a proof takes at most; 0 if the site asks for none."""
+    guard = budgets.guarded(site, post_limits.of(site, settings), now=now)
+    if purpose is Purpose.POST:
+        return guard.proof_of_work
+    if purpose is Purpose.SIGN_IN:
+        return min(post_limits.HARDEST, HARDER * max(guard.proof_of_work, LEAST))
+    return -(-guard.proof_of_work // LIGHTER)
+
+
+def account(site: str, network: str, secret: str) -> str:
+    """Return the keyed name of a network, to which challenges and posts are charged."""
+    return client_networks.digest(secret, f"posts/{site}", network)
+
+
+def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
+    """Return the same of the wider networks around it, in the order of `client_networks.WIDER`."""
+    wider = client_networks.around(network)
+    return tuple(account(site, name, secret)[:_SHORT] for name, _ in wider)
+
+
+def challenge(
+    site: records.Site,
+    purpose: Purpose,
+    network: str,
+    *,
+    settings: config.Settings,
+    now: datetime,
+) -> proof_of_work.Challenge:
+    """Make a challenge for a browser; it is harder while many are asked for."""
+    seen = connection.kept(demand.HOLDINGS, demand.Demand)
+    # Readers who vote must not make it harder to post, nor the other way round.
+    factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
+    tries = work(site, purpose, settings=settings, now=now) * factor
+    is_post = purpose is Purpose.POST
+    return proof_of_work.make(
+        site.id,
+        account(site.id, network, settings.secret),
+        around=accounts_around(site.id, network, settings.secret),
+        purpose=purpose,
+        tries=min(post_limits.HARDEST, tries),
+        wait=post_limits.of(site, settings).form_seconds if is_post else 0,
+        secret=settings.secret,
+        now=now,
+    )
+
+
+def check(
+    solution: str, site: str, purpose: Purpose, *, secret: str, now: datetime
+) -> proof_of_work.Proof:
+    """Return what was proved. Whether a proof is spent is for the caller to check.
+
+    Raises:
+        errors.Forbidden: it is missing, wrong, too old, of another site or for another purpose.
+    """
+    where = f"/api/v1/sites/{site}/challenge"
+    where += "" if purpose is Purpose.POST else f"?purpose={purpose}"
+    if not solution:
+        raise errors.Forbidden(
+            f"{_NAMES[purpose]} takes a proof of work: solve {where} and send it as `proof`",
+            code="proof-required",
+        )
+    proof = proof_of_work.check(solution, secret=secret)
+    if proof.site != site:
+        raise errors.Forbidden("the proof of work is of another site", code="proof-invalid")
+    if proof.purpose != purpose:
+        raise errors.Forbidden(
+            f"the proof of work is for something else: solve {where}", code="proof-invalid"
+        )
+    if now >= proof.expires:
+        raise errors.Forbidden("the proof of work is too old", code="proof-expired")
+    return proof
+
+
+def person(
+    solution: str,
+    site: records.Site,
+    purpose: Purpose,
+    *,
+    settings: config.Settings,
+    now: datetime,
+) -> str | None:
+    """Return the author id that a caller without a token goes by; None if no proof is asked for.
+
+    One proof always leads to one id. Anyone who shows the proof is that person until it expires, as
+    with a token. It holds 96 random bits from the server, so nobody guesses it.
+
+    Raises:
+        errors.Forbidden: see `check`.
+    """
+    if not work(site, purpose, settings=settings, now=now):
+        return None
+    proof = check(solution, site.id, purpose, secret=settings.secret, now=now)
+    made = keyed_hashes.keyed(proof.secret, "proved", site.id, purpose, proof.digest.hex())
+    return f"{author_ids.GUEST}{keyed_hashes.text(made)}"

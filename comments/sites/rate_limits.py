@@ -1,0 +1,240 @@
+"""Limits: how often something may happen to one subject within a while, in all processes together.
+
+Owns the kind RateBucket. A subject (a network, a mail address) is counted in one of `SLOTS` buckets
+for each purpose, chosen by a keyed digest. So the store never holds more of them, however many
+subjects come; nobody who lacks the secret can choose whom to share a bucket with; and a bucket says
+nothing of its subjects. Two that share one, which is rare, share its limit.
+
+    RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted from `ends` on
+                `recent`: what was counted, each in 28 bytes, oldest first (`Mark`):
+                    seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
+
+`take` belongs into the transaction of what it limits: whoever loses a race counts again.
+
+A limit per network is a `Network`: the bucket of the network itself and, for IPv6, one for each
+wider network around it (`client_networks.WIDER`). The wider ones have purposes of their own, so
+that a full one never shares a bucket with a single /64.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from google.cloud import ndb
+
+from comments.domain.crypto import client_networks, keyed_hashes
+from comments.store import ownership, reads, transactions
+from comments.store.models import event_rows
+
+SLOTS = 1 << 16
+_OWNER = "limits"
+
+
+_MARK = struct.Struct(">I8s8s8s")
+_UNMARKED = b""
+NOTHING = bytes(8)
+_FEW = 64  # marks without a proof that a bucket keeps; those with one it keeps for their time
+_MOST = 500  # marks in all: 14 kB
+_HOUR = 3600
+UNLIMITED = 1 << 60
+_AT_ONCE = 500  # keys that one commit of the service deletes
+
+
+class Limit(NamedTuple):
+    """At most so many of a purpose in a window. The purpose's name is stored.
+
+    `keeps` is how long a `Journal` remembers what was counted.
+    """
+
+    purpose: str
+    most: int
+    window: timedelta
+    keeps: timedelta = timedelta(0)
+
+    def wider(self, factor: int) -> "Limit":
+        """Return the limit of a wider network: `factor` times as many in the same window."""
+        return Limit(f"{self.purpose} x{factor}", self.most * factor, self.window)
+
+
+class Mark(NamedTuple):
+    """One thing that was counted: when, and digests of what it was, its text, and its proof."""
+
+    at: int
+    what: bytes
+    text: bytes = NOTHING
+    proof: bytes = NOTHING
+
+
+class Bucket:
+    """One subject's bucket in a transaction: read first, then `take` from it."""
+
+    def __init__(self, limit: Limit, subject: str, secret: str) -> None:
+        self.limit = limit
+        made = keyed_hashes.keyed(secret, "limit", limit.purpose, subject)
+        self.key = event_rows.rate_bucket_key(f"{limit.purpose}/{int.from_bytes(made[:8]) % SLOTS}")
+        self._row: event_rows.RateBucket | None = None
+
+    def fill(self, row: event_rows.RateBucket | None, *, now: datetime) -> None:
+        """Take what stands at `key`; a window that is over counts no more."""
+        began: datetime | None = None if row is None else row.began
+        # One that begins in the future was written by a clock far ahead: it must not last for ever.
+        if row is None or began is None or abs(now - began) >= self.limit.window:
+            recent = _UNMARKED if row is None else row.recent or _UNMARKED
+            row = event_rows.RateBucket(key=self.key, began=now, count=0, recent=recent)
+        row.ends = _end(now + max(self.limit.window, self.limit.keeps))
+        self._row = row
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left in this window."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        return bool(self._row.count >= self.limit.most)
+
+    @property
+    def count(self) -> int:
+        """How many were counted in this window."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        return int(self._row.count)
+
+    def wait(self, now: datetime) -> int:
+        """Seconds until the window is over, at least one."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - same
+        left = self._row.began + self.limit.window - now
+        return max(1, int(left.total_seconds()))
+
+    def take(self) -> ownership.Writes:
+        """Count one more."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - same
+        self._row.count += 1
+        return ownership.Writes(_OWNER, put=(self._row,))
+
+
+class Network:
+    """The buckets of one network: read first (`fill`), then `take` from all of them."""
+
+    def __init__(self, limit: Limit, network: str, secret: str) -> None:
+        wider = client_networks.around(network)
+        self.buckets = (
+            Bucket(limit, network, secret),
+            *(Bucket(limit.wider(factor), name, secret) for name, factor in wider),
+        )
+
+    @property
+    def keys(self) -> list[ndb.Key]:
+        """The keys of its rows."""
+        return [bucket.key for bucket in self.buckets]
+
+    def fill(self, rows: Sequence[event_rows.RateBucket | None], *, now: datetime) -> None:
+        """Take what is stored at `keys`."""
+        for bucket, row in zip(self.buckets, rows, strict=True):
+            bucket.fill(row, now=now)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left in the window of any of them."""
+        return any(bucket.is_empty for bucket in self.buckets)
+
+    def wait(self, now: datetime) -> int:
+        """Seconds until there is something left in all of them."""
+        return max(bucket.wait(now) for bucket in self.buckets if bucket.is_empty)
+
+    def take(self) -> ownership.Writes:
+        """Count one more in all of them."""
+        return ownership.Writes(_OWNER, put=tuple(b.take().put[0] for b in self.buckets))
+
+
+def read(*subjects: Bucket | Network, now: datetime) -> None:
+    """Read the rows of several at once, inside the transaction that takes from them."""
+    buckets = [
+        bucket
+        for each in subjects
+        for bucket in (each.buckets if isinstance(each, Network) else (each,))
+    ]
+    rows = reads.get_multi([bucket.key for bucket in buckets])
+    for bucket, row in zip(buckets, rows, strict=True):
+        bucket.fill(row, now=now)
+
+
+class Journal(Bucket):
+    """A bucket that remembers for a while what was counted in it."""
+
+    def __init__(self, limit: Limit, subject: str, secret: str) -> None:
+        super().__init__(limit, subject, secret)
+        self._marks: list[Mark] = []
+
+    def fill(self, row: event_rows.RateBucket | None, *, now: datetime) -> None:
+        """Take what stands at `key`, and forget what was long enough ago."""
+        super().fill(row, now=now)
+        assert self._row is not None  # noqa: S101 - filled above
+        since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
+        marks = [mark for mark in _marks(self._row.recent) if since < mark.at < until]
+        self._marks = []  # a transaction that runs again fills it again
+        surplus = sum(mark.proof == NOTHING for mark in marks) - _FEW
+        for mark in marks:
+            surplus -= mark.proof == NOTHING
+            if mark.proof != NOTHING or surplus < 0:
+                self._marks.append(mark)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left in this window, or no room for what must be remembered."""
+        return super().is_empty or len(self._marks) >= _MOST
+
+    def knows(self, what: bytes) -> bool:
+        """Whether this very thing was counted."""
+        return any(mark.what == what for mark in self._marks)
+
+    def is_spent(self, proof: bytes) -> bool:
+        """Whether something came with this proof."""
+        return proof != NOTHING and any(mark.proof == proof for mark in self._marks)
+
+    def times(self, text: bytes) -> int:
+        """How often something came with this text."""
+        return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
+
+    def note(self, mark: Mark) -> ownership.Writes:
+        """Count one more, and remember it."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
+        return self.take()
+
+
+def _marks(recent: bytes | None) -> Iterator[Mark]:
+    return map(Mark._make, _MARK.iter_unpack(recent or _UNMARKED))
+
+
+def _end(moment: datetime) -> datetime:
+    """The end of a moment's hour: a bucket that is written again keeps its row of an index."""
+    return datetime.fromtimestamp((int(moment.timestamp()) // _HOUR + 1) * _HOUR, UTC)
+
+
+def expire(now: datetime) -> int:
+    """Delete the buckets that count nothing any more; how many."""
+    query = reads.Query("RateBucket", where=(("ends", "<", now),), limit=_AT_ONCE)
+    number = 0
+    while names := [entity.key.path[-1].name for entity in reads.fetch(query)]:
+        number += transactions.transaction(lambda names=names: _delete(names, now))  # type: ignore[misc]
+    return number
+
+
+def _delete(names: list[str], now: datetime) -> int:
+    """Delete those of the buckets that nobody has counted in meanwhile."""
+    rows = reads.get_multi([event_rows.rate_bucket_key(name) for name in names])
+    over = tuple(row.key for row in rows if row is not None and row.ends < now)
+    transactions.apply(ownership.Writes(_OWNER, delete=over))
+    return len(over)
+
+
+def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
+    """Count one more of a subject, unless there were too many; whether it was counted."""
+    bucket = Bucket(limit, subject, secret)
+
+    def body() -> bool:
+        bucket.fill(reads.get(bucket.key), now=now)
+        if bucket.is_empty:
+            return False
+        transactions.apply(bucket.take())
+        return True
+
+    return transactions.transaction(body)

@@ -1,0 +1,308 @@
+"""Websites: adding them, changing them, and knowing them cheaply.
+
+Owns the Site rows and their copy in this process, at most `_TERM` seconds old, so that a request
+does not read its site from the store. A site keeps the scheme its hashes were written with.
+"""
+
+import contextlib
+import dataclasses
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from urllib.parse import urlsplit
+
+import msgspec
+
+from comments import errors
+from comments.domain import categories, records, sorthash, thread_ids
+from comments.domain.text import host_names, mail_addresses
+from comments.events import audit_log
+from comments.sites import budgets, post_limits
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+
+_TERM = 60.0
+# Seconds. More would show a retracted text longer than anybody expects.
+LONGEST_CDN = 60
+LONGEST_FRESHNESS = 60  # seconds; a directory is read anew after as many, so more would not help
+_ID = re.compile(r"[a-z0-9-]{1,63}")
+
+
+# What becomes of how a site asks Turnstile; None for not at all.
+Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Noted:
+    """Who changes a site, and when, for the audit log."""
+
+    act: audit_log.Act
+    now: datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Copy:
+    site: records.Site
+    loaded: float
+
+
+class _Copies:
+    """Copies of sites by id, shared by the threads of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._copies: dict[str, _Copy] = {}
+
+    def get(self, key: str) -> records.Site | None:
+        """A copy that is young enough."""
+        with self._lock:
+            copy = self._copies.get(key)
+        if copy is None or time.monotonic() - copy.loaded > _TERM:
+            return None
+        return copy.site
+
+    def keep(self, key: str, site: records.Site) -> None:
+        """Remember a site just read. Sites are few: only ones that exist are kept."""
+        with self._lock:
+            self._copies[key] = _Copy(site, time.monotonic())
+
+    def drop(self, key: str) -> None:
+        """Forget a site that changed."""
+        with self._lock:
+            self._copies.pop(key, None)
+
+
+def get(site_id: str) -> records.Site:
+    """The site, perhaps a minute old.
+
+    Raises:
+        errors.NotFound: there is none of that id.
+    """
+    copies = connection.kept("sites", _Copies)
+    site = copies.get(site_id)
+    if site is None:
+        row = reads.get(comment_rows.site_key(site_id)) if _ID.fullmatch(site_id) else None
+        if row is None:
+            raise errors.NotFound("site", site_id)
+        site = conversion.site_record(row)
+        copies.keep(site_id, site)
+    return site
+
+
+def add(
+    site_id: str, origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime
+) -> records.Site:
+    """Register a website.
+
+    Raises:
+        errors.BadInput: the id or an origin is malformed.
+        errors.Conflict: there is a site of that id.
+    """
+    check_id(site_id)
+    checked = [checked_origin(origin) for origin in origins]
+
+    def body() -> records.Site:
+        if reads.get(comment_rows.site_key(site_id)) is not None:
+            raise errors.Conflict(f"site {site_id} exists", code="site-exists")
+        row = comment_rows.Site(
+            key=comment_rows.site_key(site_id),
+            origins=checked,
+            digits=scheme.digits,
+            width=scheme.width,
+            created=now,
+        )
+        transactions.apply(ownership.Writes("sites", put=(row,)))
+        return conversion.site_record(row)
+
+    return transactions.transaction(body)
+
+
+def check_id(site_id: str) -> str:
+    """Return the id of a website, if it may be one.
+
+    Raises:
+        errors.BadInput: it is malformed.
+    """
+    if not _ID.fullmatch(site_id):
+        raise errors.BadInput("site", "1 to 63 of a-z, 0-9 and -")
+    return site_id
+
+
+def change(  # noqa: PLR0913 - each may be changed alone
+    site_id: str,
+    *,
+    origins: Sequence[str] | None = None,
+    query_keys: Sequence[str] | None = None,
+    keep_trailing_slash: bool | None = None,
+    cdn_seconds: int | None = None,
+    freshness: int | None = None,
+    filed: Sequence[str] | None = None,
+    moderators: Sequence[str] | None = None,
+    guard: dict[str, int | None] | None = None,
+    budget: dict[str, int | str] | None = None,
+    turnstile: Turned | None = None,
+    noted: Noted | None = None,
+) -> records.Site:
+    """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
+
+    `guard` are some of its rules for posts, see `post_limits.changed`, `budget` some of what it may
+    use on a day, see `budgets.changed`, `turnstile` what becomes of how Turnstile is asked. With
+    `noted` the audit log says who changed what; not to which value, which may be an address.
+
+    Raises:
+        errors.NotFound: there is no such site.
+        errors.BadInput: an origin, a query key, a category or an address is malformed,
+            `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` not 0 to `LONGEST_FRESHNESS`, a
+            rule for posts or a budget is out of range.
+    """
+    addresses = None if moderators is None else list(map(_moderator, moderators))
+    if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
+        raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
+    if freshness is not None and not 0 <= freshness <= LONGEST_FRESHNESS:
+        raise errors.BadInput("freshness", f"must be between 0 and {LONGEST_FRESHNESS}")
+    checked = None if origins is None else [checked_origin(origin) for origin in origins]
+    keys = None if query_keys is None else thread_ids.checked_query_keys(query_keys)
+    names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
+
+    def body() -> records.Site:
+        row = reads.get(comment_rows.site_key(site_id)) if site_id else None
+        if row is None:
+            raise errors.NotFound("site", site_id)
+        if noted is not None and transactions.may_have_run() and audit_log.is_done(noted.act):
+            return conversion.site_record(row)
+        before = conversion.site_record(row)
+        row.origins = row.origins if checked is None else checked
+        row.query_keys = row.query_keys if keys is None else list(keys)
+        if keep_trailing_slash is not None:
+            row.keep_trailing_slash = keep_trailing_slash
+        row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
+        row.freshness = row.freshness if freshness is None else freshness
+        row.categories = row.categories if names is None else list(names)
+        row.moderators = row.moderators if addresses is None else addresses
+        row.guard = row.guard if guard is None else _guard(row, guard)
+        row.budget = row.budget if budget is None else _budget(row, budget)
+        row.turnstile = row.turnstile if turnstile is None else _turned(row, turnstile)
+        after = conversion.site_record(row)
+        transactions.apply(ownership.Writes("sites", put=(row,)), *_notes(noted, before, after))
+        return after
+
+    changed = transactions.transaction(body)
+    connection.kept("sites", _Copies).drop(site_id)
+    return changed
+
+
+def is_known(site_id: str) -> bool:
+    """Whether this process has a copy of a site: nothing is read for it."""
+    return connection.kept("sites", _Copies).get(site_id) is not None
+
+
+def _turned(row: comment_rows.Site, change: Turned) -> str:
+    changed = change(conversion.site_record(row).turnstile)
+    return "" if changed is None else msgspec.json.encode(changed).decode()
+
+
+def _guard(row: comment_rows.Site, given: dict[str, int | None]) -> str:
+    changed = post_limits.changed(conversion.site_record(row).guard, given)
+    return msgspec.json.encode(changed).decode()
+
+
+def _budget(row: comment_rows.Site, given: dict[str, int | str]) -> str:
+    budget = conversion.site_record(row).budget
+    for name, value in given.items():
+        budget = budgets.changed(budget, name, value)
+    return msgspec.json.encode(budget).decode()
+
+
+def _notes(
+    noted: Noted | None, before: records.Site, after: records.Site
+) -> Iterator[ownership.Writes]:
+    names = [
+        name for name in before.__struct_fields__ if getattr(before, name) != getattr(after, name)
+    ]
+    if noted is not None and names:
+        said = ", ".join(names)
+        yield audit_log.noted(noted.act, before.id, "site", before="", after=said, now=noted.now)
+
+
+def every() -> list[records.Site]:
+    """All sites by id."""
+    names = [
+        entity.key.path[-1].name for entity in reads.fetch(reads.Query("Site", keys_only=True))
+    ]
+    return [
+        conversion.site_record(row)
+        for row in reads.get_multi([comment_rows.site_key(name) for name in names])
+        if row is not None
+    ]
+
+
+def prepare_demo(origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime) -> None:
+    """Make the site "demo" where there is no site at all: something to see on a fresh machine."""
+    if not every():
+        # Two processes may start on one fresh folder: the second one finds it made.
+        with contextlib.suppress(errors.Conflict):
+            add("demo", origins, scheme=scheme, now=now)
+
+
+def check_schemes(scheme: sorthash.Scheme) -> None:
+    """Refuse to go on when a site's hashes were written in other digits or another width.
+
+    Raises:
+        errors.Misconfigured: naming the site and the setting.
+    """
+    for site in every():
+        if (site.digits, site.width) != (scheme.digits, scheme.width):
+            raise errors.Misconfigured(
+                f"site {site.id} holds sort hashes of digits {site.digits!r}, width {site.width}; "
+                f"SORT_HASH_DIGITS and SORT_HASH_WIDTH say {scheme.digits!r}, {scheme.width}: "
+                "they cannot change once a site exists"
+            )
+
+
+def checked_origin(origin: str) -> str:
+    """An origin as browsers send it: scheme and host, in lower case, a port if not the usual one.
+
+    Raises:
+        errors.BadInput: it is anything else.
+    """
+    problem = errors.BadInput("origin", f"not like https://example.com: {origin!r}")
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError as error:
+        raise problem from error
+    host = parts.hostname or ""
+    if not _is_host(host):
+        raise problem
+    if ":" in host:
+        host = f"[{host}]"
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    suffix = "" if port in {None, usual} else f":{port}"
+    plain = f"{parts.scheme}://{host}{suffix}"
+    if usual is None or origin.rstrip("/").lower() not in {
+        plain,
+        f"{plain}:{usual}",
+    }:
+        raise problem
+    return plain
+
+
+def _is_host(host: str) -> bool:
+    """Whether it is a host as browsers write one: a name, or an address in its usual form.
+
+    What else a parser lets through would end a rule of a policy, or match no browser's origin.
+    """
+    try:
+        found = host_names.canonical(f"[{host}]" if ":" in host else host, "origin")
+    except errors.BadInput:
+        return False
+    return found.strip("[]") == host or f"{found}." == host
+
+
+def _moderator(address: str) -> str:
+    try:
+        return mail_addresses.check(address)
+    except errors.BadInput as error:
+        raise errors.BadInput("moderators", error.reason) from error

@@ -1,0 +1,263 @@
+"""What each website uses on a day: reads and writes of the store, mails, posts, previews.
+
+Owns the kind Usage, and what this process has counted and not stored yet.
+
+    Usage  key: "{site id}/{date, UTC}"; for what is of no website, "*" stands in its place
+
+Reading must not write, so everything is summed in the process, and `flush` adds it to the rows:
+each half a minute by the upkeep, when a process ends, and on App Engine by cron's calls and with
+posts. A process that is killed takes with it what it summed since then. What is counted is what the
+service bills by the lenient reading of its price (docs/costs.md): a read for each entity asked for
+or found, one for each query of keys or of a few properties that finds something, a write for each
+entity put or deleted.
+
+A post counts for the request that stored it. If the store did not answer that request, nobody knows
+yet whether there is a comment: the process keeps the post as a doubt, and `flush` looks for the
+comment. A repeat under the same idempotency key, in any process, finds a comment that it did not
+store and counts nothing, so each post is counted once.
+
+A flush whose answer was lost is told by its mark in the row and adds nothing twice, unless another
+process has flushed the same row in between.
+"""
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from comments import errors
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, counter_rows
+
+HOLDINGS = "usage"
+SERVICE = "*"
+FRESH = 60.0  # seconds that a copy of a row is good for
+_DOUBTED = 60.0  # seconds: a commit that was not answered is applied by then, or never
+_MOST_DOUBTS = 1_000  # of a process; each is a read or two
+_OWNER = "usage"
+_log = logging.getLogger("flatthread")
+_PATIENCE = 2.0  # seconds for what the next one can do as well
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """How much was used."""
+
+    reads: int = 0
+    writes: int = 0
+    mails: int = 0
+    posts: int = 0
+    previews: int = 0
+
+    def plus(self, other: "Numbers") -> "Numbers":
+        """The sum of both."""
+        return Numbers(
+            self.reads + other.reads,
+            self.writes + other.writes,
+            self.mails + other.mails,
+            self.posts + other.posts,
+            self.previews + other.previews,
+        )
+
+
+NOTHING = Numbers()
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A post of which nobody knows whether it was stored: its site, its comment's id and time."""
+
+    site: str
+    comment: str
+    created: datetime
+
+
+class Book:
+    """What this process has counted, by website and day, and what it knows of the rows."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: dict[tuple[str, str], Numbers] = {}
+        self._known: dict[str, tuple[str, float, Numbers]] = {}
+        self._doubts: dict[Doubt, float] = {}
+        self._flushed = clock()
+
+    def note(self, site: str, day: str, more: Numbers) -> None:
+        """Count some more."""
+        with self._lock:
+            key = (site, day)
+            self._waiting[key] = self._waiting.get(key, NOTHING).plus(more)
+
+    def doubt(self, doubt: Doubt) -> None:
+        """Keep a doubt; beyond so many, the oldest is given up."""
+        with self._lock:
+            while len(self._doubts) >= _MOST_DOUBTS:
+                del self._doubts[next(iter(self._doubts))]
+            self._doubts[doubt] = self._clock()
+
+    def doubts(self) -> list[Doubt]:
+        """The doubts that are not settled."""
+        with self._lock:
+            return list(self._doubts)
+
+    def settle(self, doubt: Doubt) -> bool:
+        """End a doubt; whether it was still there."""
+        with self._lock:
+            return self._doubts.pop(doubt, None) is not None
+
+    def end_doubts(self, *, of: str = "") -> None:
+        """End the doubts about a comment, or those that are too old."""
+        with self._lock:
+            oldest = self._clock() - _DOUBTED
+            for doubt, since in list(self._doubts.items()):
+                if doubt.comment == of or since < oldest:
+                    del self._doubts[doubt]
+
+    def is_due(self) -> bool:
+        """Whether somebody should flush now; told to one who asks."""
+        with self._lock:
+            is_due = self._clock() - self._flushed > FRESH
+            self._flushed = self._clock() if is_due else self._flushed
+        return is_due
+
+    def take(self) -> dict[tuple[str, str], Numbers]:
+        """All that waits, to be stored."""
+        with self._lock:
+            taken, self._waiting = self._waiting, {}
+        return taken
+
+    def learn(self, site: str, day: str, stored: Numbers) -> None:
+        """Note what a row says."""
+        with self._lock:
+            self._known[site] = (day, self._clock(), stored)
+
+    def total(self, site: str, day: str) -> Numbers | None:
+        """What a website used, as far as is known here; None if that is too long ago."""
+        with self._lock:
+            known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
+            if known_day != day or self._clock() - since > FRESH:
+                return None
+            return stored.plus(self._waiting.get((site, day), NOTHING))
+
+
+def _book() -> Book:
+    return connection.kept(HOLDINGS, Book)
+
+
+def note(site: str, more: Numbers, *, now: datetime) -> None:
+    """Count what a website used."""
+    _book().note(site, _day(now), more)
+
+
+def posted(site: str, comment: str, *, now: datetime) -> None:
+    """Count a post that the current request has stored."""
+    # An earlier request did not store it: an id is inserted once.
+    _book().end_doubts(of=comment)
+    note(site, Numbers(posts=1), now=now)
+
+
+def doubt(site: str, comment: str, *, now: datetime) -> None:
+    """Note that the current request, of this time, may have stored a post."""
+    _book().doubt(Doubt(site, comment, now))
+
+
+def take(site: str, *, now: datetime) -> None:
+    """Count for a website what this thread used of the store since it was asked last."""
+    reads, writes = connection.spent()
+    if reads or writes:
+        note(site, Numbers(reads=reads, writes=writes), now=now)
+
+
+def flush() -> int:
+    """Add what waits to the rows; how many rows. What cannot be stored now waits for the next one.
+
+    Raises:
+        errors.Overloaded: the store did not answer in time.
+    """
+    book, number = _book(), 0
+    _settle_doubts(book)
+    taken = book.take()
+    try:
+        while taken:
+            (site, day), more = next(iter(taken.items()))
+            book.learn(site, day, _add(site, day, more))
+            del taken[site, day]
+            number += 1
+    finally:
+        for (site, day), more in taken.items():
+            book.note(site, day, more)
+    return number
+
+
+def _settle_doubts(book: Book) -> None:
+    """Count the posts that turn out to be stored."""
+    doubts = book.doubts()
+    rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
+    for each, row in zip(doubts, rows, strict=True):
+        # Of another time it is another request's, which has counted it.
+        is_stored = row is not None and row.created == each.created
+        if is_stored and book.settle(each):
+            book.note(each.site, _day(each.created), Numbers(posts=1))
+    book.end_doubts()
+
+
+def settle(*, now: datetime) -> None:
+    """Store what was used, this thread's own use among it. What fails waits for the next one."""
+    take(SERVICE, now=now)
+    try:
+        flush()
+    except errors.Overloaded as error:
+        _log.warning("what was used could not be stored: %s", error)
+
+
+def flush_old() -> None:
+    """The same where no thread does it, if the last one is a while ago. What fails waits."""
+    if _book().is_due():
+        with contextlib.suppress(errors.Overloaded), connection.within(_PATIENCE):
+            flush()
+
+
+def _add(site: str, day: str, more: Numbers) -> Numbers:
+    mark = secrets.token_hex(8)
+
+    def body() -> Numbers:
+        key = counter_rows.usage_key(site, day)
+        row = reads.get(key) or counter_rows.Usage(key=key)
+        if row.mark == mark:
+            return _numbers(row)
+        total = _numbers(row).plus(more)
+        for name, value in msgspec.structs.asdict(total).items():
+            setattr(row, name, value)
+        row.mark = mark
+        transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+        return total
+
+    return transactions.transaction(body, line=f"usage/{site}")
+
+
+def total(site: str, *, now: datetime) -> Numbers:
+    """What a website used today, others' part of it a minute old at most."""
+    book, day = _book(), _day(now)
+    found = book.total(site, day)
+    if found is None:
+        book.learn(site, day, stored(site, day))
+        found = book.total(site, day) or NOTHING
+    return found
+
+
+def stored(site: str, day: str) -> Numbers:
+    """What the row of a day says."""
+    row = reads.get(counter_rows.usage_key(site, day))
+    return NOTHING if row is None else _numbers(row)
+
+
+def _numbers(row: counter_rows.Usage) -> Numbers:
+    return Numbers(row.reads, row.writes, row.mails, row.posts, row.previews or 0)
+
+
+def _day(now: datetime) -> str:
+    return now.date().isoformat()

@@ -1,0 +1,48 @@
+"""How often this process has committed comments of each thread.
+
+A caller that keeps an answer about a thread notes the count before asking. While the count is the
+same, no commit of this process has changed the thread since, so the process can reuse the answer
+and still show authors their own changes.
+"""
+
+import threading
+import zlib
+from collections.abc import Iterable
+
+from comments.store import connection
+
+_HOLDINGS = "written"
+_SLOTS = 4096  # threads that share one only make each other's answers be asked for again
+
+
+class Written:
+    """Counts by thread, in a bounded number of slots. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = [0] * _SLOTS
+
+    def note(self, threads: Iterable[str]) -> None:
+        """Note a commit that may have been applied to these threads."""
+        # Two at once must not become one: a reader may have noted the count between them.
+        with self._lock:
+            for thread in threads:
+                self._counts[_slot(thread)] += 1
+
+    def of(self, thread: str) -> int:
+        """The count of a thread."""
+        return self._counts[_slot(thread)]
+
+
+def _slot(thread: str) -> int:
+    return zlib.crc32(thread.encode()) % _SLOTS
+
+
+def written(thread: str) -> int:
+    """How often this process has committed comments of a thread, by its key's name."""
+    return connection.kept(_HOLDINGS, Written).of(thread)
+
+
+def note(threads: Iterable[str]) -> None:
+    """Count a commit that may have been applied."""
+    connection.kept(_HOLDINGS, Written).note(threads)

@@ -1,0 +1,283 @@
+"""A connection to a database, which the current thread is in, and how long it may ask.
+
+Owns time-outs, retries and deadlines, what a process keeps about a store, and the guard of NDB's
+own calls.
+"""
+
+import contextlib
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import grpc
+from google.api_core import exceptions as api
+from google.cloud import ndb
+from google.cloud.datastore_v1.types import datastore as rpc_types
+from google.cloud.datastore_v1.types import entity as entity_types
+from google.cloud.datastore_v1.types import query as query_types
+
+from comments import errors
+from comments.store import row_locks
+from comments.store.ownership import OWNERS
+from comments.store.wire import ndb_client, wire_transaction
+
+if TYPE_CHECKING:
+    from google.cloud.ndb.context import Context
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+# What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.
+TRANSIENT = (
+    api.Aborted,
+    api.ServiceUnavailable,
+    api.InternalServerError,
+    api.Unknown,
+    api.DeadlineExceeded,
+    api.ResourceExhausted,
+    api.Cancelled,
+    # What was to be inserted is there: the body runs again, and looks.
+    api.AlreadyExists,
+)
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.5
+
+_Partition = entity_types.PartitionId.pb()
+_Key = entity_types.Key.pb()
+_LookupRequest = rpc_types.LookupRequest.pb()
+_RunQueryRequest = rpc_types.RunQueryRequest.pb()
+_WHOLE = int(query_types.EntityResult.ResultType.FULL)
+_AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
+
+
+class _State(threading.local):
+    """What the current thread is inside of."""
+
+    store: "Store | None" = None
+    end: float | None = None
+    transaction: wire_transaction.Transaction | None = None
+    may_have_run: bool = False
+    reads: int = 0
+    writes: int = 0
+
+
+state = _State()
+
+
+class Store:
+    """A connection to one database. Safe for many threads; make one per process."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        *,
+        project: str,
+        database: str = "",
+        namespace: str = "",
+        deadline: float = 20.0,
+        rpc_timeout: float = 10.0,
+    ) -> None:
+        self.project = project
+        self.database = database
+        self.namespace = namespace
+        self.deadline = deadline
+        self.rpc_timeout = rpc_timeout
+        self._lines = row_locks.Lines()
+        self._kept: dict[str, Any] = {}
+        self._client = ndb_client.Client(
+            channel,
+            project=project,
+            database=database,
+            namespace=namespace,
+            rules=ndb_client.Rules(lambda: timeout(self), _refuse_inside, _refuse_unowned),
+        )
+        self._partition = self.partition()
+        self.calls = wire_transaction.Calls(channel, self.request_fields(), lambda: timeout(self))
+        self._run_query = channel.unary_unary(
+            f"{ndb_client.SERVICE}RunQuery",
+            request_serializer=_RunQueryRequest.SerializeToString,
+            response_deserializer=rpc_types.RunQueryResponse.pb().FromString,
+        )
+        self._lookup = channel.unary_unary(
+            f"{ndb_client.SERVICE}Lookup",
+            request_serializer=_LookupRequest.SerializeToString,
+            response_deserializer=rpc_types.LookupResponse.pb().FromString,
+        )
+        self._aggregate = channel.unary_unary(
+            f"{ndb_client.SERVICE}RunAggregationQuery",
+            request_serializer=_AggregationRequest.SerializeToString,
+            response_deserializer=rpc_types.RunAggregationQueryResponse.pb().FromString,
+        )
+
+    @contextlib.contextmanager
+    def context(self) -> Iterator["Context"]:
+        """Enter the store for one request or command of the current thread; inside, it goes on."""
+        if state.store is self:
+            yield ndb.get_context()
+            return
+        with self._client.context(cache_policy=False, global_cache=None) as context:
+            state.store = self
+            try:
+                yield context
+            finally:
+                state.store = None
+
+    def request_fields(self) -> dict[str, str]:
+        """The project and database fields every request names."""
+        return {"project_id": self.project, "database_id": self.database}
+
+    def partition(self) -> Any:
+        """The PartitionId of every key in this store."""
+        return _Partition(
+            project_id=self.project, database_id=self.database, namespace_id=self.namespace
+        )
+
+    def run_query(self, request: Any) -> Any:
+        """One RunQuery call with time-out and retries."""
+        answer = patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
+        batch = answer.batch
+        if batch.entity_result_type == _WHOLE:
+            state.reads += len(batch.entity_results)
+        elif batch.entity_results:
+            state.reads += 1
+        return answer
+
+    def key(self, *path: tuple[str, str]) -> Any:
+        """The key of an entity by its path of kinds and names."""
+        key = _Key(partition_id=self._partition)
+        for kind, name in path:
+            key.path.add(kind=kind, name=name)
+        return key
+
+    def lookup(self, request: Any) -> Any:
+        """One Lookup call with time-out and retries."""
+        answer = patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
+        state.reads += len(answer.found) + len(answer.missing)
+        return answer
+
+    def aggregate(self, request: Any) -> Any:
+        """One RunAggregationQuery call with time-out and retries."""
+        state.reads += 1
+        return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
+
+    def kept(self, name: str, factory: Callable[[], T]) -> T:
+        """What a module keeps in this process about this store, made on first use."""
+        value: T = self._kept.get(name) or self._kept.setdefault(name, factory())
+        return value
+
+    def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
+        """Wait in this process's line for `name`."""
+        left = 0.0 if state.end is None else max(0.0, state.end - time.monotonic())
+        return self._lines.wait(name, seconds=left)
+
+
+def kept(name: str, factory: Callable[[], T]) -> T:
+    """What a module keeps in this process about the current store, made on first use."""
+    return current().kept(name, factory)
+
+
+def carried(step: Callable[[P], T]) -> Callable[[P], T]:
+    """The step, for other threads to take in the current store."""
+    store = current()
+
+    def run(argument: P) -> T:
+        with store.context():
+            return step(argument)
+
+    return run
+
+
+def spent() -> tuple[int, int]:
+    """What this thread has read and written since it was asked last, as the service bills it."""
+    found = state.reads, state.writes
+    state.reads = state.writes = 0
+    return found
+
+
+def current() -> Store:
+    """The store that this thread is in."""
+    if state.store is None:
+        raise RuntimeError("enter `with store.context():` first")
+    return state.store
+
+
+def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
+    """Bound everything inside by a deadline; an outer one stays."""
+    return _Within(seconds)
+
+
+class _Within:
+    """Not a generator: every call to the store comes by here."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._outer: float | None = None
+
+    def __enter__(self) -> None:
+        self._outer = state.end
+        if self._outer is None:
+            state.end = time.monotonic() + self._seconds
+
+    def __exit__(self, *_fault: object) -> None:
+        state.end = self._outer
+
+
+def timeout(store: Store) -> float:
+    """Seconds the next RPC may take."""
+    if state.end is None:
+        return store.rpc_timeout
+    return max(0.001, min(store.rpc_timeout, state.end - time.monotonic()))
+
+
+def patiently(attempt: Callable[[], T], store: Store) -> T:
+    """Try until it works, something permanent happens, or the deadline comes.
+
+    Inside a transaction there is one try: what failed there has to start again from its begin.
+    """
+    with within(store.deadline):
+        for tries in itertools.count():
+            try:
+                return attempt()
+            except (api.GoogleAPICallError, grpc.RpcError) as raw:
+                error = known(raw)
+                if state.transaction is not None:
+                    raise error from raw
+                if not isinstance(error, TRANSIENT):
+                    raise errors.Overloaded(f"the store refused: {error}") from error
+                _pause(tries, error)
+    raise AssertionError("unreachable: the loop above has no end")
+
+
+def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
+    """An error as this package tells errors apart, whoever raised it."""
+    if isinstance(error, api.GoogleAPICallError):
+        return error
+    translated: api.GoogleAPICallError = api.from_grpc_error(error)
+    return translated
+
+
+def _pause(tries: int, error: Exception) -> None:
+    """Sleep a random while that grows, or give up where the deadline would pass."""
+    pause = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries))  # noqa: S311
+    if state.end is not None and time.monotonic() + pause >= state.end:
+        raise errors.Overloaded("the store did not answer in time") from error
+    time.sleep(pause)
+
+
+def _refuse_inside() -> None:
+    """Raise if NDB calls inside a transaction, which would not be part of it."""
+    if state.transaction is not None:
+        raise errors.UnownedWrite("inside a transaction everything goes through datastore")
+
+
+def _refuse_unowned(request: Any) -> None:
+    """Raise if a commit that NDB makes holds an owned kind."""
+    for mutation in request._pb.mutations:  # noqa: SLF001 - proto-plus hides the message there
+        operation = mutation.WhichOneof("operation")
+        value = getattr(mutation, operation)
+        kind = (value if operation == "delete" else value.key).path[-1].kind
+        if kind in OWNERS:
+            raise errors.UnownedWrite(f"{kind} is written by {OWNERS[kind]} only")

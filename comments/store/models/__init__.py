@@ -1,0 +1,52 @@
+"""The stored kinds, and how a stored row becomes a record.
+
+Owns property names, key shapes and what is indexed. A module for each group of kinds; `conversion`
+turns rows into records.
+Property names, key names and the meaning of stored text are for ever: golden tests hold them.
+Only what a query filters or orders by is indexed, because each indexed property costs a row.
+
+    Site      key: site id
+    Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
+    BucketDirectory, Bucket, Ranking
+              keys: "current", attempt and number, and attempt, below the thread's key
+    FollowerList
+              key: what the list is about
+    FollowerMark, FollowerSegment
+              keys below the list's: generation and id; generation, attempt and number.
+              A generation is ten digits, so that the order of names is that of numbers
+    Subscriber, Subscription
+              keys: digest of an address; kind and digest of what it is about, below it
+    RateBucket
+              key: purpose and slot
+    Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
+    Standing  key: "{site id}/{author's id}"
+    Category  key: "{site id}/{category}"
+    Day       key: "{site id}/{category, or nothing}/{date}"
+    Appearance
+              key: "{site id}/{category, or nothing}/{date, or nothing}/{author's id}"
+    Event     key: "{comment id}.{revision}"
+    Message   key: "{event id}/{channel}/{recipient}"
+    Usage     key: "{site id, or *}/{date}"
+    Vote, VoterNetwork
+              keys below the comment's: the voter's id; a keyed hash
+    VotesDue  key: comment id
+    SiteHooks key: site id
+    Account   key: 128 random bits, base32, lower case
+    Identity  key: "{provider}:{who, there}", see accounts/identities.py
+    Session   key: digest of its token, below its account's
+    Ticket    key: digest of its token
+    SiteKeys  key: site id
+    Providers key: "service", the only one
+    AuditEntry
+              key: 128 bits of randomness, base32, made once for each decision
+    ErasureDue
+              key: comment id
+    Rulebook  key: site id
+    Report    key: comment id
+    Advice    key: comment id
+    Job       key: what is done, to which site, and of an import the system and the file
+    Participation
+              key: the author's id, below the thread's key
+    Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
+              would make NDB's retry a second comment
+"""

@@ -1,0 +1,67 @@
+"""What a folded thread is read from: its directory, buckets and rankings, and their keys."""
+
+from datetime import UTC
+from typing import Any
+
+from google.cloud import ndb
+
+from comments.domain import records
+from comments.store.models.comment_rows import thread_key, thread_key_name
+
+
+class BucketDirectory(ndb.Model):
+    """The directory of a thread's buckets. Written by `compactor` only, drawn in `buckets`.
+
+    `version` is the token of the attempt that wrote it. A directory too large for one entity goes
+    on in Bucket entities, `parts`. `head` is the thread's first page, drawn in `heads`; rows of
+    older releases have none. `due` is when the first of the rankings that it replaced may go.
+    """
+
+    version = ndb.TextProperty(required=True)
+    content = ndb.BlobProperty(indexed=False)
+    parts = ndb.TextProperty(repeated=True)
+    head = ndb.BlobProperty(indexed=False)
+    due = ndb.DateTimeProperty(tzinfo=UTC)
+
+
+class Bucket(ndb.Model):
+    """A run of a thread as readers get it, written once. Drawn in `buckets`."""
+
+    content = ndb.BlobProperty(indexed=False)
+
+
+class Ranking(ndb.Model):
+    """Discussions by their votes, written once. Drawn in `ranking`."""
+
+    content = ndb.BlobProperty(indexed=False)
+
+
+def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
+    """The key of a ranking; `key` is its attempt."""
+    return ndb.Key(Ranking, key, parent=thread_key(name))
+
+
+def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
+    """The path of a thread's directory, for those who read it without NDB."""
+    return ("Thread", thread_key_name(name)), ("BucketDirectory", "current")
+
+
+def directory_key(name: records.ThreadName) -> ndb.Key:
+    """The key of a thread's directory."""
+    return ndb.Key(BucketDirectory, "current", parent=thread_key(name))
+
+
+def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
+    """The path of a bucket; `key` is its attempt and number."""
+    return ("Thread", thread_key_name(name)), ("Bucket", key)
+
+
+def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
+    """The key of a bucket."""
+    return ndb.Key(Bucket, key, parent=thread_key(name))
+
+
+def content(message: Any) -> bytes:
+    """The content of a directory or a bucket that was read as a message."""
+    stored: bytes = message.properties["content"].blob_value
+    return stored

@@ -1,0 +1,185 @@
+"""Stored rows as records: of NDB, and of the generated protobuf classes."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from comments.domain import counting, records
+from comments.store.models.comment_rows import Comment, Site, Thread
+from comments.store.models.times import _time, _time_or_none, plain, plain_or_none
+
+
+def comment_state(row: Comment) -> counting.State:
+    """A stored comment as far as counters know it."""
+    return counting.State(
+        site=row.site,
+        thread=row.thread,
+        author=row.author_id,
+        status=row.status,
+        listed=row.listed,
+        up=row.up,
+        down=row.down,
+        categories=tuple(row.categories),
+        day=row.created.date().isoformat(),
+    )
+
+
+def state_from_message(entity: Any) -> counting.State:
+    """A comment as counters know it, straight from its protobuf message."""
+    values = entity.properties
+    return counting.State(
+        site=values["site"].string_value,
+        thread=values["thread"].string_value,
+        author=values["author_id"].string_value,
+        status=values["status"].string_value,
+        listed=values["listed"].boolean_value,
+        up=values["up"].integer_value,
+        down=values["down"].integer_value,
+        categories=texts(values["categories"]),
+        day=_time(values["created"]).date().isoformat(),
+    )
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """The texts of a repeated property of a message."""
+    return tuple(each.string_value for each in value.array_value.values)
+
+
+def parent_id(row: Comment) -> str | None:
+    """The id of a comment's parent in the tree; None for a root."""
+    parent: str | None = row.parent
+    return parent
+
+
+def site_record(row: Site) -> records.Site:
+    """A stored site as a record."""
+    return records.Site(
+        id=row.key.id(),
+        origins=tuple(row.origins),
+        digits=row.digits,
+        width=row.width,
+        query_keys=tuple(row.query_keys),
+        keep_trailing_slash=bool(row.keep_trailing_slash),
+        cdn_seconds=row.cdn_seconds or 0,
+        freshness=row.freshness or 0,
+        categories=tuple(row.categories),
+        moderators=tuple(row.moderators),
+        guard=msgspec.json.decode(row.guard or "{}", type=records.OwnGuard),
+        budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
+        turnstile=msgspec.json.decode(row.turnstile or "null", type=records.Turnstile | None),
+    )
+
+
+def thread_record(row: Thread) -> records.Thread:
+    """A stored thread as a record."""
+    return records.Thread(
+        name=records.ThreadName(row.site, row.thread),
+        title=row.title,
+        url=row.url,
+        state=records.ThreadState(row.state),
+        child_count=row.child_count,
+        categories=tuple(row.categories),
+        policy=records.Policy(row.policy) if row.policy else None,
+        created=plain_or_none(row.created),
+        named_by=row.named_by or "",
+        own=tuple(row.own),
+    )
+
+
+def comment_record(row: Comment) -> records.Comment:
+    """A stored comment as a record."""
+    edited: datetime | None = row.edited
+    changed: datetime | None = row.changed
+    return records.Comment(
+        id=row.key.id(),
+        site=row.site,
+        thread=row.thread_id,
+        sort_hash=row.sort_hash,
+        level=row.level,
+        number=row.number,
+        child_count=row.child_count,
+        parent=row.parent,
+        reply_to=row.reply_to,
+        slug=row.slug,
+        author=records.Author(
+            row.author_name, row.author_website, row.author_email, row.author_id, bool(row.by_staff)
+        ),
+        body=row.body,
+        html=row.html,
+        status=records.Status(row.status),
+        listed=row.listed,
+        revision=row.revision,
+        created=plain(row.created),
+        edited=None if edited is None else plain(edited),
+        changed=None if changed is None else plain(changed),
+        score=row.score,
+        up=row.up,
+        down=row.down,
+        text_revision=row.text_revision or row.revision,
+        pinned=bool(row.pinned),
+    )
+
+
+def case_record(row: Comment) -> records.Case:
+    """A stored comment as its moderators see it."""
+    return records.Case(
+        comment=comment_record(row),
+        rule=row.rule or "",
+        why=row.why or "",
+        stood=records.Status(row.stood) if row.stood else None,
+        judged=plain_or_none(row.judged),
+        brought=row.brought or "",
+    )
+
+
+def comment_from_message(entity: Any) -> records.Comment:
+    """A comment as a record, straight from its protobuf message (the bulk read path)."""
+    values = entity.properties
+    edited, changed = values["edited"], values["changed"]
+    return records.Comment(
+        id=entity.key.path[-1].name,
+        site=values["site"].string_value,
+        thread=values["thread_id"].string_value,
+        sort_hash=values["sort_hash"].string_value,
+        level=values["level"].integer_value,
+        number=values["number"].integer_value,
+        child_count=values["child_count"].integer_value,
+        parent=values["parent"].string_value or None,
+        reply_to=values["reply_to"].string_value or None,
+        slug=values["slug"].string_value,
+        author=records.Author(
+            values["author_name"].string_value,
+            values["author_website"].string_value,
+            values["author_email"].string_value,
+            values["author_id"].string_value,
+            values["by_staff"].boolean_value,
+        ),
+        body=values["body"].string_value,
+        html=values["html"].string_value,
+        status=records.Status(values["status"].string_value),
+        listed=values["listed"].boolean_value,
+        revision=values["revision"].integer_value,
+        created=_time(values["created"]),
+        edited=_time(edited) if edited.HasField("timestamp_value") else None,
+        changed=_time(changed) if changed.HasField("timestamp_value") else None,
+        score=values["score"].integer_value,
+        up=values["up"].integer_value,
+        down=values["down"].integer_value,
+        text_revision=values["text_revision"].integer_value or values["revision"].integer_value,
+        pinned=values["pinned"].boolean_value,
+    )
+
+
+def case_from_message(entity: Any) -> records.Case:
+    """A comment as its moderators see it, straight from its protobuf message."""
+    values = entity.properties
+    stood = values["stood"].string_value
+    return records.Case(
+        comment=comment_from_message(entity),
+        rule=values["rule"].string_value,
+        why=values["why"].string_value,
+        stood=records.Status(stood) if stood else None,
+        judged=_time_or_none(values["judged"]),
+        brought=values["brought"].string_value,
+    )

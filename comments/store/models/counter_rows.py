@@ -1,0 +1,158 @@
+"""Counters, and the rows of authors and days that are counted in: their kinds and keys."""
+
+import hashlib
+from datetime import UTC
+
+from google.cloud import ndb
+
+from comments.domain import counting, records
+from comments.store.models.comment_rows import author_name, thread_key, thread_key_name
+
+
+class Counter(ndb.Model):
+    """One shard of the numbers of a scope. Written by `tallies` only.
+
+    `numbers` is a JSON object, names to numbers. `shard_choice` tells readers how many there are;
+    it stands in the first, as `mended` does, how often a recount added to it. `site` is whose
+    thread it counts, empty for the site's own numbers. `lately` is how many posts it took since
+    `began`, where there is a limit.
+    """
+
+    scope = ndb.StringProperty(required=True)
+    site = ndb.StringProperty(default="")
+    shards = ndb.IntegerProperty(default=1)
+    mended = ndb.IntegerProperty(indexed=False, default=0)
+    lately = ndb.IntegerProperty(indexed=False, default=0)
+    began = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    numbers = ndb.TextProperty(default="")
+
+
+class Usage(ndb.Model):
+    """What a website used on a day. Written by `usage` only, and drawn there.
+
+    `mark` is that of the last one who added to it.
+    """
+
+    reads = ndb.IntegerProperty(indexed=False, default=0)
+    writes = ndb.IntegerProperty(indexed=False, default=0)
+    mails = ndb.IntegerProperty(indexed=False, default=0)
+    posts = ndb.IntegerProperty(indexed=False, default=0)
+    previews = ndb.IntegerProperty(indexed=False, default=0)
+    mark = ndb.TextProperty(default="")
+
+
+class Participation(ndb.Model):
+    """An author in a thread. Written by `tallies` only. `author` is `author_name`."""
+
+    author = ndb.StringProperty(required=True)
+    numbers = ndb.TextProperty(default="")
+
+
+class Standing(ndb.Model):
+    """An author on a website. Written by `tallies` only. `score` is that of `numbers`.
+
+    `takes_part` while he has an approved comment there. `alias` orders those of one score, as the
+    id would, which no cursor may show. `comment` is one of his, to tell his name by.
+    """
+
+    site = ndb.StringProperty(required=True)
+    score = ndb.IntegerProperty(default=0)
+    takes_part = ndb.BooleanProperty(default=False)
+    alias = ndb.StringProperty(default="")
+    comment = ndb.TextProperty(default="")
+    numbers = ndb.TextProperty(default="")
+
+
+class Category(ndb.Model):
+    """The numbers of a category of a website. Written by `tallies` only."""
+
+    numbers = ndb.TextProperty(default="")
+
+
+class Day(ndb.Model):
+    """The numbers of a day on a website or in a category of it. Written by `tallies` only.
+
+    `entry` is "{site id}/{date}/{category, or nothing}": the order of a report over categories.
+    """
+
+    entry = ndb.StringProperty(required=True)
+    numbers = ndb.TextProperty(default="")
+
+
+class Appearance(ndb.Model):
+    """An author with approved comments in a category or on a day. Written by `tallies` only.
+
+    `author` is `author_name`; `day` a date, or empty for ever.
+    """
+
+    author = ndb.StringProperty(required=True)
+    day = ndb.StringProperty(default="")
+    numbers = ndb.TextProperty(default="")
+
+
+def usage_key(site: str, day: str) -> ndb.Key:
+    """The key of what a website used on a day."""
+    return ndb.Key(Usage, f"{site}/{day}")
+
+
+def site_counter_key(site: str) -> ndb.Key:
+    """The key of a website's counters."""
+    return ndb.Key(Counter, f"site/{site}#0")
+
+
+def standing_key(site: str, author: str) -> ndb.Key:
+    """The key of the row of an author on a website."""
+    return ndb.Key(Standing, author_name(site, author))
+
+
+def standing_alias(site: str, author: str) -> str:
+    """What stands for an author of a website where his id must not be seen."""
+    return hashlib.sha256(author_name(site, author).encode()).hexdigest()[:32]
+
+
+def statistics_key(scope: counting.Scope) -> ndb.Key:
+    """The key of the row of a category, of a day, or of an author there."""
+    if scope.author:
+        parts = (scope.place, scope.category, scope.day, scope.author)
+        return ndb.Key(Appearance, "/".join(parts))
+    if scope.day:
+        return ndb.Key(Day, f"{scope.place}/{scope.category}/{scope.day}")
+    return ndb.Key(Category, f"{scope.place}/{scope.category}")
+
+
+def day_entry(scope: counting.Scope) -> str:
+    """A day's place in a report over all categories of a website."""
+    return f"{scope.place}/{scope.day}/{scope.category}"
+
+
+def statistics_scope(kind: str, name: str) -> counting.Scope:
+    """What a row of those kinds counts, by its key's name. Site ids and categories hold no "/"."""
+    if kind == "Category":
+        return counting.category_scope(*name.split("/", 1))
+    if kind == "Day":
+        site, category, day = name.split("/", 2)
+        return counting.day_scope(site, day, category)
+    site, category, day, author = name.split("/", 3)
+    if not day:
+        return counting.category_scope(site, category, author)
+    return counting.day_scope(site, day, category, author)
+
+
+def thread_counter_name(thread: str, shard: int) -> str:
+    """The key name of a shard of a thread's counters, by the thread's; without NDB, for many."""
+    return f"thread/{thread}#{shard}"
+
+
+def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
+    """The key of a shard of a thread's counters."""
+    return thread_counter_key_of(thread_key_name(name), shard)
+
+
+def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
+    """The same, by the thread's key name."""
+    return ndb.Key(Counter, thread_counter_name(thread, shard))
+
+
+def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
+    """The key of the row of an author in a thread."""
+    return ndb.Key(Participation, author, parent=thread_key(name))

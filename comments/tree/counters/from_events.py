@@ -1,0 +1,103 @@
+"""What is counted from events, in the transaction that notes them as done.
+
+Owns the sums over a batch of events, and the rows they are added to: of websites, categories and
+days, of the authors there, and the followers of threads. A participant appears or leaves where the
+row of an author does.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from google.cloud import ndb
+
+from comments.domain import counting
+from comments.events import outbox
+from comments.store import ownership, reads
+from comments.store.models import counter_rows
+from comments.tree.counters import new_rows, totals
+
+
+def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
+    """What events make of the followers of threads, in the transaction that notes them as done.
+
+    A batch of them writes one shard of a thread, the first, which is always there.
+    """
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for event in events:
+        site, thread, change = outbox.following_of(event)
+        increments = counting.increments(counting.FOLLOWING, change.old, change.new)
+        sums[site, thread] = counting.added(
+            sums.get((site, thread), {}), new_rows.names(increments)
+        )
+    keys = [counter_rows.thread_counter_key_of(thread, 0) for _, thread in sums]
+    put = []
+    for ((site, thread), more), key, row in zip(
+        sums.items(), keys, reads.get_multi(keys), strict=True
+    ):
+        counted = row or counter_rows.Counter(key=key, scope=f"thread/{thread}", site=site)
+        if more:
+            put.append(
+                new_rows.with_numbers(counted, counting.added(totals.numbers_of(counted), more))
+            )
+    return ownership.Writes(new_rows.OWNER, put=tuple(put))
+
+
+def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
+    """What events make of the counters of websites, categories and days, and of authors there.
+
+    In the transaction that notes the events as done. A website has one row, which batches of
+    events meet at rather than posts.
+    """
+    sums = counting.by_scope(
+        counting.total(
+            counting.increments(counting.FROM_EVENTS, change.old, change.new)
+            for event in events
+            for change in event.changes
+        )
+    )
+    return add(sums, dict(filter(None, map(_spoken, events))))
+
+
+def _spoken(event: outbox.Event) -> tuple[counting.Scope, str] | None:
+    """The author of the comment an event is of, and the comment, if readers see both."""
+    state = event.changes[0].new if event.changes else None
+    if state is None or not state.author or state.status != counting.APPROVED:
+        return None
+    return counting.author_scope(state.site, state.author), event.comment
+
+
+def add(
+    sums: Mapping[counting.Scope, Mapping[str, int]],
+    spoken: Mapping[counting.Scope, str] = MappingProxyType({}),
+) -> ownership.Writes:
+    """Add to rows of places and of authors there, of whom the places' participants come.
+
+    `spoken` is a comment of each author, where one is known.
+    """
+    authors = [scope for scope in sums if scope.author]
+    wholes = [counting.above(scope) if scope.author else scope for scope in sums]
+    places = {scope: dict(sums.get(scope, {})) for scope in wholes}
+    stored = reads.get_multi([new_rows.scope_key(scope) for scope in (*places, *authors)])
+    put: list[ndb.Model] = []
+    gone: list[ndb.Key] = []
+    for scope, row in zip(authors, stored[len(places) :], strict=True):
+        old = totals.numbers_of(row)
+        new = counting.added(old, sums[scope])
+        place = counting.above(scope)
+        more = counting.presence(place, old, new)
+        places[place] = counting.added(places[place], new_rows.names(more))
+        if new:
+            known = row.comment if isinstance(row, counter_rows.Standing) else ""
+            put.append(new_rows.author_row(scope, new, spoken.get(scope, known)))
+        else:
+            gone.append(new_rows.scope_key(scope))
+    for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
+        numbers = counting.added(totals.numbers_of(row), more_here)
+        if scope.kind == "site" and more_here:
+            # It stays without numbers too: it says how often they were mended.
+            put.append(new_rows.with_numbers(row or new_rows.site_counter(scope.place), numbers))
+        elif numbers and more_here:
+            put.append(new_rows.statistics(scope, numbers))
+        elif more_here:
+            gone.append(new_rows.scope_key(scope))
+    return ownership.Writes(new_rows.OWNER, put=tuple(put), delete=tuple(gone))

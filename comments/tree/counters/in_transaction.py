@@ -1,0 +1,127 @@
+"""A thread's numbers in the transaction of the change that they count.
+
+Owns what such a transaction reads of them (one shard of the thread, and the rows of the authors it
+touches) and what it writes. What must stay true: numbers and change are one commit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from google.cloud import ndb
+
+from comments import errors
+from comments.domain import counting, records
+from comments.domain.counting import Change
+from comments.store import ownership, reads
+from comments.store.models import comment_rows, counter_rows
+from comments.tree.counters import new_rows, shard_choice, totals
+
+FIRST = shard_choice.First()
+PACE = timedelta(minutes=10)
+
+
+class Entry:
+    """The counters of a thread in one transaction: read with everything else, written with it."""
+
+    def __init__(
+        self,
+        name: records.ThreadName,
+        authors: Iterable[str] = (),
+        turn: shard_choice.Turn = FIRST,
+    ) -> None:
+        self._name = name
+        self._turn = turn
+        self._shard = turn.take()
+        self._authors = [author for author in dict.fromkeys(authors) if author]
+        self._row: counter_rows.Counter | None = None
+        self._count = 1
+        self._participations: dict[str, counter_rows.Participation | None] = {}
+        # Once: NDB copies a key's parent again and again to make its child.
+        self._kept = {
+            author: counter_rows.participation_key(name, author) for author in self._authors
+        }
+        # What the transaction has to read for it.
+        self.keys: list[ndb.Key] = [
+            counter_rows.thread_counter_key(name, self._shard),
+            *self._kept.values(),
+        ]
+
+    def fill(self, thread: comment_rows.Thread | None, stored: Sequence[Any]) -> None:
+        """Take what stands at `keys`, and the thread's row."""
+        self._row, *participations = stored
+        self._participations = dict(zip(self._authors, participations, strict=True))
+        count = self._count = 1 if thread is None else thread.shards or 1
+        if self._shard >= count:
+            # Gathered meanwhile: the first one is always there.
+            self._shard = 0
+            self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
+        self._turn.learn(count)
+
+    def pace(self, most: int, now: datetime) -> None:
+        """Note one more post, where at most so many may come within `PACE`; 0 for any number.
+
+        A thread that is spread is posted to in several rows at once; each has its part of them.
+
+        Raises:
+            errors.TooMany: there were as many.
+        """
+        if not most:
+            return
+        if self._row is None:
+            self._row = new_rows.thread_counter(self._name, self._shard)
+        row = self._row
+        # A beginning in the future was written by a clock far ahead: it must not last for ever.
+        began: datetime | None = row.began
+        if began is None or abs(now - began) >= PACE:
+            row.began = began = now
+            row.lately = 0
+        if row.lately >= max(1, most // self._count):
+            wait = max(1, int((began + PACE - now).total_seconds()))
+            raise errors.TooMany(
+                "too much is written in this discussion just now",
+                retry_after=wait,
+                code="too-many-posts",
+            )
+        row.lately += 1
+
+    def writes(self, changes: Iterable[Change]) -> ownership.Writes:
+        """What the changes make of the counters that were read."""
+        scopes = counting.by_scope(added(changes))
+        here = counting.thread_scope(comment_rows.thread_key_name(self._name))
+        numbers = scopes.pop(here, {})
+        put: list[ndb.Model] = []
+        gone: list[ndb.Key] = []
+        for scope, more in scopes.items():
+            old = totals.numbers_of(self._participations[scope.author])
+            new = counting.added(old, more)
+            numbers = counting.added(numbers, new_rows.names(counting.presence(here, old, new)))
+            key = self._kept[scope.author]
+            if new:
+                put.append(new_rows.participation(key, self._name.site, scope.author, new))
+            else:
+                gone.append(key)
+        if numbers:
+            put.append(self._counter(numbers))
+        return ownership.Writes(new_rows.OWNER, put=tuple(put), delete=tuple(gone))
+
+    def _counter(self, more: Mapping[str, int]) -> counter_rows.Counter:
+        row = self._row or new_rows.thread_counter(self._name, self._shard)
+        return new_rows.with_numbers(row, counting.added(totals.numbers_of(row), more))
+
+
+def entered(name: records.ThreadName, changes: Sequence[Change]) -> ownership.Writes:
+    """What changes that are known already make of a thread's counters; reads only what it needs."""
+    if not added(changes):
+        return ownership.Writes(new_rows.OWNER)
+    states = [state for change in changes for state in change if state is not None]
+    entry = Entry(name, (state.author for state in states))
+    entry.fill(None, reads.get_multi(entry.keys))
+    return entry.writes(changes)
+
+
+def added(changes: Iterable[Change]) -> dict[counting.Key, int]:
+    """What changes add to the counters that stand in their own transaction."""
+    return counting.total(
+        counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes
+    )

@@ -1,0 +1,248 @@
+"""Statistics of a website, as reports ask for them: by category, by day, and who wrote where.
+
+Owns how the rows of counters are read a page at a time. Every page is one bounded read of rows that
+`tallies` keeps, in the order of their keys: no report counts comments. A page goes on after the
+last thing of the page before (`after`), so rows that come or go meanwhile are neither skipped nor
+repeated. Numbers are those of the events that are delivered: a second behind, as a rule.
+
+Distinct commenters are authors with an approved comment. Those of a day are no part of a sum: who
+wrote on two days is one commenter of the site, and its number stands with the site.
+
+Who wrote in a thread and in which threads somebody wrote are the two indexes of one kind
+(Participation). Authors are ids here, which no public answer may hold: these lists are for the
+operator's eyes.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from google.cloud import ndb
+
+from comments import errors
+from comments.domain import categories, counting, records
+from comments.store import reads
+from comments.store.models import comment_rows, counter_rows
+from comments.tree.counters import totals
+
+T = TypeVar("T")
+
+MOST = 1_000  # rows of one page
+_LAST = "\U0010ffff"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The numbers of a website, of a category of it, of a day, or of a category on a day.
+
+    Without a `category` it is of the whole site, without a `day` of all time. `comments` are those
+    that are approved.
+    """
+
+    category: str
+    day: date | None
+    comments: int
+    commenters: int
+    pending: int
+    spam: int
+    rejected: int
+    retracted: int
+
+
+class Person(msgspec.Struct, frozen=True):
+    """An author in a thread or a category, and the approved comments there."""
+
+    author: str
+    comments: int
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A thread somebody wrote in, and the approved comments there."""
+
+    thread: str
+    title: str
+    comments: int
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """A part of a report; `after` continues it, None at the end."""
+
+    lines: tuple[T, ...]
+    after: str | None
+
+
+def site(site_id: str) -> Line:
+    """The numbers of a website: one read."""
+    return _line("", "", totals.of_site(site_id))
+
+
+def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> Page[Line]:
+    """The categories of a website with comments in them, in order: one scan."""
+    low = f"{site_id}/{after}" if after else f"{site_id}/"
+    rows = _by_key("Category", low, f"{site_id}/{_LAST}", limit)
+    lines = [
+        _line(counter_rows.statistics_scope("Category", name).category, "", numbers)
+        for name, numbers in rows
+    ]
+    return _page(lines, [line.category for line in lines], limit)
+
+
+def by_day(
+    site_id: str,
+    category: str = "",
+    *,
+    since: date | None = None,
+    until: date | None = None,
+    after: str = "",
+    limit: int = MOST,
+) -> Page[Line]:
+    """The days (UTC) of a category, or of the whole site, with comments on them: one scan."""
+    category = _canonical(category)
+    before = f"{site_id}/{category}/"
+    low, high = _range(since, until)
+    rows = _by_key("Day", f"{before}{after or low}", f"{before}{high}", limit, with_low=not after)
+    found = [(counter_rows.statistics_scope("Day", name).day, numbers) for name, numbers in rows]
+    lines = [_line(category, day, numbers) for day, numbers in found]
+    return _page(lines, [day for day, _ in found], limit)
+
+
+def by_day_and_category(
+    site_id: str,
+    *,
+    since: date | None = None,
+    until: date | None = None,
+    after: str = "",
+    limit: int = MOST,
+) -> Page[Line]:
+    """The days of the site and of all its categories, by day and category: one scan for all."""
+    low, high = _range(since, until)
+    query = reads.Query(
+        "Day",
+        where=(
+            ("entry", ">" if after else ">=", f"{site_id}/{after or low}"),
+            ("entry", "<=", f"{site_id}/{high}"),
+        ),
+        order=("entry",),
+        limit=_bounded(limit),
+    )
+    lines, entries = [], []
+    for message in reads.fetch(query):
+        scope = counter_rows.statistics_scope("Day", message.key.path[-1].name)
+        lines.append(_line(scope.category, scope.day, _numbers(message)))
+        entries.append(f"{scope.day}/{scope.category}")
+    return _page(lines, entries, limit)
+
+
+def commenters(name: records.ThreadName, *, after: str = "", limit: int = MOST) -> Page[Person]:
+    """Who wrote in a thread, by id. A page may hold fewer than it read: some only have others."""
+    where = (("__key__", ">", counter_rows.participation_key(name, after)),) if after else ()
+    query = reads.Query(
+        "Participation",
+        where=where,
+        order=("__key__",),
+        limit=_bounded(limit),
+        ancestor=comment_rows.thread_key(name),
+    )
+    rows = [(message.key.path[-1].name, _numbers(message)) for message in reads.fetch(query)]
+    return _people(rows, limit)
+
+
+def commenters_of_category(
+    site_id: str, category: str, *, after: str = "", limit: int = MOST
+) -> Page[Person]:
+    """Who wrote in a category, by id: one scan."""
+    before = f"{site_id}/{categories.canonical(category)}//"
+    rows = _by_key("Appearance", f"{before}{after}", f"{before}{_LAST}", limit)
+    return _people([(name[len(before) :], numbers) for name, numbers in rows], limit)
+
+
+def threads_of(site_id: str, author: str, *, after: str = "", limit: int = MOST) -> Page[Place]:
+    """In which threads somebody has approved comments: one scan, and a look-up of its threads."""
+    where: list[tuple[str, str, object]] = [
+        ("author", "=", comment_rows.author_name(site_id, author))
+    ]
+    if after:
+        here = ndb.Key("Participation", author, parent=comment_rows.thread_key_of(after))
+        where.append(("__key__", ">", here))
+    query = reads.Query("Participation", where=where, order=("__key__",), limit=_bounded(limit))
+    rows = [(message.key.path[0].name, _numbers(message)) for message in reads.fetch(query)]
+    found = reads.get_multi([comment_rows.thread_key_of(name) for name, _ in rows])
+    places = [
+        Place(thread.thread, thread.title, numbers.get(counting.APPROVED, 0))
+        for thread, (_, numbers) in zip(found, rows, strict=True)
+        if thread is not None
+    ]
+    lines = [place for place in places if place.comments > 0]
+    return _page(lines, [name for name, _ in rows], limit)
+
+
+def categories_of(site_id: str, author: str, *, limit: int = MOST) -> list[str]:
+    """In which categories somebody has approved comments, in order."""
+    where = (("author", "=", comment_rows.author_name(site_id, author)), ("day", "=", ""))
+    query = reads.Query(
+        "Appearance", where=where, order=("__key__",), limit=_bounded(limit), keys_only=True
+    )
+    names = [message.key.path[-1].name for message in reads.fetch(query)]
+    return [counter_rows.statistics_scope("Appearance", name).category for name in names]
+
+
+def _by_key(
+    kind: str, low: str, high: str, limit: int, *, with_low: bool = False
+) -> list[tuple[str, totals.Numbers]]:
+    where = (("__key__", ">=" if with_low else ">", low), ("__key__", "<=", high))
+    query = reads.Query(kind, where=where, order=("__key__",), limit=_bounded(limit))
+    return [(message.key.path[-1].name, _numbers(message)) for message in reads.fetch(query)]
+
+
+def _range(since: date | None, until: date | None) -> tuple[str, str]:
+    """The first and the last day as they stand in keys; what a category adds stays below."""
+    if since and until and since > until:
+        raise errors.BadInput("since", "is after until")
+    # Every digit stands before ":".
+    return since.isoformat() if since else "", f"{until.isoformat() if until else ':'}/{_LAST}"
+
+
+def _canonical(category: str) -> str:
+    return categories.canonical(category) if category else ""
+
+
+def _bounded(limit: int) -> int:
+    if not 1 <= limit <= MOST:
+        raise errors.BadInput("limit", f"is 1 to {MOST}")
+    return limit
+
+
+def _line(category: str, day: str, numbers: totals.Numbers) -> Line:
+    return Line(
+        category=category,
+        day=date.fromisoformat(day) if day else None,
+        comments=numbers.get(counting.APPROVED, 0),
+        commenters=numbers.get(counting.PARTICIPANTS, 0),
+        pending=numbers.get(records.Status.PENDING, 0),
+        spam=numbers.get(records.Status.SPAM, 0),
+        rejected=numbers.get(records.Status.REJECTED, 0),
+        retracted=numbers.get(records.Status.RETRACTED, 0),
+    )
+
+
+def _people(rows: list[tuple[str, totals.Numbers]], limit: int) -> Page[Person]:
+    people = [Person(author, numbers.get(counting.APPROVED, 0)) for author, numbers in rows]
+    return _page([each for each in people if each.comments > 0], [name for name, _ in rows], limit)
+
+
+def _page(lines: list[T], read: list[str], limit: int) -> Page[T]:
+    """A page of the lines, to be continued after the last row that was read for it."""
+    return Page(tuple(lines), read[-1] if len(read) == limit else None)
+
+
+def _numbers(message: Any) -> totals.Numbers:
+    return totals.decoded(message.properties["numbers"].string_value)
+
+
+def whole(read: Callable[[str], Page[T]]) -> Iterator[T]:
+    """Every line of a report that is read from a position on, page after page."""
+    after: str | None = ""
+    while after is not None:
+        page = read(after)
+        yield from page.lines
+        after = page.after

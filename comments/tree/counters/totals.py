@@ -1,0 +1,147 @@
+"""Counters as readers get them: numbers by name, from rows.
+
+Owns what the text in a row of counters means, and how shards become one number. `tallies` writes
+the rows. Reading many threads is one lookup, and one entity for each that is at rest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from comments.domain import counting, records
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, counter_rows
+
+Numbers = dict[str, int]
+
+
+def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
+    """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
+    firsts = [
+        counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
+    ]
+    found = {
+        message.key.path[-1].name: message.properties
+        for message in reads.lookup("Counter", list(dict.fromkeys(firsts)))
+    }
+    numbers = {key: decoded(row["numbers"].string_value) for key, row in found.items()}
+    busy = [
+        name
+        for name, key in dict(zip(names, firsts, strict=True)).items()
+        if key in found and found[key]["shards"].integer_value > 1
+    ]
+    if busy:
+        # Of one moment, or a gathering in between would be counted twice or not at all.
+        numbers |= transactions.snapshot(lambda: _spread_numbers(busy))
+    return [numbers.get(key, {}) for key in firsts]
+
+
+def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, Numbers]:
+    firsts = reads.get_multi([counter_rows.thread_counter_key(name, 0) for name in names])
+    keys = [
+        [counter_rows.thread_counter_key(name, shard) for shard in range(1, first.shards)]
+        for name, first in zip(names, firsts, strict=True)
+    ]
+    rows = iter(reads.get_multi([key for some in keys for key in some]))
+    return {
+        first.key.id(): summed([first, *(next(rows) for _ in some)])
+        for first, some in zip(firsts, keys, strict=True)
+    }
+
+
+def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
+    """How many comments readers see in each thread."""
+    numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
+    return [each.get(counting.LISTED, 0) for each in numbers]
+
+
+def of_site(site: str) -> Numbers:
+    """The numbers of a website, as far as its events are delivered."""
+    return numbers_of(reads.get(counter_rows.site_counter_key(site)))
+
+
+class Standing(NamedTuple):
+    """An author on a website. `comment` is one of his, or empty; `alias` stands for his id."""
+
+    author: str
+    alias: str
+    comment: str
+    score: int
+    numbers: Numbers
+
+
+def best_authors(site: str, limit: int, *, after: tuple[int, str] | None = None) -> list[Standing]:
+    """The authors of a website with the highest scores: one query, or two behind a position.
+
+    `after` is the score and the alias of the last one that is known. Who has no approved comment
+    is not among them.
+    """
+    here = (("site", "=", site), ("takes_part", "=", True))
+    if after is None:
+        return _standings(here, limit)
+    score, alias = after
+    ties = _standings((*here, ("score", "=", score), ("alias", ">", alias)), limit)
+    if len(ties) == limit:
+        return ties
+    return [*ties, *_standings((*here, ("score", "<", score)), limit - len(ties))]
+
+
+def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Standing]:
+    query = reads.Query("Standing", where=where, order=("-score", "alias"), limit=limit)
+    return [
+        Standing(
+            message.key.path[-1].name.partition("/")[2],
+            message.properties["alias"].string_value,
+            message.properties["comment"].string_value,
+            message.properties["score"].integer_value,
+            decoded(message.properties["numbers"].string_value),
+        )
+        for message in reads.fetch(query)
+    ]
+
+
+def as_stored(name: records.ThreadName) -> tuple[int, Numbers, tuple[int, int]]:
+    """A thread's numbers, for a recount.
+
+    Returns how often they were mended, their sum over the shards that writers know, and how many
+    shards the first one and the thread's row tell of.
+    """
+    thread = reads.get(comment_rows.thread_key(name))
+    count = 1 if thread is None else thread.shards or 1
+    rows = reads.get_multi([counter_rows.thread_counter_key(name, shard) for shard in range(count)])
+    mended, told = (0, 1) if rows[0] is None else (rows[0].mended, rows[0].shards)
+    return mended, summed(rows), (told, count)
+
+
+_Row = (
+    counter_rows.Counter
+    | counter_rows.Participation
+    | counter_rows.Standing
+    | counter_rows.Category
+    | counter_rows.Day
+    | counter_rows.Appearance
+)
+
+
+def numbers_of(row: _Row | None) -> Numbers:
+    """The numbers of a row, or none."""
+    return {} if row is None else decoded(row.numbers)
+
+
+def summed(rows: Iterable[counter_rows.Counter | None]) -> Numbers:
+    """The numbers of a scope from its shards."""
+    numbers: Numbers = {}
+    for row in rows:
+        numbers = counting.added(numbers, numbers_of(row))
+    return numbers
+
+
+def encoded(numbers: Mapping[str, int]) -> str:
+    """Numbers as they are stored."""
+    return msgspec.json.encode(numbers, order="sorted").decode()
+
+
+def decoded(text: str) -> Numbers:
+    """Numbers as they are counted."""
+    return msgspec.json.decode(text, type=Numbers) if text else {}

@@ -1,0 +1,124 @@
+"""What jobs write into comments: flags for folding, mended places, categories."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from google.cloud import ndb
+
+from comments.domain import records
+from comments.domain.counting import Change as Counted
+from comments.events import outbox
+from comments.store import ownership, reads
+from comments.store.models import comment_rows, conversion
+from comments.tree.comment_writes import OWNER, at_once, changed_at, touch
+from comments.tree.counters import in_transaction
+from comments.tree.values import Place, Refiled
+
+
+def folded(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
+    """Clear the flags of comments that a directory holds, for `compactor`.
+
+    `seen` says at which revision it holds each, and whether listed. A comment that changed since
+    keeps its flag.
+    """
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in seen])
+    cleared = []
+    for row, (revision, is_listed) in zip(rows, seen.values(), strict=True):
+        if row is None or row.revision != revision or not row.unfolded:
+            continue
+        row.unfolded = row.rewrites = row.moved = False
+        row.fold_by = None
+        row.shelved = is_listed
+        cleared.append(row)
+    return ownership.Writes(OWNER, put=tuple(cleared))
+
+
+def unfold(ids: Sequence[str]) -> ownership.Writes:
+    """Set the flags of comments that were stored without one and that readers see."""
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
+    for row in unknown:
+        row.unfolded, row.changed = True, changed_at(row)
+        row.fold_by = at_once(row)
+    return ownership.Writes(OWNER, put=tuple(unknown))
+
+
+def without_addresses(ids: Sequence[str]) -> ownership.Writes:
+    """Erase the addresses and marks of networks of comments, and what tells a guess right.
+
+    Readers see nothing of it, so no revision changes. Whoever repeats such a post under its key is
+    told that the key was used.
+    """
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    known = [row for row in rows if row is not None and (row.author_email or row.came_from)]
+    for row in known:
+        if row.author_email:
+            row.author_email, row.fingerprint = "", b""
+        row.origin, row.came_from = None, ""
+    return ownership.Writes(OWNER, put=tuple(known))
+
+
+def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[ownership.Writes, ...]:
+    """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
+    rows = reads.get_multi([comment_rows.comment_key(place.id) for place in places])
+    mended: list[ndb.Model] = []
+    counted: list[Counted] = []
+    for row, place in zip(rows, places, strict=True):
+        unchanged = row is not None and (row.parent, row.number) == (place.was_below, place.was)
+        if not unchanged or row.thread != comment_rows.thread_key_name(name):
+            continue
+        before = conversion.comment_state(row)
+        # Buckets may hold it at the hash it had, or at any other before it was damaged.
+        row.moved = row.moved or row.sort_hash != place.sort_hash
+        was_listed = row.listed
+        row.parent, row.number, row.level = place.parent, place.number, place.level
+        row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
+        # Numbers are never reused, so a counter is raised and never lowered.
+        row.child_count = max(row.child_count, place.child_count)
+        touch(row, was_listed=was_listed)
+        mended.append(row)
+        counted.append(Counted(before, conversion.comment_state(row)))
+    return (ownership.Writes(OWNER, put=tuple(mended)), in_transaction.entered(name, counted))
+
+
+def mend_thread(name: records.ThreadName, child_count: int) -> ownership.Writes:
+    """Raise the thread's root counter to at least `child_count`, for `repair`."""
+    thread = reads.get(comment_rows.thread_key(name))
+    if thread is None or thread.child_count >= child_count:
+        return ownership.Writes(OWNER)
+    thread.child_count = child_count
+    return ownership.Writes(OWNER, put=(thread,))
+
+
+def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Refiled:
+    """Count comments under the categories that their thread has now, for `recategorize`.
+
+    Readers see nothing of it: no revision, and nothing to fold.
+    """
+    thread, *rows = reads.get_multi(
+        [
+            comment_rows.thread_key(name),
+            *(comment_rows.comment_key(comment_id) for comment_id in ids),
+        ]
+    )
+    changed: list[comment_rows.Comment] = []
+    counted: list[Counted] = []
+    for row in rows:
+        is_here = row is not None and row.thread == thread.key.id()
+        if not is_here or row.categories == thread.categories:
+            continue
+        before = conversion.comment_state(row)
+        row.categories = list(thread.categories)
+        changed.append(row)
+        counted.append(Counted(before, conversion.comment_state(row)))
+    if not changed:
+        return Refiled((), 0)
+    events = {
+        outbox.filing_id(changed[part.start].key.id(), thread.filed): counted[part]
+        for part in outbox.parts(counted)
+    }
+    writes = (
+        ownership.Writes(OWNER, put=tuple(changed)),
+        *(outbox.tell(outbox.Kind.FILED, *event, now=now) for event in events.items()),
+    )
+    return Refiled(writes, len(changed), tuple(events))

@@ -1,0 +1,385 @@
+"""The floor: what readers see, from the comments themselves.
+
+Owns the one ordered query over the listed comments of a thread, or a range of it. It is what every
+materialised answer must equal, and what serves where nothing is materialised. Nothing is written,
+whatever is asked for, and a thread nobody wrote in is an empty page.
+
+Cursors are positions, not counts: a page continues strictly after the last comment of the page
+before, so comments that come, go or change meanwhile are neither skipped nor repeated. A cursor
+is signed and names its listing; one of another thread, order or parent is refused.
+
+Every answer is the state of one moment: what takes several reads takes them in one read-only
+transaction (`transactions.at_one_moment`), rows and the numbers beside them alike.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from comments import errors
+from comments.domain import records, sorthash
+from comments.domain.crypto import cursors
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion, times
+
+MAX_LIMIT = 200
+ROOTS = "root"
+
+
+class Order(enum.StrEnum):
+    """How a listing runs: the discussion, or flat by time."""
+
+    THREAD = "thread"
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+_BY = {
+    Order.THREAD: ("sort_hash",),
+    Order.OLDEST: ("created", "sort_hash"),
+    Order.NEWEST: ("-created", "-sort_hash"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Listing:
+    """Which rows, in which order. `low` and `high` bound the hash; `level` is None for all."""
+
+    name: records.ThreadName
+    order: Order = Order.THREAD
+    parent: str = ""
+    low: str = ""
+    high: str = sorthash.ABOVE
+    level: int | None = None
+
+    @property
+    def label(self) -> str:
+        """What a cursor of this listing is bound to."""
+        return cursors.label(comment_rows.thread_key_name(self.name), self.order, self.parent)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """Rows of a listing that make a page, and what comes behind them; not counted yet."""
+
+    listing: _Listing
+    rows: list[records.Comment]
+    beyond: list[records.Comment]
+    cursor: str | None
+
+    def counted(self) -> records.Page:
+        """The page, its numbers counted in the store: a query for each that the rows do not say."""
+        return records.Page(
+            comments=tuple(self.rows),
+            replies=_replies(self.listing, self.rows, self.beyond),
+            cursor=self.cursor,
+            total=_count(_Listing(self.listing.name)),
+            changed=changed(self.listing.name),
+        )
+
+
+def page(
+    name: records.ThreadName,
+    *,
+    order: Order,
+    parent: str | None,
+    limit: int,
+    cursor: str | None,
+    secret: str,
+) -> records.Page:
+    """A page of a thread, as `run` reads it."""
+
+    def read() -> records.Page:
+        found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
+        return found.counted()
+
+    return transactions.at_one_moment(read)
+
+
+def run(
+    name: records.ThreadName,
+    *,
+    order: Order,
+    parent: str | None,
+    limit: int,
+    cursor: str | None,
+    secret: str,
+) -> Run:
+    """Read a page's rows. `parent` narrows it to the roots (`ROOTS`) or one comment's children.
+
+    Raises:
+        errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, a parent with a flat order, or one of
+            another thread.
+        errors.BadCursor: a cursor of another listing, or none of ours.
+        errors.NotFound: the parent is not a listed comment.
+    """
+    if parent is not None and order is not Order.THREAD:
+        raise errors.BadInput("parent", "goes with order=thread only")
+    listing = _Listing(name, order)
+    if parent == ROOTS:
+        listing = _Listing(name, parent=ROOTS, level=0)
+    elif parent is not None:
+        row = listed_in(name, parent, field="parent")
+        low, high = sorthash.subtree_range(row.sort_hash)
+        listing = _Listing(name, parent=parent, low=low, high=high, level=row.level + 1)
+    return _run(listing, limit=limit, cursor=cursor, secret=secret)
+
+
+def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.Page:
+    """A page of everything below one comment, in reading order.
+
+    Raises:
+        errors.NotFound: there is no such listed comment.
+        errors.BadInput, errors.BadCursor: see `page`.
+    """
+
+    def read() -> records.Page:
+        row = listed(comment_id)
+        low, high = sorthash.subtree_range(row.sort_hash)
+        name = records.ThreadName(row.site, row.thread)
+        listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
+        after = (row.sort_hash,)
+        return _run(listing, limit=limit, cursor=cursor, secret=secret, after=after).counted()
+
+    return transactions.at_one_moment(read)
+
+
+def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str) -> records.Page:
+    """The page of the thread that starts with the root a comment stands under.
+
+    If the comment is further down than `limit`, the page starts with the comment itself.
+
+    Raises:
+        errors.NotFound: there is no such listed comment.
+        errors.BadInput: it is one of another thread.
+    """
+    check_limit(limit)
+
+    def read() -> records.Page:
+        row = listed_in(name, comment_id, field="around")
+        root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
+        listing = _Listing(name)
+        before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
+        start = root if before < limit else row.sort_hash
+        rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
+        return _cut(listing, rows, limit, secret).counted()
+
+    return transactions.at_one_moment(read)
+
+
+def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
+    """A listed comment and its ancestors, root first.
+
+    Raises:
+        errors.NotFound: there is no such listed comment.
+    """
+
+    def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
+        row = listed(comment_id)
+        above: list[records.Comment] = []
+        parent = row.parent
+        while parent is not None:
+            found = reads.get(comment_rows.comment_key(parent))
+            if found is None:
+                break
+            above.append(conversion.comment_record(found))
+            parent = found.parent
+        return row, tuple(reversed(above))
+
+    return transactions.at_one_moment(read)
+
+
+def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
+    """The whole discussion by one ordered query: the floor, and the oracle of every other way."""
+    return tuple(_rows(_Listing(name), None))
+
+
+def stretch(
+    name: records.ThreadName, low: str, high: str, *, limit: int
+) -> tuple[records.Comment, ...]:
+    """The first listed rows with low <= hash < high."""
+    return tuple(_rows(_Listing(name, low=low, high=high), limit))
+
+
+def changed(name: records.ThreadName) -> datetime | None:
+    """When readers last got to see another state of a thread, None for never."""
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", comment_rows.thread_key_name(name)),),
+        order=("-changed",),
+        projection=("changed",),
+        limit=1,
+    )
+    found = (message.properties["changed"] for message in reads.fetch(query))
+    return next(map(times.projected_time, found), None)
+
+
+def totals(site: str, thread_ids: Sequence[str]) -> list[int]:
+    """How many comments readers see in each thread."""
+    return [_count(_Listing(records.ThreadName(site, thread_id))) for thread_id in thread_ids]
+
+
+def _run(
+    listing: _Listing,
+    *,
+    limit: int,
+    cursor: str | None,
+    secret: str,
+    after: tuple[object, ...] | None = None,
+) -> Run:
+    check_limit(limit)
+    position = after if cursor is None else _opened(cursor, listing, secret)
+    rows = _rows(listing, limit + 1, after=position)
+    return _cut(listing, rows, limit, secret)
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a limit outside 1 .. `MAX_LIMIT`."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise errors.BadInput("limit", f"is from 1 to {MAX_LIMIT}")
+
+
+def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> Run:
+    """The first `limit` rows, with a cursor if there are more."""
+    shown, beyond = rows[:limit], rows[limit:]
+    return Run(listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None)
+
+
+def _rows(
+    listing: _Listing, limit: int | None, *, after: tuple[object, ...] | None = None
+) -> list[records.Comment]:
+    """The rows of a listing strictly after a position.
+
+    Two orders need two ranges (Datastore has no row comparison): the rest of the same moment,
+    then everything beyond it.
+    """
+    if listing.order is Order.THREAD:
+        low = listing.low if after is None else str(after[0])
+        start = (("sort_hash", ">=" if after is None else ">", low),)
+        rows = _fetch(listing, (*start, ("sort_hash", "<", listing.high)), limit)
+        return list(records.visible(rows))
+    beyond = ">" if listing.order is Order.OLDEST else "<"
+    if after is None:
+        return list(records.visible(_fetch(listing, (), limit)))
+    moment, sort_hash = after
+
+    def read() -> list[records.Comment]:
+        same = (("created", "=", moment), ("sort_hash", beyond, sort_hash))
+        rows = list(records.visible(_fetch(listing, same, limit)))
+        left = None if limit is None else limit - len(rows)
+        if left != 0:
+            rows += records.visible(_fetch(listing, (("created", beyond, moment),), left))
+        return rows
+
+    return transactions.at_one_moment(read)
+
+
+def _fetch(
+    listing: _Listing, where: tuple[tuple[str, str, object], ...], limit: int | None
+) -> list[records.Comment]:
+    equal = {name for name, operator, _ in where if operator == "="}
+    order = tuple(name for name in _BY[listing.order] if name.lstrip("-") not in equal)
+    query = reads.Query("Comment", where=(*_base(listing), *where), order=order, limit=limit)
+    return [conversion.comment_from_message(entity) for entity in reads.fetch(query)]
+
+
+def _base(listing: _Listing) -> tuple[tuple[str, str, object], ...]:
+    base: tuple[tuple[str, str, object], ...] = (
+        ("thread", "=", comment_rows.thread_key_name(listing.name)),
+        ("listed", "=", True),
+    )
+    return base if listing.level is None else (*base, ("level", "=", listing.level))
+
+
+def _count(listing: _Listing) -> int:
+    where = (
+        *_base(listing),
+        ("sort_hash", ">=", listing.low),
+        ("sort_hash", "<", listing.high),
+    )
+    return reads.count(reads.Query("Comment", where=where, order=("sort_hash",)))
+
+
+def _replies(
+    listing: _Listing, shown: list[records.Comment], beyond: list[records.Comment]
+) -> tuple[int, ...]:
+    """How many listed comments stand below each one shown.
+
+    A page in reading order holds whole subtrees except those that its end cuts: the last
+    comment's and its ancestors'. Only those are counted in the store.
+    """
+    if listing.order is Order.THREAD and listing.level is None:
+        cut = beyond[0].sort_hash if beyond else ""
+        within = _within(shown)
+        return tuple(
+            _below(listing.name, row) if cut.startswith(row.sort_hash) else within[row.id]
+            for row in shown
+        )
+    return tuple(_below(listing.name, row) if row.child_count else 0 for row in shown)
+
+
+def _within(rows: list[records.Comment]) -> dict[str, int]:
+    """Sizes of the subtrees in a run of reading order, by one walk with a stack of open ones."""
+    sizes: dict[str, int] = {}
+    open_: list[records.Comment] = []
+    for row in rows:
+        while open_ and not row.sort_hash.startswith(open_[-1].sort_hash):
+            open_.pop()
+        for above in open_:
+            sizes[above.id] += 1
+        sizes[row.id] = 0
+        open_.append(row)
+    return sizes
+
+
+def _below(name: records.ThreadName, row: records.Comment) -> int:
+    low, high = sorthash.subtree_range(row.sort_hash)
+    # The range starts with the row itself, which does not stand below itself.
+    return _count(_Listing(name, low=low, high=high)) - 1
+
+
+def listed(comment_id: str) -> records.Comment:
+    """A listed comment.
+
+    Raises:
+        errors.NotFound: there is none of that id.
+    """
+    row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
+    if row is None or not row.listed:
+        raise errors.NotFound("comment", comment_id)
+    return conversion.comment_record(row)
+
+
+def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
+    """A listed comment of a thread. `field` is what the caller named it in.
+
+    Raises:
+        errors.NotFound: there is none of that id.
+        errors.BadInput: it is one of another thread.
+    """
+    row = listed(comment_id)
+    if (row.site, row.thread) != (name.site, name.id):
+        raise errors.BadInput(field, "is a comment of another thread")
+    return row
+
+
+def _scheme_of(name: records.ThreadName) -> sorthash.Scheme:
+    site = reads.get(comment_rows.site_key(name.site))
+    if site is None:
+        raise errors.NotFound("site", name.site)
+    return sorthash.Scheme(site.digits, site.width)
+
+
+def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
+    position = [row.sort_hash]
+    if listing.order is not Order.THREAD:
+        position = [row.created.isoformat(), row.sort_hash]
+    return cursors.seal(position, listing.label, secret)
+
+
+def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[object, ...]:
+    position = cursors.unseal(cursor, listing.label, secret)
+    if listing.order is Order.THREAD:
+        return (position[0],)
+    return datetime.fromisoformat(position[0]).astimezone(UTC), position[1]

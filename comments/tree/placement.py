@@ -1,0 +1,143 @@
+"""A new comment: its place, or the place it got when the same request came before."""
+
+from collections.abc import Sequence
+
+from comments import errors
+from comments.domain import records, sorthash
+from comments.domain.counting import APPROVED
+from comments.domain.counting import Change as Counted
+from comments.domain.records import Status
+from comments.events import outbox
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, counter_rows
+from comments.tree.comment_writes import OWNER, new_row, new_thread, parent_row, place
+from comments.tree.counters import in_transaction, shard_choice, totals
+from comments.tree.threads import naming
+from comments.tree.values import Change, Draft
+
+_SHADOW = "shadow"  # the rule of a reply to a comment in the shadow; stored as text
+
+
+def append(
+    scheme: sorthash.Scheme, draft: Draft, turn: shard_choice.Turn = in_transaction.FIRST
+) -> Change:
+    """Place a new comment, or recognise that it was placed already.
+
+    `turn` says in which shard of the thread's counters it is counted.
+
+    Raises:
+        errors.NotFound: the answered comment is not there, not in this thread, or not public.
+        errors.Conflict: the answered comment was retracted, the thread is closed, or its parent
+            holds as many children as the scheme can number.
+        errors.KeyReused: the id is taken by a comment with other content.
+        errors.TooMany: the thread was posted to too often lately.
+    """
+    entry = in_transaction.Entry(draft.name, [draft.author.id], turn)
+    keys = [comment_rows.thread_key(draft.name), *entry.keys]
+    if draft.reply_to is not None:
+        keys.append(comment_rows.comment_key(draft.reply_to))
+    # Only then: it is inserted, so that one which is there already is met without being read.
+    if transactions.may_have_run():
+        earlier = _earlier(draft)
+        if earlier is not None:
+            return earlier
+    thread, *others = reads.get_multi(keys)
+    counted, answered = others[: len(entry.keys)], others[len(entry.keys) :]
+    thread = thread or new_thread(draft.name, draft.created)
+    entry.fill(thread, counted)
+    try:
+        target = _admitted(draft, thread, answered)
+        ruling = draft.decide(conversion.thread_record(thread), _is_known(counted[1:]))
+        ruling = _below(target, ruling)
+        row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
+        parent = _tree_parent(scheme, target)
+        came = [row] if ruling.status is Status.APPROVED else []
+        named = naming.first(thread, came, ())
+        place(scheme, row, parent, thread)
+        entry.pace(draft.pace, draft.created)
+    except errors.FlatthreadError:
+        earlier = _earlier(draft)
+        if earlier is not None:
+            return earlier
+        raise
+    changes = [Counted(None, conversion.comment_state(row))]
+    event = outbox.event_id(draft.id, row.revision)
+    above = named or (thread,) if parent is None else (parent, *named)
+    writes = (
+        ownership.Writes(OWNER, insert=(row,), put=above),
+        entry.writes(changes),
+        outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail),
+    )
+    return Change(conversion.comment_record(row), writes, event, is_new=True)
+
+
+def _admitted(
+    draft: Draft, thread: comment_rows.Thread, answered: Sequence[comment_rows.Comment | None]
+) -> comment_rows.Comment | None:
+    """The comment that a draft answers, if any; refuses what has no place in the thread."""
+    if thread.state != records.ThreadState.OPEN:
+        raise errors.Conflict("the thread takes no more comments", code="thread-closed")
+    return _answerable(answered[0], draft) if answered else None
+
+
+def _is_known(participations: Sequence[counter_rows.Participation | None]) -> bool:
+    """Whether the author has an approved comment in the thread."""
+    return any(totals.numbers_of(row).get(APPROVED, 0) > 0 for row in participations)
+
+
+def _earlier(draft: Draft) -> Change | None:
+    """What came of an earlier request with the draft's id, if there was one."""
+    row = reads.get(comment_rows.comment_key(draft.id))
+    return None if row is None else _repeat(row, draft)
+
+
+def _repeat(row: comment_rows.Comment, draft: Draft) -> Change:
+    """The change of an earlier request, or of this one if the answer to its commit was lost."""
+    same_thread = row.thread == comment_rows.thread_key_name(draft.name)
+    if not same_thread or row.fingerprint not in {
+        draft.fingerprint,
+        draft.former_fingerprint,
+    }:
+        raise errors.KeyReused("this idempotency key was used for another comment")
+    if transactions.may_have_run() and row.created == draft.created:
+        event = outbox.event_id(draft.id, row.revision)
+        return Change(conversion.comment_record(row), event=event, is_new=True)
+    is_from_origin = bool(draft.origin) and row.origin == draft.origin
+    return Change(conversion.comment_record(row), is_from_origin=is_from_origin)
+
+
+def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.Comment:
+    """The comment a draft answers; refuses those that take no replies."""
+    wanted = draft.reply_to or ""
+    if row is None or row.thread != comment_rows.thread_key_name(draft.name):
+        raise errors.NotFound("parent", wanted)
+    if row.status == Status.RETRACTED:
+        raise errors.Conflict("the answered comment was retracted", code="parent-retracted")
+    is_own = bool(draft.author.id) and row.author_id == draft.author.id
+    if row.status == Status.SHADOWED and is_own:
+        return row  # its author must not learn from a refusal that nobody else sees it
+    if row.status != Status.APPROVED:
+        # To a reader a comment that is held or rejected is not there.
+        raise errors.NotFound("parent", wanted)
+    return row
+
+
+def _below(target: comment_rows.Comment | None, ruling: records.Ruling) -> records.Ruling:
+    """Keep a reply to a comment in the shadow there too, and looking as it would otherwise."""
+    if target is None or target.status != Status.SHADOWED:
+        return ruling
+    why = "it answers a comment that only its author sees"
+    if ruling.status is Status.APPROVED:
+        return records.Ruling(Status.SHADOWED, _SHADOW, why)
+    if ruling.status is Status.PENDING:
+        return records.Ruling(Status.SPAM, _SHADOW, why)
+    return ruling
+
+
+def _tree_parent(
+    scheme: sorthash.Scheme, answered: comment_rows.Comment | None
+) -> comment_rows.Comment | None:
+    """Where a reply goes: below the answered comment, or beside it on the deepest level."""
+    if answered is None or answered.level < scheme.levels - 1:
+        return answered
+    return parent_row(answered)

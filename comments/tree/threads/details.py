@@ -1,0 +1,98 @@
+"""What moderators and upkeep do to what a thread shows of itself.
+
+Pages of a folded thread take title and address from its directory, so each verb flags a comment
+that readers see: that changes the tags of the thread's pages, and has the thread folded.
+"""
+
+from collections.abc import Sequence
+
+from google.cloud import ndb
+
+from comments.domain import records
+from comments.store import ownership, reads
+from comments.store.models import comment_rows
+from comments.tree.comment_writes import OWNER, at_once
+from comments.tree.threads import naming
+
+
+def entitle(
+    thread: comment_rows.Thread,
+    wanted: naming.Brought,
+    *,
+    fields: Sequence[str],
+    inherits: Sequence[str] = (),
+) -> ownership.Writes:
+    """Set fields of a thread by a moderator; those in `inherits` are again what a comment brought.
+
+    `fields` are the names of those that are set to what is in `wanted`.
+    """
+    more: list[ndb.Model] = [thread]
+    if naming.is_unknown(thread):
+        more += naming.adopted(thread, {})
+    own = {each for each in thread.own if each not in inherits}
+    thread.populate(own=sorted({*own, *fields}))
+    shown = _brought(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
+    if naming.is_refiled(thread, shown, {*fields, *inherits}):
+        more.append(naming.refiling(thread))
+    return ownership.Writes(OWNER, put=_unique([*more, *_shown(thread)]))
+
+
+def filed(thread: comment_rows.Thread, names: Sequence[str]) -> ownership.Writes:
+    """Set the categories of a thread by a moderator, and begin the walk through its comments."""
+    more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
+    thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
+    naming.forget(thread)
+    return ownership.Writes(OWNER, put=_unique([*more, thread, naming.refiling(thread)]))
+
+
+def adopt(name: records.ThreadName) -> ownership.Writes:
+    """Find out which comment names a thread that a release stored without saying so."""
+    thread = reads.get(comment_rows.thread_key(name))
+    if thread is None or thread.named_by is not None:
+        return ownership.Writes(OWNER)
+    before = (thread.title, thread.url)
+    more = list(naming.adopted(thread, {}))
+    is_same = (thread.title, thread.url) == before
+    return ownership.Writes(OWNER, put=_unique(more if is_same else [*more, *_shown(thread)]))
+
+
+def _brought(thread: comment_rows.Thread, written: Sequence[ndb.Model]) -> naming.Brought:
+    """What the comment brought that names a thread; `commit_counts` is what this commit puts."""
+    if not thread.named_by:
+        return naming.Brought()
+    key = comment_rows.comment_key(thread.named_by)
+    found = next((each for each in written if each.key == key), None)
+    row = found if isinstance(found, comment_rows.Comment) else reads.get(key)
+    return naming.Brought() if row is None else naming.decode(row.brought)
+
+
+def _shown(thread: comment_rows.Thread) -> list[comment_rows.Comment]:
+    """The oldest comment that readers see, if any, as one that is to be folded."""
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", thread.key.id()), ("listed", "=", True)),
+        order=("created", "sort_hash"),
+        limit=1,
+    )
+    ids = [message.key.path[-1].name for message in reads.fetch(query)]
+    rows = [
+        row for row in reads.get_multi([*map(comment_rows.comment_key, ids)]) if row is not None
+    ]
+    for row in rows:
+        text_revision = row.text_revision or row.revision
+        row.revision += 1
+        row.text_revision = text_revision
+        row.unfolded = True
+        row.fold_by = at_once(row)
+    return rows
+
+
+def _unique(rows: Sequence[ndb.Model]) -> tuple[ndb.Model, ...]:
+    """Each entity once, the last one given; of a comment what the first copy says it brought."""
+    found: dict[ndb.Key, ndb.Model] = {}
+    for row in rows:
+        known = found.get(row.key)
+        if isinstance(known, comment_rows.Comment):
+            row.populate(brought=known.brought)
+        found[row.key] = row
+    return tuple(found.values())

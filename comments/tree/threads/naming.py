@@ -1,0 +1,234 @@
+"""Which comment names its thread: title, page address and categories as readers get them.
+
+Every comment stores what it said of its thread (`Comment.brought`). The thread shows what its
+oldest approved comment said, and a field that a moderator set (`Thread.own`) stays as it was set.
+
+Invariants:
+
+1. `Thread.title`, `url` and `categories` hold nothing that a comment brought which is not approved
+   now: the transaction that takes a comment out of sight names the thread anew.
+2. A comment that is erased keeps nothing of what it brought.
+3. Threads of releases that stored neither are adopted (`details.adopt`): their first comment is
+   taken to have brought what the thread shows. What later comments said was not stored, so those
+   never name a thread; the next new one does.
+4. A comment of an import names a thread that nothing else names: it came later, whatever its date.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+from google.cloud import ndb
+
+from comments.domain import counting, records
+from comments.domain.records import Status
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion, event_rows
+from comments.tree.threads import category_journal, thread_cache
+
+_FEW, _MANY = 4, 1_000  # listed comments that are looked through for the oldest that names
+
+
+class Brought(NamedTuple):
+    """What a comment said of its thread."""
+
+    title: str = ""
+    url: str = ""
+    categories: Sequence[str] = ()
+
+
+class Source(NamedTuple):
+    """A comment that may name its thread; of two of one moment the first in reading order does."""
+
+    created: datetime
+    sort_hash: str
+    id: str
+    brought: str
+
+
+def encode(brought: Brought) -> str:
+    """Write what a comment brought as its row holds it."""
+    return msgspec.json.encode(brought).decode()
+
+
+def decode(stored: str | None) -> Brought:
+    """Read what a comment brought; nothing where that is not known or was erased."""
+    return msgspec.json.decode(stored, type=Brought) if stored else Brought()
+
+
+def follow(
+    name: records.ThreadName, changed: Sequence[tuple[counting.State, comment_rows.Comment]]
+) -> tuple[ndb.Model, ...]:
+    """Name a thread anew where a change of these comments asks for it; what to put with them.
+
+    Each comes with its state before. Reads the thread where one became approved, or is no longer.
+    """
+    came = [row for before, row in changed if _came(before, row)]
+    left = [row.key.id() for before, row in changed if _came_out(before, row)]
+    thread = reads.get(comment_rows.thread_key(name)) if came or left else None
+    if thread is None:
+        return ()
+    rows = {row.key.id(): row for _, row in changed}
+    if is_unknown(thread):
+        return adopted(thread, rows)
+    if thread.named_by in left:
+        return take(thread, oldest(thread, rows), rows.values())
+    return first(thread, came, rows.values())
+
+
+def first(
+    thread: comment_rows.Thread,
+    came: Iterable[comment_rows.Comment],
+    rows: Iterable[comment_rows.Comment],
+) -> tuple[ndb.Model, ...]:
+    """Name a thread by the oldest of some approved comments, if that is older than the one it has.
+
+    `rows` are the comments that are written in the same commit; returns what to put beside them.
+    """
+    found = min(_sources(came), default=None)
+    if found is None or is_unknown(thread):
+        return ()
+    if thread.named_by and thread.named_at <= found.created:
+        return ()
+    return take(thread, found, rows)
+
+
+def take(
+    thread: comment_rows.Thread, source: Source | None, rows: Iterable[comment_rows.Comment]
+) -> tuple[ndb.Model, ...]:
+    """Have a thread show what a comment brought, None for nothing; what to put beside `rows`."""
+    by, at = ("", None) if source is None else (source.id, source.created)
+    thread.populate(named_by=by, named_at=at)
+    return show(thread, decode(source and source.brought), rows)
+
+
+def show(
+    thread: comment_rows.Thread, brought: Brought, rows: Iterable[comment_rows.Comment]
+) -> tuple[ndb.Model, ...]:
+    """Set the fields of a thread that no moderator set; what to put beside `rows`.
+
+    With other categories a walk through the thread's comments begins (`recategorize`), unless
+    `rows` are all there are.
+    """
+    fields = [each for each in Brought._fields if each not in thread.own]
+    if not is_refiled(thread, brought, fields):
+        return (thread,)
+    rows = list(rows)
+    for row in rows:
+        row.populate(categories=list(thread.categories))
+    return (thread,) if _are_all(thread, rows) else (thread, refiling(thread))
+
+
+def is_refiled(thread: comment_rows.Thread, brought: Brought, fields: Iterable[str]) -> bool:
+    """Set these fields of a thread; whether it has other categories now."""
+    before = tuple(thread.categories)
+    given = brought._replace(categories=list(brought.categories))._asdict()
+    thread.populate(**{field: given[field] for field in fields})
+    forget(thread)
+    return tuple(thread.categories) != before
+
+
+def is_unknown(thread: comment_rows.Thread) -> bool:
+    """Whether a release stored the thread that did not note which comment names it."""
+    stored: str | None = thread.named_by
+    return stored is None
+
+
+def refiling(thread: comment_rows.Thread) -> event_rows.Job:
+    """Number a change of a thread's categories, and begin the walk through its comments."""
+    thread.filed = (thread.filed or 0) + 1
+    return category_journal.journal(thread.key.id(), category_journal.Position(thread.filed))
+
+
+def forget(thread: comment_rows.Thread) -> None:
+    """End this process's copy of a thread when the current transaction is over."""
+    name = records.ThreadName(thread.site, thread.thread)
+    transactions.afterwards(lambda: thread_cache.of_process().drop(name))
+
+
+def oldest(thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]) -> Source | None:
+    """The oldest approved comment of which is known what it brought. `rows` are as they will be."""
+    stored = next(_stored(thread, rows), None)
+    found = _sources(row for row in rows.values() if row.status == Status.APPROVED)
+    return min([*found, *([] if stored is None else [stored])], default=None)
+
+
+def adopted(
+    thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
+) -> tuple[ndb.Model, ...]:
+    """Name a thread of a release that did not store by which comment it is named.
+
+    `rows` are the comments of this commit as they will be; returns what to put beside them.
+    """
+    thread.populate(own=["categories"] if thread.filed else [])
+    begun = _begun(thread, rows)
+    changed: tuple[comment_rows.Comment, ...] = ()
+    if begun is not None and begun.status != Status.RETRACTED and not begun.brought:
+        begun.brought = encode(Brought(thread.title, thread.url, tuple(thread.categories)))
+        changed = () if begun.key.id() in rows else (begun,)
+    pending = {**rows, **{row.key.id(): row for row in changed}}
+    return (*changed, *take(thread, oldest(thread, pending), pending.values()))
+
+
+def _begun(
+    thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
+) -> comment_rows.Comment | None:
+    """The comment that a thread began with."""
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", thread.key.id()),),
+        order=("sort_hash",),
+        limit=1,
+    )
+    for message in reads.fetch(query):
+        if message.properties["number"].integer_value or message.properties["level"].integer_value:
+            return None
+        comment_id = message.key.path[-1].name
+        found: comment_rows.Comment | None = rows.get(comment_id) or reads.get(
+            comment_rows.comment_key(comment_id)
+        )
+        return found
+    return None
+
+
+def _stored(
+    thread: comment_rows.Thread, without: Mapping[str, comment_rows.Comment]
+) -> Iterator[Source]:
+    for limit in (_FEW, _MANY):
+        query = reads.Query(
+            "Comment",
+            where=(("thread", "=", thread.key.id()), ("listed", "=", True)),
+            order=("created", "sort_hash"),
+            limit=limit,
+        )
+        found = list(reads.fetch(query))
+        for message in found:
+            comment = conversion.comment_from_message(message)
+            brought = message.properties["brought"].string_value
+            if comment.status is Status.APPROVED and brought and comment.id not in without:
+                yield Source(comment.created, comment.sort_hash, comment.id, brought)
+        if len(found) < limit:
+            return
+
+
+def _sources(rows: Iterable[comment_rows.Comment]) -> list[Source]:
+    return [
+        Source(row.created, row.sort_hash or "", row.key.id(), row.brought)
+        for row in rows
+        if row.brought
+    ]
+
+
+def _came(before: counting.State, row: comment_rows.Comment) -> bool:
+    return row.status == Status.APPROVED and before.status != Status.APPROVED
+
+
+def _came_out(before: counting.State, row: comment_rows.Comment) -> bool:
+    return row.status != Status.APPROVED and before.status == Status.APPROVED
+
+
+def _are_all(thread: comment_rows.Thread, rows: Sequence[comment_rows.Comment]) -> bool:
+    """Whether a thread has no comments but these: roots without replies."""
+    roots = [row for row in rows if conversion.parent_id(row) is None]
+    return thread.child_count <= len(roots) and not any(row.child_count for row in rows)

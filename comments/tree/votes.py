@@ -1,0 +1,350 @@
+"""Votes on comments: one of each voter on each comment, +1, -1 or none.
+
+Owns what a vote is, who may cast one, and three kinds:
+
+    Vote          key: comment / voter. `value` is +1 or -1; who takes a vote back leaves nothing.
+                  `side`, "{comment}{sign}", is what counting counts; `own`,
+                  "{sign}{voter}/{thread's key name}", what a voter asks for
+    VotesDue      key: comment. There while the comment's row may not count a vote; `due` is when
+                  it is to be counted
+    VoterNetwork  key: comment / keyed hash of a network and the comment. `voters`, as keyed hashes
+                  too, are those of that network who vote on the comment; gone when `due`. An IPv6
+                  network has a row, and so have the wider ones around it (`client_networks.WIDER`)
+
+A vote writes no row that votes of others write, but for the first after a count, which says that
+there is something to count. Counting is one transaction: it counts the Vote entities, has the
+comment's row say so (`changes.count_votes`) and deletes the VotesDue. What must stay true:
+
+- **a vote that the row does not count has a VotesDue beside it**: the transaction of a vote reads
+  it, and writes it where there is none, so whichever way the store orders it and a count, the vote
+  is either in that count or in the next. So a burst of votes is one change of the row;
+- a count starts from nothing but the votes, so one that runs twice, or after a crash, adds nothing
+  twice, and what is stored can be compared with it at any time (`recount`);
+- a voter counts once, because the key says so, and a network as `limit` voters at most, because the
+  transaction of a first vote reads and writes who else is there. A voter's id is whatever the
+  caller knows him by, without a "/"; it leaves the server in no answer.
+
+A network is remembered for `KEPT` from its first vote on a comment, no longer, and not longer than
+the comment is there.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from google.cloud import ndb
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status
+from comments.store import ownership, reads
+from comments.store.models import comment_rows, vote_rows
+
+COUNT_AFTER = timedelta(seconds=10)  # a comment's row changes this often by votes, at most
+KEPT = timedelta(days=30)
+AT_ONCE = 200  # votes or networks deleted in one transaction
+MOST_SEATS = 5_000  # voters in one row: 140 kB
+UP, DOWN, NONE = 1, -1, 0
+_SIGNS = {UP: "+", DOWN: "-"}
+_OWNER = "votes"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """A network that a vote comes from, and the voter's seat in it.
+
+    `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
+    At most `factor` times the limit of voters vote from it. `is_past` marks hashes under the old
+    secret: they count as long as there is a row of them, and no new one is made.
+    """
+
+    network: str
+    seat: str
+    factor: int = 1
+    is_past: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ballot:
+    """A vote as it is cast. `value` is UP, DOWN, or NONE to take it back.
+
+    `places` are the voter's network and the wider ones around it.
+    """
+
+    comment: str
+    site: str
+    voter: str
+    value: int
+    places: tuple[Place, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cast:
+    """What a ballot puts. `is_first` since the last count: somebody has to see to the next."""
+
+    writes: ownership.Writes
+    is_first: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Own:
+    """A voter's votes on comments of a thread, by comment; `last` is where to go on, if at all."""
+
+    votes: dict[str, int]
+    last: tuple[str, str] | None
+
+
+def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
+    """What a ballot makes of what is stored; nothing, if that is how the voter votes already.
+
+    `limit` is how many voters of one network may vote on one comment.
+
+    Raises:
+        errors.NotFound: there is no such comment, or not for readers of this site.
+        errors.Conflict: it was retracted.
+        errors.Forbidden: it is the voter's own.
+        errors.TooMany: as many others of this network vote on it.
+    """
+    row, vote, waiting, *found = reads.get_multi(
+        [
+            comment_rows.comment_key(ballot.comment),
+            vote_rows.vote_key(ballot.comment, ballot.voter),
+            vote_rows.votes_due_key(ballot.comment),
+            *(vote_rows.voter_network_key(ballot.comment, each.network) for each in ballot.places),
+        ]
+    )
+    _check(row, ballot)
+    before = NONE if vote is None else vote.value
+    if before == ballot.value:
+        return Cast(ownership.Writes(_OWNER))
+    put: list[ndb.Model] = []
+    gone: list[ndb.Key] = []
+    if ballot.value == NONE:
+        gone.append(vote.key)
+    else:
+        put.append(_vote(ballot, row.thread))
+    if NONE in {before, ballot.value}:
+        for place, network in _counting(ballot, found):
+            seats = _seats(network, ballot, place, limit=limit, now=now)
+            if not seats.voters and network is not None:
+                gone.append(seats.key)
+            elif seats.voters and (network is None or seats.voters != network.voters):
+                put.append(seats)
+    if waiting is None:
+        put.append(_due(ballot.comment, row.thread, now + COUNT_AFTER))
+    return Cast(ownership.Writes(_OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
+
+
+def _counting(
+    ballot: Ballot, found: list[vote_rows.VoterNetwork | None]
+) -> Iterator[tuple[Place, vote_rows.VoterNetwork | None]]:
+    """The ballot's places and their rows, less those of the past that have none."""
+    for place, network in zip(ballot.places, found, strict=True):
+        if network is not None or not place.is_past:
+            yield place, network
+
+
+def _check(row: comment_rows.Comment | None, ballot: Ballot) -> None:
+    is_known = row is not None and row.site == ballot.site
+    if row is None or not is_known or (row.status == Status.RETRACTED and not row.listed):
+        raise errors.NotFound("comment", ballot.comment)
+    if row.status == Status.RETRACTED:
+        raise errors.Conflict("the comment was retracted", code="comment-retracted")
+    # Before its status, which would tell its author that it is in the shadow.
+    if row.author_id == ballot.voter:
+        raise errors.Forbidden("you cannot vote on your own comment", code="own-comment")
+    if row.status != Status.APPROVED:
+        # To a reader a comment that is held or rejected is not there.
+        raise errors.NotFound("comment", ballot.comment)
+
+
+def _vote(ballot: Ballot, thread: str) -> vote_rows.Vote:
+    return vote_rows.Vote(
+        key=vote_rows.vote_key(ballot.comment, ballot.voter),
+        value=ballot.value,
+        side=_side(ballot.comment, ballot.value),
+        own=_own(ballot.voter, thread, ballot.value),
+        thread=thread,
+    )
+
+
+def _seats(
+    row: vote_rows.VoterNetwork | None, ballot: Ballot, place: Place, *, limit: int, now: datetime
+) -> vote_rows.VoterNetwork:
+    """Who votes from a network of the ballot when it is cast."""
+    is_new = row is None or row.due <= now
+    voters = [] if row is None or is_new else [each for each in row.voters if each != place.seat]
+    due = now + KEPT if row is None or is_new else row.due
+    if ballot.value != NONE:
+        if len(voters) >= min(limit * place.factor, MOST_SEATS):
+            raise errors.TooMany(
+                "too many votes on this comment came from your network",
+                code="too-many-votes",
+                retry_after=max(1, int((due - now).total_seconds())),
+            )
+        voters.append(place.seat)
+    key = vote_rows.voter_network_key(ballot.comment, place.network)
+    return vote_rows.VoterNetwork(key=key, voters=voters, due=due)
+
+
+def has(comment_id: str, voter: str) -> bool:
+    """Whether a voter votes on a comment."""
+    return reads.get(vote_rows.vote_key(comment_id, voter)) is not None
+
+
+def count(comment_id: str) -> tuple[int, int]:
+    """How many vote for a comment and how many against it, at the moment of the transaction."""
+    up, down = (
+        reads.count(reads.Query("Vote", where=(("side", "=", _side(comment_id, value)),)))
+        for value in (UP, DOWN)
+    )
+    return up, down
+
+
+def waits(comment_id: str) -> bool:
+    """Whether votes on a comment may wait to be counted."""
+    return reads.get(vote_rows.votes_due_key(comment_id)) is not None
+
+
+def counted(comment_id: str) -> ownership.Writes:
+    """Note that every vote on a comment is counted, in the transaction that counts them."""
+    return ownership.Writes(_OWNER, delete=(vote_rows.votes_due_key(comment_id),))
+
+
+def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> ownership.Writes:
+    """Have the votes on a comment deleted, in the transaction that retracts it.
+
+    They may be many, so it is done by whoever counts them next.
+    """
+    return ownership.Writes(
+        _OWNER, put=(_due(comment_id, comment_rows.thread_key_name(name), now),)
+    )
+
+
+def forgotten(comment_id: str) -> ownership.Writes:
+    """Delete votes on a comment and who cast them, as many as one transaction takes."""
+    gone = [
+        vote_rows.key_of(message)
+        for kind in ("Vote", "VoterNetwork")
+        for message in reads.fetch(
+            reads.Query(
+                kind, ancestor=comment_rows.comment_key(comment_id), limit=AT_ONCE, keys_only=True
+            )
+        )
+    ]
+    return ownership.Writes(_OWNER, delete=tuple(gone))
+
+
+def due(now: datetime, limit: int) -> list[str]:
+    """The ids of comments whose votes are to be counted by now, those that wait longest first."""
+    query = reads.Query(
+        "VotesDue", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
+    )
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def expired(now: datetime) -> list[ndb.Key]:
+    """Networks that are not to be remembered any more, as many as one transaction takes."""
+    query = reads.Query(
+        "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
+    )
+    return [vote_rows.key_of(message) for message in reads.fetch(query)]
+
+
+def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
+    """Forget those of the networks that are still not to be remembered."""
+    rows = reads.get_multi(networks)
+    gone = tuple(row.key for row in rows if row is not None and row.due <= now)
+    return ownership.Writes(_OWNER, delete=gone)
+
+
+def own(name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int) -> Own:
+    """A voter's votes on comments of a thread: two queries at most, of keys alone.
+
+    `after` is where an earlier call ended: a sign and a comment.
+    """
+    found: list[tuple[str, str]] = []
+    for value, sign in _SIGNS.items():
+        if after is not None and sign < after[0]:
+            continue
+        start = after[1] if after is not None and sign == after[0] else ""
+        left = limit + 1 - len(found)
+        if left:
+            found += ((sign, each) for each in _on(name, voter, value, start, left))
+    more = len(found) > limit
+    values = {sign: value for value, sign in _SIGNS.items()}
+    return Own(
+        {comment: values[sign] for sign, comment in found[:limit]},
+        found[limit - 1] if more else None,
+    )
+
+
+def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int) -> Iterator[str]:
+    where: list[tuple[str, str, object]] = [
+        ("own", "=", _own(voter, comment_rows.thread_key_name(name), value))
+    ]
+    if after:
+        where.append(("__key__", ">", vote_rows.vote_key(after, voter)))
+    query = reads.Query("Vote", where=where, order=("__key__",), limit=limit, keys_only=True)
+    for message in reads.fetch(query):
+        yield message.key.path[0].name
+
+
+def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
+    """Every vote of a voter on a site, or without one on all of them: comments and values."""
+    # A voter's id ends with "/", and so does a site's, or with "#"
+    # (`comment_rows.thread_key_name`).
+    starts = [f"{voter}/"] if site is None else [f"{voter}/{site}#", f"{voter}/{site}/"]
+    for value, sign in _SIGNS.items():
+        for start in starts:
+            behind = f"{start[:-1]}{chr(ord(start[-1]) + 1)}"
+            where = [("own", ">=", f"{sign}{start}"), ("own", "<", f"{sign}{behind}")]
+            query = reads.Query("Vote", where=where, order=("own",), keys_only=True)
+            for message in reads.fetch(query):
+                yield message.key.path[0].name, value
+
+
+def withdrawn(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes:
+    """What takes a vote back, in a transaction, whatever became of the comment since."""
+    key, due = vote_rows.vote_key(comment_id, voter), vote_rows.votes_due_key(comment_id)
+    vote, waiting = reads.get_multi([key, due])
+    if vote is None:
+        return ownership.Writes(_OWNER)
+    put = () if waiting else (_due(comment_id, vote.thread, now + COUNT_AFTER),)
+    return ownership.Writes(_OWNER, put=put, delete=(key,))
+
+
+def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
+    """How many vote for and against each comment of a thread: one query, for a recount."""
+    query = reads.Query(
+        "Vote",
+        where=(("thread", "=", comment_rows.thread_key_name(name)),),
+        order=("side",),
+        projection=("side",),
+    )
+    found: dict[str, tuple[int, int]] = {}
+    for message in reads.fetch(query):
+        side = message.properties["side"].string_value
+        up, down = found.get(side[:-1], (0, 0))
+        found[side[:-1]] = (up + 1, down) if side[-1] == _SIGNS[UP] else (up, down + 1)
+    return found
+
+
+def waiting(name: records.ThreadName) -> set[str]:
+    """The comments of a thread that may have votes their rows do not count."""
+    query = reads.Query(
+        "VotesDue", where=(("thread", "=", comment_rows.thread_key_name(name)),), keys_only=True
+    )
+    return {message.key.path[-1].name for message in reads.fetch(query)}
+
+
+def _due(comment_id: str, thread: str, moment: datetime) -> vote_rows.VotesDue:
+    return vote_rows.VotesDue(key=vote_rows.votes_due_key(comment_id), thread=thread, due=moment)
+
+
+def _side(comment_id: str, value: int) -> str:
+    return f"{comment_id}{_SIGNS[value]}"
+
+
+def _own(voter: str, thread: str, value: int) -> str:
+    return f"{_SIGNS[value]}{voter}/{thread}"

@@ -1,0 +1,270 @@
+"""Signing in and out, invitations, one's own account: the pages of owners and moderators.
+
+A GET shows a form and changes nothing; its POST acts, and answers with the way to the next page or
+with the same page and what was wrong. A link's key stands behind its "#", so opening the link tells
+nobody, and the page is the same whatever the key is. What an answer says of a wrong name is what it
+says of a wrong password (`password_login`).
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts, first_owner, invitations, sessions
+from comments.accounts.oidc import linking, providers
+from comments.accounts.passwords import password_login, totp
+from comments.domain import records, roles
+from comments.sites import site_settings
+from comments.web.admin import signed_in
+from comments.web.http import client_address, context, request_shapes
+from comments.web.http.decode import forms
+
+blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
+signed_in.guard(blueprint)
+
+_SERVICE = "Flatthread"
+
+
+class _Held(NamedTuple):
+    """A site, and what somebody is on it."""
+
+    site: records.Site
+    role: roles.Role
+
+
+@blueprint.get("")
+def home() -> flask.Response:
+    """Who one is, and one's sites."""
+    account = signed_in.require_account()
+    is_owner = account.may(roles.Right.MANAGE, roles.SERVICE)
+    return signed_in.page(
+        "admin/home.html", account=account, held=_held(account), is_owner=is_owner
+    )
+
+
+@blueprint.get("/")
+@blueprint.get("/sites")
+@blueprint.get("/sites/")
+def find_home() -> flask.Response:
+    """What people type who look for it."""
+    return signed_in.go("admin")
+
+
+@blueprint.get("/<path:rest>")
+def miss(rest: str) -> flask.Response:
+    """What is not there, as a page with the way back."""
+    raise errors.NotFound("page", rest)
+
+
+@blueprint.get("/sign-in")
+def ask_who() -> flask.Response:
+    """The form to sign in."""
+    return signed_in.page("admin/sign_in.html", login="")
+
+
+@blueprint.post("/sign-in")
+@signed_in.open_to_all
+def sign_in() -> flask.Response:
+    """Sign in, and end the session that the browser had."""
+    sent = forms.read(request_shapes.SignIn)
+    attempt = password_login.Attempt(
+        sent.login, sent.password, sent.code, _network(), signed_in.cookie()
+    )
+    try:
+        session = password_login.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
+    except password_login.Wrong as error:
+        said = f"{error.message[0].upper()}{error.message[1:]}."
+        return signed_in.page("admin/sign_in.html", status=403, problem=said, login=sent.login)
+    return signed_in.give(signed_in.go("admin"), session)
+
+
+@blueprint.post("/sign-out")
+def sign_out() -> flask.Response:
+    """End the session."""
+    forms.read(request_shapes.NoForm)
+    sessions.end(signed_in.cookie(), _secret())
+    return signed_in.take(signed_in.go("admin/sign-in"))
+
+
+@blueprint.post("/sign-out/everywhere")
+def sign_out_everywhere() -> flask.Response:
+    """End all one's sessions."""
+    forms.read(request_shapes.NoForm)
+    accounts.end_sessions(signed_in.require_account().id)
+    return signed_in.take(signed_in.go("admin/sign-in"))
+
+
+@blueprint.get("/welcome")
+def ask_for_an_account() -> flask.Response:
+    """What the link of an invitation leads to."""
+    return signed_in.page("admin/welcome.html", sent=request_shapes.Accepted())
+
+
+@blueprint.post("/welcome")
+@signed_in.open_to_all
+def accept() -> flask.Response:
+    """Make an account of an invitation."""
+    sent = forms.read(request_shapes.Accepted)
+    form = invitations.Form(sent.name, sent.login, sent.password)
+    try:
+        session = invitations.accept(
+            sent.token, form, browser=signed_in.cookie(), secret=_secret(), now=datetime.now(UTC)
+        )
+    except (errors.BadInput, errors.Conflict) as error:
+        return _again("admin/welcome.html", error, sent)
+    first_owner.settle(context.settings())
+    return signed_in.give(signed_in.go("admin"), session)
+
+
+@blueprint.post("/welcome/accept")
+@signed_in.open_to_all
+def accept_as_oneself() -> flask.Response:
+    """Accept an invitation with the account one is signed in to."""
+    token, account = forms.read(request_shapes.Ticket).token, signed_in.signed_in()
+    sent = request_shapes.Accepted(token=token)
+    if account is None:
+        error: errors.FlatthreadError = signed_in.NotSignedIn(
+            "sign in first, then follow the link again"
+        )
+        return _again("admin/welcome.html", error, sent)
+    now = datetime.now(UTC)
+    try:
+        invitations.accept_as(account.id, token, secret=_secret(), now=now)
+    except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
+        return _again("admin/welcome.html", refused, sent)
+    first_owner.settle(context.settings())
+    return _renewed(account.id, now)
+
+
+@blueprint.get("/reset")
+def ask_for_a_password() -> flask.Response:
+    """What the link of a reset leads to."""
+    return signed_in.page("admin/reset.html", sent=request_shapes.Renewed())
+
+
+@blueprint.post("/reset")
+@signed_in.open_to_all
+def reset() -> flask.Response:
+    """Choose a password with the link of a reset."""
+    sent = forms.read(request_shapes.Renewed)
+    choice = invitations.Choice(sent.password, sent.code, _network(), signed_in.cookie())
+    try:
+        session = invitations.renew(sent.token, choice, secret=_secret(), now=datetime.now(UTC))
+    except (errors.BadInput, errors.TooMany) as error:
+        return _again("admin/reset.html", error, sent)
+    return signed_in.give(signed_in.go("admin"), session)
+
+
+@blueprint.get("/account")
+def show_account() -> flask.Response:
+    """One's own account."""
+    return account_page(signed_in.require_account())
+
+
+@blueprint.post("/account/password")
+def change_password() -> flask.Response:
+    """Change one's password, which ends one's other sessions."""
+    sent, mine = forms.read(request_shapes.NewPassword), signed_in.require_account()
+
+    def change(account: str, now: datetime) -> None:
+        known = accounts.known_of(mine, _secret(), now=now)
+        accounts.set_password(account, accounts.checked_password(sent.password, *known))
+
+    return _changed(sent.current, change)
+
+
+@blueprint.post("/account/authenticator")
+def add_authenticator() -> flask.Response:
+    """Use an authenticator, which shows the code of the secret it was given."""
+    sent = forms.read(request_shapes.NewAuthenticator)
+
+    def change(account: str, now: datetime) -> None:
+        step = totp.shown(sent.key, sent.code, now=now)
+        accounts.set_totp(account, sent.key, step, secret=_secret(), now=now)
+
+    return _changed(sent.current, change)
+
+
+@blueprint.post("/account/authenticator/remove")
+def remove_authenticator() -> flask.Response:
+    """Sign in without an authenticator from now on."""
+    sent = forms.read(request_shapes.Confirmed)
+
+    def change(account: str, now: datetime) -> None:
+        accounts.set_totp(account, "", 0, secret=_secret(), now=now)
+
+    return _changed(sent.current, change)
+
+
+def offer_providers(blueprint: flask.Blueprint) -> None:
+    """Let a blueprint's pages show the providers by which one may sign in here."""
+    blueprint.context_processor(lambda: {"providers_of_desk": providers.of_desk})
+
+
+def account_page(
+    account: accounts.Account, error: errors.FlatthreadError | None = None
+) -> flask.Response:
+    """One's own account, and what was wrong."""
+    key = totp.secret()
+    login = account.login or account.name
+    known = providers.every()
+    linked = linking.issuers_of(account.id, tuple(each.issuer for each in known))
+    return signed_in.page(
+        "admin/account.html",
+        status=200 if error is None else signed_in.status_of(error),
+        account=account,
+        problem="" if error is None else error.message,
+        key=key,
+        address=totp.address(key, service=_SERVICE, login=login),
+        ways=[each for each in known if each.at_desk or each.issuer in linked],
+        linked=linked,
+    )
+
+
+offer_providers(blueprint)
+
+
+def _held(account: accounts.Account) -> list[_Held]:
+    """The sites somebody has a role on, by id; a role on the service counts on each."""
+    found = {}
+    for site in site_settings.every():
+        for role in (roles.Role.OWNER, roles.Role.MODERATOR):
+            if site.id not in found and roles.has(account.grants, role, site.id):
+                found[site.id] = _Held(site, role)
+    return list(found.values())
+
+
+def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
+    """Change one's own account, if whoever holds the session knows the password; tries count."""
+    account, now = signed_in.require_account(), datetime.now(UTC)
+    try:
+        password_login.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
+        change(account.id, now)
+    except (errors.BadInput, password_login.Wrong) as error:
+        return account_page(account, error)
+    return _renewed(account.id, now)
+
+
+def _renewed(account: str, now: datetime) -> flask.Response:
+    """The way home, with a new session: the account's sessions have ended."""
+    session = sessions.begin(account, _secret(), now=now)
+    return signed_in.give(signed_in.go("admin"), session)
+
+
+def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -> flask.Response:
+    """A form once more, and what was wrong with it."""
+    said = "this link was used, or is too old" if isinstance(error, errors.BadLink) else None
+    status = signed_in.status_of(error)
+    return signed_in.page(template, status=status, problem=said or error.message, sent=sent)
+
+
+def _network() -> str:
+    return client_address.of_request(context.settings(), flask.request)
+
+
+def _secret() -> str:
+    return context.settings().secret

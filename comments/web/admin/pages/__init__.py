@@ -1,0 +1,1 @@
+"""The pages of the admin console, one module each. `blueprints` lists them."""

@@ -1,0 +1,65 @@
+"""The audit log of a site: who decided what, when, and why."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments.domain import records, roles
+from comments.domain.crypto import cursors
+from comments.domain.records import Verb
+from comments.events import audit_log
+from comments.moderation import decisions, policy_changes
+from comments.store.models import comment_rows
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("log")
+
+_PAGE = 50
+_UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
+
+
+@blueprint.get("/log")
+def show(site_id: str) -> flask.Response:
+    """The newest entries, of one subject or of all."""
+    visit = site_visit.enter(site_id)
+    query, secret = query_strings.read(admin_queries.Log), site_visit.settings().secret
+    label = cursors.label("log", visit.site.id, query.subject)
+    after = None
+    if query.cursor:
+        after = audit_log.entry(visit.site.id, cursors.unseal(query.cursor, label, secret)[0])
+    entries = audit_log.log(visit.site.id, subject=query.subject, after=after, limit=_PAGE)
+    more = len(entries) == _PAGE
+    return site_visit.page(
+        "log.html",
+        visit,
+        query=query,
+        entries=entries,
+        is_comment=comment_rows.is_comment_id,
+        is_undoable=_is_undoable,
+        cursor=cursors.seal([entries[-1].id], label, secret) if more else None,
+    )
+
+
+@blueprint.post("/log")
+def undo(site_id: str) -> flask.Response:
+    """Take back what an entry says, where that still stands."""
+    visit = site_visit.enter(site_id)
+    sent, now = forms.read(admin_queries.Undo), datetime.now(UTC)
+    site, actor = visit.site.id, visit.account.actor
+    entry = audit_log.entry(site, sent.entry)
+    if comment_rows.is_comment_id(entry.subject):
+        decisions.undo(site, entry.id, actor, now=now)
+        return site_visit.done(visit, f"comments/{entry.subject}", "undone")
+    # The policy of a site is its owners' to settle, and so is what it was.
+    if entry.subject == "site":
+        site_visit.enter(site_id, roles.Role.OWNER)
+    policy_changes.undo(site, entry.id, actor, now=now)
+    return site_visit.done(visit, "log", "undone")
+
+
+def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
+    """Whether somebody is offered to take it back; what stands by now is asked when he does."""
+    if comment_rows.is_comment_id(entry.subject):
+        return entry.verb in _UNDOABLE
+    return policy_changes.is_undoable(entry) and (entry.subject != "site" or visit.is_owner)

@@ -1,0 +1,68 @@
+"""The authors of a site, and one of them with all that is his."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain.records import Status
+from comments.moderation import bans, review_queue, rulebook
+from comments.tree.counters import leaderboard, totals
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.http.decode import query_strings
+
+blueprint = site_visit.blueprint("authors")
+
+_PAGE = 50
+
+
+@blueprint.get("/authors")
+def index(site_id: str) -> flask.Response:
+    """Those with an approved comment, best first."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.Listing)
+    found = leaderboard.known(
+        visit.site.id, limit=_PAGE, cursor=query.start, secret=site_visit.settings().secret
+    )
+    return site_visit.page(
+        "authors.html", visit, found=found, in_words=comment_list.in_words,
+        bans=_standing(rulebook.read(visit.site.id)), beside=bans.beside,
+    )  # fmt: skip
+
+
+@blueprint.route("/author", methods=["GET", "POST"])
+def show(site_id: str) -> flask.Response:
+    """One author's comments, whatever became of them."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.Author)
+    report = decision_forms.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    secret = site_visit.settings().secret
+    wanted = review_queue.Wanted(visit.site.id, review_queue.STATUSES, query.id)
+    numbers: totals.Numbers = review_queue.standings(visit.site.id, [query.id]).get(query.id, {})
+    found = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
+    ban = rulebook.read(visit.site.id).ban_of(query.id, datetime.now(UTC))
+    if found is None or not (found.cases or numbers or ban):
+        raise errors.NotFound("author", query.id)
+    shown = comment_list.of(visit.site, found.cases)
+    return site_visit.page(
+        "author.html",
+        visit,
+        query=query,
+        name=shown[0].author if shown else "",
+        numbers=comment_list.in_words(numbers),
+        ban=ban,
+        beside=bans.beside,
+        has_hidden=numbers.get(Status.HIDDEN, 0) > 0,
+        rows=shown,
+        found=found,
+        report=report,
+        words=decision_forms.WORDS,
+        bulk=decision_forms.BULK,
+    )
+
+
+def _standing(book: rulebook.Book) -> list[bans.Listed]:
+    now = datetime.now(UTC)
+    return bans.listed([ban for ban in book.bans if ban.stands(now)][-_PAGE:])

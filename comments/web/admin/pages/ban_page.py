@@ -1,0 +1,49 @@
+"""Bans of a site: who may not write there, and the form that settles it on an author's page."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import flask
+
+from comments.moderation import bans, decisions, policy_changes
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("bans")
+
+_SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
+_ROUNDS = 10  # of a hundred comments each: what is more is done by pressing the button again
+
+
+@blueprint.post("/bans")
+def settle(site_id: str) -> flask.Response:
+    """Ban an author or lift his ban, with what he wrote if that is wished; or bring that back."""
+    visit = site_visit.enter(site_id)
+    author = query_strings.read(admin_queries.Author).id
+    sent, now = forms.read(admin_queries.Ban), datetime.now(UTC)
+    site, actor = visit.site.id, visit.account.actor
+    if sent.act == "ban":
+        days = admin_queries.number("days", sent.days) if sent.days else 0
+        network = (
+            admin_queries.number("network_days", sent.network_days) if sent.network_days else None
+        )
+        bans.ban(
+            site, author, bans.Wanted(network, bool(sent.mailbox)), actor,
+            secret=site_visit.settings().secret, now=now, is_shadow=bool(sent.shadow),
+            until=now + timedelta(days=days) if sent.days else None, reason=sent.reason,
+        )  # fmt: skip
+        each = decisions.hide_all
+    else:
+        if sent.act == "unban":
+            policy_changes.unban(site, author, actor, now=now, reason=sent.reason)
+        each = decisions.restore_all
+    if sent.hide or sent.act == "restore":
+        _rounds(lambda: each(site, author, actor, now=now, reason=sent.reason))
+    return site_visit.done(visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act])
+
+
+def _rounds(step: Callable[[], list[decisions.Outcome]]) -> None:
+    for _ in range(_ROUNDS):
+        outcomes = step()
+        if len(outcomes) < decisions.MOST_AT_ONCE or all(each.code for each in outcomes):
+            return

@@ -1,0 +1,42 @@
+"""One comment: what stands above it, why it is where it is, and what was decided about it."""
+
+import flask
+
+from comments.events import audit_log
+from comments.moderation import decisions, review_queue
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.http.decode import query_strings
+
+blueprint = site_visit.blueprint("cases")
+
+_ABOVE = 20  # comments above one; the nearest are what it answers
+_OTHERS = 5
+
+
+@blueprint.route("/comments/<comment:comment_id>", methods=["GET", "POST"])
+def show(site_id: str, comment_id: str) -> flask.Response:
+    """The comment, and what became of a decision about it."""
+    visit = site_visit.enter(site_id)
+    query_strings.read(admin_queries.Nothing)
+    report = decision_forms.taken(visit, comment_id)
+    if isinstance(report, flask.Response):
+        return report
+    case = decisions.case(visit.site.id, comment_id)
+    said, secret = case.comment, site_visit.settings().secret
+    others: tuple[comment_list.Row, ...] = ()
+    if said.author.id:
+        wanted = review_queue.Wanted(visit.site.id, review_queue.STATUSES, said.author.id)
+        found = review_queue.page(wanted, limit=_OTHERS + 1, secret=secret)
+        cases = [each for each in found.cases if each.comment.id != comment_id][:_OTHERS]
+        others = tuple(comment_list.of(visit.site, cases))
+    return site_visit.page(
+        "comment.html",
+        visit,
+        row=comment_list.of(visit.site, [case])[0],
+        above=review_queue.ancestors(said, _ABOVE),
+        others=others,
+        entries=audit_log.log(visit.site.id, subject=comment_id),
+        report=report,
+        words=decision_forms.WORDS,
+        bulk=decision_forms.BULK,
+    )

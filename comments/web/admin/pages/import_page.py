@@ -1,0 +1,25 @@
+"""What a site took over from other systems, and how far that came; for its owners.
+
+Imports are run by the command line, where the file is; here one sees whether they are done.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments.domain import roles
+from comments.jobs.importers import import_progress
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import query_strings
+
+blueprint = site_visit.blueprint("imports")
+
+
+@blueprint.get("/imports")
+def show(site_id: str) -> flask.Response:
+    """Every import, those that began last first."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.Nothing)
+    now = datetime.now(UTC)
+    found = [(each, each.goes_on(now)) for each in import_progress.of(visit.site.id)]
+    return site_visit.page("imports.html", visit, imports=found)

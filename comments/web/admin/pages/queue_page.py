@@ -1,0 +1,62 @@
+"""The queue: a site's comments that wait, or of any status, by author or by words in them."""
+
+import flask
+
+from comments.moderation import reports, review_queue
+from comments.tree.counters import totals
+from comments.web.admin import admin_queries, comment_list, decision_forms, signed_in, site_visit
+from comments.web.http.decode import query_strings
+
+blueprint = site_visit.blueprint("queue")
+
+
+@blueprint.get("")
+@blueprint.get("/")
+def find(site_id: str) -> flask.Response:
+    """The desk of a site, where it is looked for: its queue."""
+    return signed_in.go(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
+
+
+@blueprint.route("/queue", methods=["GET", "POST"])
+def show(site_id: str) -> flask.Response:
+    """The comments, and what became of those that the form decided."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.Queue)
+    report = decision_forms.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    secret = site_visit.settings().secret
+    found = review_queue.page(query.wanted(visit.site), cursor=query.start, secret=secret)
+    return site_visit.page(
+        "queue.html",
+        visit,
+        query=query,
+        rows=comment_list.of(visit.site, found.cases),
+        found=found,
+        statuses=review_queue.STATUSES,
+        numbers=totals.of_site(visit.site.id),
+        report=report,
+        words=decision_forms.WORDS,
+        bulk=decision_forms.BULK,
+    )
+
+
+@blueprint.route("/reported", methods=["GET", "POST"])
+def reported(site_id: str) -> flask.Response:
+    """The comments with open reports, those with most of them first."""
+    visit = site_visit.enter(site_id)
+    query_strings.read(admin_queries.Nothing)
+    report = decision_forms.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    told = reports.most(visit.site.id, review_queue.PAGE)
+    cases = review_queue.cases([each.comment for each in told])
+    shown = [cases[each.comment] for each in told if each.comment in cases]
+    return site_visit.page(
+        "reported.html",
+        visit,
+        rows=comment_list.of(visit.site, shown),
+        report=report,
+        words=decision_forms.WORDS,
+        bulk=decision_forms.BULK,
+    )

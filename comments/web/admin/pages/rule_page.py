@@ -1,0 +1,98 @@
+"""The rules of a site: what there is, a form for one, and what that would have done (dry run)."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.moderation import dry_run, policy_changes, rulebook, rules
+from comments.web.admin import admin_queries, comment_list, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("rules")
+
+_MOST_TRIED = 1_000  # comments that a dry run from a page looks at
+_SHOWN = 100
+
+
+@blueprint.get("/rules")
+def show(site_id: str) -> flask.Response:
+    """The rules, and the form: with one of them, or empty."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.Rules)
+    book = rulebook.read(visit.site.id)
+    chosen = next((rule for rule in book.rules if rule.id == query.rule), None)
+    if query.rule and chosen is None:
+        raise errors.NotFound("rule", query.rule)
+    return _page(visit, book, chosen)
+
+
+@blueprint.post("/rules")
+def put(site_id: str) -> flask.Response:
+    """Try a rule on what was written, or keep it."""
+    visit = site_visit.enter(site_id)
+    sent = forms.read(admin_queries.Rule)
+    rule = _rule(sent)
+    if sent.act == "try":
+        last = admin_queries.number("last", sent.last)
+        if last > _MOST_TRIED:
+            raise errors.BadInput("last", f"is 1 to {_MOST_TRIED}")
+        report = dry_run.rehearse(visit.site.id, [rule], last=last)
+        return _page(visit, rulebook.read(visit.site.id), rule, sent, report)
+    rules.check(rule)
+    policy_changes.put_rule(
+        visit.site.id, rule, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
+    )
+    return site_visit.done(visit, "rules", "saved")
+
+
+@blueprint.post("/rules/remove")
+def remove(site_id: str) -> flask.Response:
+    """Remove a rule."""
+    visit = site_visit.enter(site_id)
+    sent = forms.read(admin_queries.Removal)
+    policy_changes.remove_rule(
+        visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
+    )
+    return site_visit.done(visit, "rules", "removed")
+
+
+def _page(
+    visit: site_visit.Visit,
+    book: rulebook.Book,
+    chosen: rules.Rule | None,
+    sent: admin_queries.Rule | None = None,
+    report: dry_run.Report | None = None,
+) -> flask.Response:
+    return site_visit.page(
+        "rules.html",
+        visit,
+        book=book,
+        chosen=chosen,
+        sent=sent,
+        report=report,
+        shown=_SHOWN,
+        actions=list(rules.Action),
+        said=comment_list.rule_in_words,
+    )
+
+
+def _rule(sent: admin_queries.Rule) -> rules.Rule:
+    def count(field: str, text: str) -> int | None:
+        return admin_queries.number(field, text) if text else None
+
+    return rules.Rule(
+        id=sent.id.strip() or policy_changes.new_rule_id(),
+        action=sent.action,
+        words=admin_queries.phrases(sent.words),
+        names=admin_queries.phrases(sent.names),
+        websites=admin_queries.several(sent.websites),
+        hosts=admin_queries.several(sent.hosts),
+        scripts=admin_queries.several(sent.scripts),
+        networks=admin_queries.several(sent.networks),
+        links=count("links", sent.links),
+        approved_under=count("approved_under", sent.approved_under),
+        repeated=count("repeated", sent.repeated),
+        younger_than=count("younger_than", sent.younger_than),
+        is_on=bool(sent.is_on),
+    )

@@ -1,0 +1,66 @@
+"""The settings of a site: what it is, for its owners; and how it is moderated."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments.domain import records, roles
+from comments.events import audit_log
+from comments.moderation import policy_changes, rulebook
+from comments.sites import site_settings
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("settings")
+
+
+@blueprint.get("/settings")
+def show(site_id: str) -> flask.Response:
+    """The forms."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.Nothing)
+    return site_visit.page(
+        "settings.html",
+        visit,
+        book=rulebook.read(visit.site.id),
+        policies=list(records.Policy),
+        longest_cdn=site_settings.LONGEST_CDN,
+        longest_freshness=site_settings.LONGEST_FRESHNESS,
+    )
+
+
+@blueprint.post("/settings/policy")
+def change_policy(site_id: str) -> flask.Response:
+    """Change how the site is moderated."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.Policy)
+    policy_changes.set_policy(
+        visit.site.id,
+        visit.account.actor,
+        now=datetime.now(UTC),
+        policy=sent.policy,
+        close_after=admin_queries.number("close_after", sent.close_after),
+        reports=admin_queries.number("reports", sent.reports),
+        reason=sent.reason,
+    )
+    return site_visit.done(visit, "settings", "saved")
+
+
+@blueprint.post("/settings")
+def change(site_id: str) -> flask.Response:
+    """Change what the site is, by the rules that the command line keeps."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.Site)
+    act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
+    site_settings.change(
+        visit.site.id,
+        origins=admin_queries.several(sent.origins),
+        query_keys=admin_queries.several(sent.query_keys),
+        keep_trailing_slash=bool(sent.keep_trailing_slash),
+        cdn_seconds=admin_queries.number("cdn_seconds", sent.cdn_seconds),
+        freshness=admin_queries.number("freshness", sent.freshness),
+        filed=admin_queries.phrases(sent.categories),
+        moderators=admin_queries.several(sent.moderators),
+        noted=site_settings.Noted(act, datetime.now(UTC)),
+    )
+    return site_visit.done(visit, "settings", "saved")

@@ -1,0 +1,55 @@
+"""The numbers of a site: by day and by category, with a plot of each, and what it used today."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import flask
+
+from comments.tree.counters import statistics
+from comments.web.admin import admin_queries, plots, site_visit
+from comments.web.admin.pages import limit_page
+from comments.web.http.decode import query_strings
+
+blueprint = site_visit.blueprint("statistics")
+
+_MOST_CATEGORIES = 200
+
+
+@blueprint.get("/statistics")
+def show(site_id: str) -> flask.Response:
+    """Comments and distinct commenters, of the last days and of each category."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.Statistics)
+    until = datetime.now(UTC).date()
+    since = until - timedelta(days=int(query.days) - 1)
+    found = statistics.by_day(visit.site.id, query.category, since=since, until=until)
+    by_category = statistics.by_category(visit.site.id, limit=_MOST_CATEGORIES)
+    every = _filled({line.day: line for line in found.lines if line.day}, since, until)
+    return site_visit.page(
+        "statistics.html",
+        visit,
+        query=query,
+        all=statistics.site(visit.site.id),
+        today=limit_page.today(visit.site, datetime.now(UTC)),
+        days=found.lines[::-1],
+        categories=by_category.lines,
+        is_cut=by_category.after is not None,
+        plot=plots.bars([(day, line.comments if line else 0) for day, line in every]),
+        plot_of_people=plots.bars([(day, line.commenters if line else 0) for day, line in every]),
+        plot_of_categories=plots.bars(
+            [(each.category, each.comments) for each in by_category.lines]
+        ),
+        plot_of_people_there=plots.bars(
+            [(each.category, each.commenters) for each in by_category.lines]
+        ),
+        since=since,
+        until=until,
+        size=(plots.WIDTH, plots.HEIGHT),
+    )
+
+
+def _filled(
+    lines: dict[date, statistics.Line], since: date, until: date
+) -> list[tuple[str, statistics.Line | None]]:
+    """Every day of a while, also those on which nobody wrote."""
+    days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
+    return [(day.isoformat(), lines.get(day)) for day in days]

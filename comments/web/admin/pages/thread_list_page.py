@@ -1,0 +1,112 @@
+"""The threads of a site, and one of them with all that is held in it."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import counting, records
+from comments.jobs import thread_details
+from comments.moderation import policy_changes, review_queue, rulebook
+from comments.sites import thread_info
+from comments.tree.counters import totals
+from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("threads")
+
+
+@blueprint.get("/threads")
+def index(site_id: str) -> flask.Response:
+    """Threads, those that began last first, with their numbers."""
+    visit = site_visit.enter(site_id)
+    query = query_strings.read(admin_queries.Listing)
+    found = review_queue.threads(
+        visit.site.id, cursor=query.start, secret=site_visit.settings().secret
+    )
+    numbers = totals.of_threads([each.name for each in found.threads])
+    return site_visit.page(
+        "threads.html",
+        visit,
+        found=found,
+        listed=list(zip(found.threads, numbers, strict=True)),
+        shown=counting.LISTED,
+    )
+
+
+@blueprint.route("/thread", methods=["GET", "POST"])
+def show(site_id: str) -> flask.Response:
+    """A thread in reading order, whatever stands in it."""
+    visit = site_visit.enter(site_id)
+    thread, query = query_strings.read_thread(admin_queries.Listing, visit.site)
+    report = decision_forms.taken(visit)
+    if isinstance(report, flask.Response):
+        return report
+    name = records.ThreadName(visit.site.id, thread)
+    about = _stored(name)
+    found = review_queue.thread(name, cursor=query.start, secret=site_visit.settings().secret)
+    return site_visit.page(
+        "discussion.html",
+        visit,
+        about=about,
+        policies=list(records.Policy),
+        policy=rulebook.read(visit.site.id).policy,
+        address=thread_info.address(about.url, visit.site),
+        numbers=comment_list.in_words(totals.of_threads([name])[0]),
+        rows=comment_list.of(visit.site, found.cases),
+        found=found,
+        report=report,
+        words=decision_forms.WORDS,
+        bulk=decision_forms.BULK,
+    )
+
+
+@blueprint.post("/thread/state")
+def settle(site_id: str) -> flask.Response:
+    """Lock a thread or open it, and say which policy holds there."""
+    visit = site_visit.enter(site_id)
+    thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
+    sent = forms.read(admin_queries.Thread)
+    name = records.ThreadName(visit.site.id, thread)
+    policy_changes.set_thread(
+        name,
+        visit.account.actor,
+        now=datetime.now(UTC),
+        state=sent.state,
+        policy=records.Policy(sent.policy) if sent.policy else None,
+        inherits=not sent.policy,
+        reason=sent.reason,
+    )
+    return site_visit.done(visit, f"thread?{site_visit.query(thread=thread)}", "saved")
+
+
+@blueprint.post("/thread/title")
+def entitle(site_id: str) -> flask.Response:
+    """Set what the thread shows of itself, or give it back to its comments.
+
+    Only what differs from what was shown is set: the rest stays what comments bring.
+    """
+    visit = site_visit.enter(site_id)
+    thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
+    sent, now = forms.read(admin_queries.Title), datetime.now(UTC)
+    shown = _stored(records.ThreadName(visit.site.id, thread))
+    wanted = thread_details.Wanted(inherits=thread_details.FIELDS)
+    if sent.act == "set":
+        names = admin_queries.phrases(sent.categories)
+        wanted = thread_details.Wanted(
+            title=None if sent.title == shown.title else sent.title,
+            url=None if sent.url == shown.url else sent.url,
+            categories=None if set(names) == set(shown.categories) else names,
+        )
+    thread_details.name(
+        visit.site, thread, wanted, visit.account.actor, now=now, reason=sent.reason
+    )
+    return site_visit.done(visit, f"thread?{site_visit.query(thread=thread)}", "saved")
+
+
+def _stored(name: records.ThreadName) -> records.Thread:
+    """The thread as it is now: a copy may be a minute old, and somebody just locked it."""
+    row = review_queue.stored_thread(name)
+    if row is None:
+        raise errors.NotFound("thread", name.id)
+    return row

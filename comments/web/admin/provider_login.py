@@ -1,0 +1,168 @@
+"""Owners and moderators who sign in through a provider: the way out, and what comes of it.
+
+A POST shows the page that leads to the provider; `windows` takes everybody in who comes back, and
+hands those of the desk to `arrive`. Whoever links a provider shows his password first: a session
+that was left open must not become a second way in.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts, first_owner, sessions
+from comments.accounts.oidc import linking, login_flow, oidc_client, providers
+from comments.accounts.passwords import password_login
+from comments.web.admin import account_pages, signed_in
+from comments.web.http import client_address, context, request_shapes
+from comments.web.http.decode import forms
+from comments.web.public import provider_redirects
+
+blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
+signed_in.guard(blueprint)
+account_pages.offer_providers(blueprint)
+
+
+class _Chosen(request_shapes.NoForm, frozen=True):
+    """A provider, by name."""
+
+    provider: request_shapes.Typed
+
+
+class _Invited(_Chosen, frozen=True):
+    """The key of an invitation, and what its newcomer is to be called."""
+
+    token: request_shapes.Typed = ""
+    name: request_shapes.Typed = ""
+
+
+class _Linking(request_shapes.Confirmed, frozen=True):
+    """A provider, and the password of whoever is signed in."""
+
+    provider: request_shapes.Typed
+
+
+class _Step(request_shapes.Ticket, frozen=True):
+    """The code of an authenticator, and for which sign-in it is."""
+
+    code: request_shapes.Typed
+
+
+@blueprint.post("/sign-in/provider")
+@signed_in.open_to_all
+def sign_in() -> flask.Response:
+    """Set out to sign in."""
+    provider = _chosen(forms.read(_Chosen).provider)
+    goal = login_flow.Goal(login_flow.Aim.DESK, provider.name, session=signed_in.cookie())
+    return provider_redirects.depart(goal, provider)
+
+
+@blueprint.post("/sign-in/code")
+@signed_in.open_to_all
+def show_code() -> flask.Response:
+    """Sign in whom the provider named, with the code of his authenticator."""
+    sent = forms.read(_Step)
+    try:
+        session = linking.finish(
+            sent.token,
+            sent.code,
+            browser=signed_in.cookie(),
+            network=client_address.of_request(context.settings(), flask.request),
+            secret=context.settings().secret,
+            now=datetime.now(UTC),
+        )
+    except password_login.Wrong as error:
+        status = signed_in.status_of(error)
+        problem = "This is not the code of now."
+        return signed_in.page(
+            "admin/second_step.html", status=status, problem=problem, token=sent.token
+        )
+    return signed_in.give(signed_in.go("admin"), session)
+
+
+@blueprint.post("/welcome/provider")
+@signed_in.open_to_all
+def accept() -> flask.Response:
+    """Set out to accept an invitation."""
+    sent = forms.read(_Invited)
+    provider = _chosen(sent.provider)
+    try:
+        name = accounts.checked_name(sent.name) if sent.name.strip() else ""
+    except errors.BadInput as error:
+        form = request_shapes.Accepted(token=sent.token, name=sent.name)
+        return signed_in.page(
+            "admin/welcome.html",
+            status=signed_in.status_of(error),
+            problem=error.message,
+            sent=form,
+        )
+    goal = login_flow.Goal(
+        login_flow.Aim.INVITATION,
+        provider.name,
+        invitation=sent.token,
+        name=name,
+        session=signed_in.cookie(),
+    )
+    return provider_redirects.depart(goal, provider)
+
+
+@blueprint.post("/account/provider")
+def link() -> flask.Response:
+    """Set out to have one's account led to by a provider."""
+    sent, account = forms.read(_Linking), signed_in.require_account()
+    provider = _chosen(sent.provider)
+    try:
+        _confirm(account, sent.current)
+    except password_login.Wrong as error:
+        return account_pages.account_page(account, error)
+    goal = login_flow.Goal(
+        login_flow.Aim.LINK, provider.name, account=account.id, epoch=account.epoch
+    )
+    return provider_redirects.depart(goal, provider)
+
+
+@blueprint.post("/account/provider/remove")
+def unlink() -> flask.Response:
+    """Have one's account led to by a provider no more."""
+    sent, account = forms.read(_Linking), signed_in.require_account()
+    # Also one that is offered no more.
+    provider = providers.chosen(sent.provider, providers.every())
+    try:
+        _confirm(account, sent.current)
+    except password_login.Wrong as error:
+        return account_pages.account_page(account, error)
+    linking.unlink(account.id, provider.issuer)
+    session = sessions.begin(account.id, context.settings().secret, now=datetime.now(UTC))
+    return signed_in.give(signed_in.go("admin/account"), session)
+
+
+def arrive(goal: login_flow.Goal, person: oidc_client.Person) -> flask.Response:
+    """What somebody gets who is back from a provider, and whom it named."""
+    secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
+    if goal.aim is login_flow.Aim.LINK:
+        linking.link(goal.account, goal.epoch, person, secret=secret)
+        return signed_in.go("admin/account")
+    if goal.aim is login_flow.Aim.INVITATION:
+        come = linking.accept(
+            goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
+        )
+        first_owner.settle(context.settings())
+    else:
+        come = linking.sign_in(person, browser=browser, secret=secret, now=now)
+    if isinstance(come, linking.CodeAsked):
+        return signed_in.page("admin/second_step.html", token=come.token)
+    return signed_in.give(signed_in.go("admin"), come)
+
+
+def _chosen(name: str) -> providers.Provider:
+    return providers.chosen(name, providers.of_desk())
+
+
+def _confirm(account: accounts.Account, password: str) -> None:
+    password_login.confirm(
+        account.id,
+        password,
+        network=client_address.of_request(context.settings(), flask.request),
+        secret=context.settings().secret,
+        now=datetime.now(UTC),
+    )

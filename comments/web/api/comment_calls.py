@@ -1,0 +1,398 @@
+"""The calls of `/api/v1`: each reads the request, asks row 3, and shapes the answer.
+
+The order before every call: is the site there, may this page's origin write to it, is the caller
+who he says, is the body JSON of our shape. Reading creates nothing, whatever is asked for.
+"""
+
+import functools
+from datetime import UTC, datetime
+from typing import Literal
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.domain import presentation, records, thread_ids
+from comments.notifications import double_opt_in
+from comments.posting import admission, cast_vote, previews, submission
+from comments.reading import full_thread, thread_pages
+from comments.sites import budgets, proof_policy, site_settings, usage
+from comments.tree import ordered_query
+from comments.tree.counters import leaderboard, totals
+from comments.web.api import api_callers, moderation_calls, openapi
+from comments.web.http import (
+    client_address,
+    context,
+    cors,
+    problems,
+    request_shapes,
+    response_shapes,
+    responses,
+)
+from comments.web.http.decode import json_bodies, preconditions, query_strings
+
+blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
+blueprint.register_blueprint(moderation_calls.blueprint)
+
+_READS = {"GET", "HEAD"}
+# The site of a request, for who counts what it uses.
+SITE = "flatthread.site"
+# What readers cannot do where a budget is spent and the site is to be read only. To post says so
+# itself, as a repeat of what was posted is no new post.
+_CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
+_OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
+
+
+@blueprint.before_request
+def admit() -> flask.Response | None:
+    """Answer preflights; refuse pages elsewhere that write, or read what is personal."""
+    path = flask.request.view_args or {}
+    if flask.request.method == "OPTIONS":
+        return cors.preflight(_site_asked_about(path))
+    if flask.request.method not in _READS:
+        flask.g.site = (
+            site_settings.get(path["site_id"])
+            if "site_id" in path
+            else api_callers.site_of(path["comment_id"], is_own=flask.request.endpoint in _OWN)
+        )
+        flask.request.environ[SITE] = flask.g.site.id
+        cors.check(flask.g.site)
+        if flask.request.endpoint in _CLOSED:
+            budgets.check(flask.g.site, now=datetime.now(UTC))
+    elif cors.is_personal():
+        cors.check(site_settings.get(path["site_id"]))
+    return None
+
+
+@blueprint.get("/openapi.json")
+def describe() -> flask.Response:
+    """The OpenAPI document."""
+    return responses.unchanging(_description())
+
+
+@blueprint.get("/sites/<site:site_id>/comments")
+def list_comments(site_id: str) -> flask.Response:
+    """A page of a thread."""
+    site = site_settings.get(site_id)
+    thread, query = query_strings.read_thread(request_shapes.ListQuery, site)
+    secret = context.settings().secret
+    if not isinstance(query.limit, int):
+        _refuse_beside_all(query)
+        return responses.whole(
+            full_thread.listing(records.ThreadName(site.id, thread), secret), site
+        )
+    asked = thread_pages.Asked(query.limit, query.cursor or None, secret)
+
+    def of(thread: str) -> thread_pages.Listing:
+        return _listing(site, thread, query, asked)
+
+    return responses.page(of(thread), site, of=of)
+
+
+@blueprint.post("/sites/<site:site_id>/comments")
+def post_comment(site_id: str) -> flask.Response:
+    """Post a comment, once however often it is sent with the same Idempotency-Key."""
+    site = site_settings.get(site_id)
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    key = preconditions.idempotency_key()
+    speaker = api_callers.on(site)
+    sent = json_bodies.read(request_shapes.NewComment)
+    settings = context.settings()
+    draft = submission.Draft(
+        site=site,
+        thread=thread,
+        parent=sent.parent,
+        author=_author(sent, speaker),
+        body=sent.body,
+        title=sent.title,
+        url=sent.url,
+        key=key,
+        categories=tuple(sent.categories),
+        sender=client_address.sender(context.settings(), flask.request),
+        since=speaker.since if speaker else None,
+    )
+    now = datetime.now(UTC)
+    prepared = submission.prepare(draft, settings=settings, now=now)
+    entrant = admission.Entrant(
+        network=draft.sender.network,
+        author=speaker.id if speaker else "",
+        is_member=speaker is not None and speaker.is_member,
+        proof=sent.proof,
+        turnstile=sent.turnstile,
+        trap=sent.subject,
+        repeats=key is not None,
+    )
+    admitted = admission.admit(entrant, prepared.draft, site, settings=settings, now=now)
+    try:
+        posted = submission.place(prepared, settings=settings, now=now, **admitted._asdict())
+    except errors.Overloaded:
+        usage.doubt(site.id, prepared.draft.id, now=now)
+        raise
+    if posted.created:
+        usage.posted(site.id, posted.comment.id, now=now)
+    if settings.on_app_engine:
+        usage.flush_old()
+    return _posted(posted, speaker, now)
+
+
+@blueprint.get("/sites/<site:site_id>/challenge")
+def challenge(site_id: str) -> flask.Response:
+    """Make a challenge. Nothing is stored for it."""
+    purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
+    site, settings = site_settings.get(site_id), context.settings()
+    network, now = client_address.of_request(settings, flask.request), datetime.now(UTC)
+    if purpose is proof_policy.Purpose.POST:
+        made = admission.challenge(site, network, settings=settings, now=now)
+    else:
+        made = proof_policy.challenge(site, purpose, network, settings=settings, now=now)
+    return responses.fresh(made)
+
+
+@blueprint.get("/comments/<comment:comment_id>")
+def show_comment(comment_id: str) -> flask.Response:
+    """One comment with those above it.
+
+    Its tag is its revision, for If-Match. Never 304 by it: those above change without it.
+    """
+    query_strings.read(request_shapes.NoQuery)
+    comment, ancestors = ordered_query.comment(comment_id)
+    shown = response_shapes.OneComment(
+        presentation.comment(comment), [presentation.comment(row) for row in ancestors]
+    )
+    return _at_revision(responses.fresh(shown), comment)
+
+
+@blueprint.patch("/comments/<comment:comment_id>")
+def edit_comment(comment_id: str) -> flask.Response:
+    """Replace the text of one's own comment."""
+    query_strings.read(request_shapes.NoQuery)
+    speaker, revision = api_callers.current(), preconditions.revision()
+    comment = submission.edit(
+        comment_id,
+        author_id=speaker.id,
+        body=json_bodies.read(request_shapes.NewBody).body,
+        revision=revision,
+        settings=context.settings(),
+        now=datetime.now(UTC),
+        sender=client_address.sender(context.settings(), flask.request),
+        since=speaker.since,
+        site=speaker.site,
+    )
+    return _at_revision(
+        responses.fresh(response_shapes.ChangedComment(presentation.own(comment))), comment
+    )
+
+
+@blueprint.delete("/comments/<comment:comment_id>")
+def retract_comment(comment_id: str) -> flask.Response:
+    """Take one's own comment back."""
+    query_strings.read(request_shapes.NoQuery)
+    speaker, revision = api_callers.current(), preconditions.revision()
+    comment = submission.retract(
+        comment_id,
+        author_id=speaker.id,
+        revision=revision,
+        now=datetime.now(UTC),
+        site=speaker.site,
+    )
+    return _at_revision(
+        responses.fresh(response_shapes.ChangedComment(presentation.comment(comment))), comment
+    )
+
+
+@blueprint.get("/comments/<comment:comment_id>/replies")
+def list_replies(comment_id: str) -> flask.Response:
+    """A page of everything below a comment."""
+    query = query_strings.read(request_shapes.RepliesQuery)
+    secret = context.settings().secret
+    if not isinstance(query.limit, int):
+        _refuse_beside_all(query)
+        below = full_thread.listing_below(comment_id, secret)
+        return responses.whole(below, site_settings.get(below.name.site))
+    asked = thread_pages.Asked(query.limit, query.cursor or None, secret)
+    listing = thread_pages.listing_below(comment_id, asked)
+    return responses.page(listing, site_settings.get(listing.name.site))
+
+
+@blueprint.get("/sites/<site:site_id>/subscription")
+def offer_mail(site_id: str) -> flask.Response:
+    """Whether mail can be asked for."""
+    site_settings.get(site_id)
+    query_strings.read(request_shapes.NoQuery)
+    return responses.fresh(response_shapes.MailOffer(context.settings().sends_mail))
+
+
+@blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
+def subscribe(site_id: str) -> flask.Response:
+    """Ask an address whether it wants mail of new comments of a thread, or of replies."""
+    site, settings = site_settings.get(site_id), context.settings()
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    speaker = api_callers.on(site)
+    sent = json_bodies.read(request_shapes.NewSubscription)
+    if not (sent.thread or sent.replies):
+        raise errors.BadInput("thread", "is false, and so is replies: there is nothing to tell of")
+    if sent.replies and speaker is None:
+        raise problems.Unauthenticated("replies takes the token that posting gave", code="no-token")
+    double_opt_in.ask(
+        sent.email,
+        site,
+        thread=records.ThreadName(site.id, thread) if sent.thread else None,
+        author=speaker.id if speaker else "",
+        replies=sent.replies,
+        network=client_address.of_request(settings, flask.request),
+        settings=settings,
+        now=datetime.now(UTC),
+    )
+    return responses.fresh(response_shapes.Asked(), 202)
+
+
+@blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
+def vote(comment_id: str) -> flask.Response:
+    """Vote for a comment or against it. Callers without a token prove work and are given one."""
+    query_strings.read(request_shapes.NoQuery)
+    settings, site = context.settings(), flask.g.site
+    network = client_address.of_request(settings, flask.request)
+    key, sent = preconditions.idempotency_key(), json_bodies.read(request_shapes.NewVote)
+    if "Authorization" in flask.request.headers:
+        return _cast(comment_id, api_callers.current(), network, sent.value)
+    purpose, now = proof_policy.Purpose.VOTE, datetime.now(UTC)
+    made = proof_policy.person(sent.proof, site, purpose, settings=settings, now=now)
+    voter = made or cast_vote.newcomer(comment_id, network, key, secret=settings.secret)
+    return _cast(comment_id, api_callers.Speaker(site.id, voter), network, sent.value)
+
+
+@blueprint.delete("/comments/<comment:comment_id>/vote")
+def withdraw_vote(comment_id: str) -> flask.Response:
+    """Take the caller's vote back."""
+    query_strings.read(request_shapes.NoQuery)
+    network = client_address.of_request(context.settings(), flask.request)
+    return _cast(comment_id, api_callers.current(), network, 0)
+
+
+@blueprint.get("/sites/<site:site_id>/authors")
+def list_authors(site_id: str) -> flask.Response:
+    """The authors of a site, best first."""
+    site, query = site_settings.get(site_id), query_strings.read(request_shapes.AuthorsQuery)
+    secret = context.settings().secret
+    found = leaderboard.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
+    shown = [
+        response_shapes.RankedAuthor(
+            presentation.Author(each.author.name, each.author.website), each.score, each.comments
+        )
+        for each in found.authors
+    ]
+    return responses.cacheable(msgspec.json.encode(response_shapes.AuthorPage(shown, found.cursor)))
+
+
+@blueprint.post("/sites/<site:site_id>/preview")
+def preview(site_id: str) -> flask.Response:
+    """Render a text as it would be stored."""
+    query_strings.read(request_shapes.NoQuery)
+    settings, now, site = context.settings(), datetime.now(UTC), site_settings.get(site_id)
+    network, body = (
+        client_address.of_request(settings, flask.request),
+        json_bodies.read(request_shapes.NewBody).body,
+    )
+    html = previews.render(body, site, network, settings=settings, now=now)
+    return responses.fresh(response_shapes.Preview(html))
+
+
+@blueprint.post("/sites/<site:site_id>/counts")
+def count_comments(site_id: str) -> flask.Response:
+    """How many comments readers see in each of many threads: one look-up of their counters."""
+    query_strings.read(request_shapes.NoQuery)
+    threads = [_canonical(raw) for raw in json_bodies.read(request_shapes.ThreadList).threads]
+    return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
+
+
+@functools.cache
+def _description() -> responses.Fixed:
+    return responses.fixed(openapi.document())
+
+
+def _listing(
+    site: records.Site, thread: str, query: request_shapes.ListQuery, asked: thread_pages.Asked
+) -> thread_pages.Listing:
+    name = records.ThreadName(site.id, thread)
+    if query.around:
+        _refuse_beside_around(query)
+        return thread_pages.listing_around(site.scheme, name, query.around, asked)
+    return thread_pages.listing(
+        site.scheme, name, asked, order=thread_pages.Order(query.order), parent=query.parent or None
+    )
+
+
+def _refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
+    in_order = getattr(query, "order", request_shapes.Order.THREAD) is request_shapes.Order.THREAD
+    if not in_order or any(getattr(query, name, None) for name in ("cursor", "parent", "around")):
+        raise errors.BadInput("limit", "all goes with order=thread, and with nothing that chooses")
+
+
+def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
+    beside = {
+        "cursor": query.cursor,
+        "parent": query.parent,
+        "order": query.order is not request_shapes.Order.THREAD,
+    }
+    for name, given in beside.items():
+        if given:
+            raise errors.BadInput(name, "does not go with around")
+
+
+def _author(sent: request_shapes.NewComment, speaker: api_callers.Speaker | None) -> records.Author:
+    """Whose comment it is: who has an account goes by its name."""
+    if speaker is None:
+        return records.Author(sent.name, sent.website, sent.email)
+    return records.Author(
+        speaker.name or sent.name, sent.website, sent.email, speaker.id, speaker.is_staff
+    )
+
+
+def _posted(
+    posted: submission.Posted, speaker: api_callers.Speaker | None, now: datetime
+) -> flask.Response:
+    comment = posted.comment
+    speaker = speaker or api_callers.Speaker(comment.site, comment.author.id)
+    if posted.is_authors:
+        replies = 0 if posted.created else msgspec.UNSET
+        own = presentation.own(comment, replies)
+        shown = response_shapes.PostedComment(own, speaker.token(), api_callers.expiry(now))
+    else:
+        shown = response_shapes.PostedComment(presentation.comment(comment))
+    is_held = shown.comment.status is presentation.Shown.PENDING
+    response = _at_revision(responses.fresh(shown, 202 if is_held else 201), comment)
+    response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
+    if not posted.created:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
+
+
+def _cast(
+    comment_id: str, speaker: api_callers.Speaker, network: str, value: Literal[1, 0, -1]
+) -> flask.Response:
+    settings, now = context.settings(), datetime.now(UTC)
+    voter = cast_vote.Voter(speaker.id, network)
+    cast_vote.vote(comment_id, speaker.site, voter, value, settings=settings, now=now)
+    expires = api_callers.expiry(now)
+    return responses.fresh(response_shapes.CastVote(comment_id, value, speaker.token(), expires))
+
+
+def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:
+    response.headers["ETag"] = preconditions.revision_tag(comment.revision)
+    return response
+
+
+def _site_asked_about(path: dict[str, str]) -> records.Site | None:
+    try:
+        if "comment_id" in path:
+            return site_settings.get(ordered_query.comment(path["comment_id"])[0].site)
+        return site_settings.get(path["site_id"]) if "site_id" in path else None
+    except errors.NotFound:
+        return None
+
+
+def _canonical(raw: str) -> str:
+    try:
+        return thread_ids.canonical_id(raw)
+    except errors.BadInput as error:
+        raise errors.BadInput("threads", error.reason) from error

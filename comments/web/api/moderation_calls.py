@@ -1,0 +1,91 @@
+"""The calls of `/api/v1` about decisions: comments that wait for one, reports, and opinions.
+
+What is held is told to its author, by his token, and to nobody else: such an answer is kept by no
+cache, and no page that others are sent has a word of it. An opinion is taken from who signs it with
+the secret of the site's own service, and from nobody else.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import classifier_verdicts, presentation, records
+from comments.moderation import decisions
+from comments.moderation.classifiers import classifier_requests
+from comments.posting import file_report
+from comments.sites import proof_policy, site_settings
+from comments.web.api import api_callers
+from comments.web.http import (
+    client_address,
+    context,
+    cors,
+    problems,
+    request_shapes,
+    response_shapes,
+    responses,
+)
+from comments.web.http.decode import json_bodies, query_strings
+
+# Inside the API's, whose checks come first.
+blueprint = flask.Blueprint("verdicts", __name__)
+
+_SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")
+_REFUSED = {
+    classifier_requests.Taken.OTHER: ("another opinion came before", "answered-before"),
+    classifier_requests.Taken.OVERTAKEN: ("somebody edited or decided since", "decided-since"),
+}
+
+
+@blueprint.get("/sites/<site:site_id>/held")
+@cors.personal
+def list_own_held(site_id: str) -> flask.Response:
+    """List what the caller wrote in a thread, as they see it: for their eyes alone."""
+    site = site_settings.get(site_id)
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    found = decisions.own_held(records.ThreadName(site.id, thread), api_callers.of(site).id)
+    return responses.private(
+        responses.fresh(response_shapes.OwnHeld([presentation.own(each) for each in found]))
+    )
+
+
+@blueprint.post("/comments/<comment:comment_id>/report")
+def report_comment(comment_id: str) -> flask.Response:
+    """Report a comment to the moderators; each person counts once. Without a token, prove work."""
+    query_strings.read(request_shapes.NoQuery)
+    site, settings, now = flask.g.site, context.settings(), datetime.now(UTC)
+    speaker, sent = api_callers.on(site), json_bodies.read(request_shapes.NewReport)
+    author = speaker.id if speaker else ""
+    if not author:
+        purpose = proof_policy.Purpose.REPORT
+        author = proof_policy.person(sent.proof, site, purpose, settings=settings, now=now) or ""
+    file_report.report(
+        comment_id,
+        site.id,
+        sent.reason,
+        author=author,
+        network=client_address.of_request(settings, flask.request),
+        settings=settings,
+        now=now,
+    )
+    return responses.fresh(response_shapes.Reported(), 202)
+
+
+@blueprint.post("/sites/<site:site_id>/opinions")
+def give_opinion(site_id: str) -> flask.Response:
+    """Take what a site's own service says, later than it was asked."""
+    query_strings.read(request_shapes.NoQuery)
+    settings, now = context.settings(), datetime.now(UTC)
+    data, sent = json_bodies.raw(), flask.request.headers
+    named = {name: sent.get(name, "") for name in _SIGNED}
+    if not classifier_requests.is_from_site(site_id, named, data, secret=settings.secret, now=now):
+        raise problems.Unauthenticated(
+            "is not signed by the service that this site asks", code="bad-signature"
+        )
+    given = json_bodies.decode(data, request_shapes.GivenOpinion)
+    opinion = classifier_verdicts.Opinion(given.verdict, given.reason)
+    taken = classifier_requests.hear(site_id, given.question, opinion, settings=settings, now=now)
+    if taken in _REFUSED:
+        message, code = _REFUSED[taken]
+        raise errors.Conflict(message, code=code)
+    return responses.fresh(response_shapes.TakenOpinion())

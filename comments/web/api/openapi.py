@@ -1,0 +1,351 @@
+"""The OpenAPI document, made from the types that decode and encode.
+
+`OPERATIONS` is the list of calls; a test compares it with the routes, both ways. What a call takes
+and gives is named by its shapes, and their JSON Schema comes from msgspec.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from comments.domain.crypto import proof_of_work
+from comments.jobs import personal_data
+from comments.web.http import request_shapes, response_shapes
+
+Json: TypeAlias = dict[str, Any]
+
+_REF = "#/components/schemas/{name}"
+_SITE: Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
+_COMMENT: Json = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
+_PATH_SCHEMAS = {"site": _SITE, "id": _COMMENT}
+_THREAD: tuple[Json, ...] = (
+    {
+        "name": "thread",
+        "in": "query",
+        "description": "The thread, by the id the site gives it. This or `page`.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+    {
+        "name": "page",
+        "in": "query",
+        "description": "The thread, by its page's URL. This or `thread`.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+)
+_KEY: Json = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Makes repeats safe: the same key posts once.",
+    "schema": {"type": "string", "minLength": 16, "maxLength": 255, "pattern": "^[!-~]+$"},
+}
+_REVISION: Json = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "Change only this revision.",
+    "schema": {"type": "string", "pattern": '^"[1-9][0-9]*"$'},
+}
+_SIGNED: tuple[Json, ...] = tuple(
+    {
+        "name": name,
+        "in": "header",
+        "description": description,
+        "required": True,
+        "schema": {"type": "string", "minLength": 1},
+    }
+    for name, description in (
+        ("webhook-id", "An id of the message, as Standard Webhooks have it."),
+        ("webhook-timestamp", "Seconds since 1970; at most five minutes from now."),
+        ("webhook-signature", "The signature of id, timestamp and body, by the shared secret."),
+    )
+)
+_KNOWN: Json = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "Send the answer only if its ETag is none of these.",
+    "schema": {"type": "string"},
+}
+# What an answer's headers say, by their names. Those in `_ALWAYS` every such answer has.
+_HEADERS: Json = {
+    "ETag": {
+        "description": "Names this content, or the comment's revision for If-Match.",
+        "schema": {"type": "string", "pattern": '^"[!#-~]+"$'},
+    },
+    "Location": {
+        "description": "Where the comment is.",
+        "schema": {"type": "string", "pattern": "^/api/v1/comments/[a-z2-7]{26}$"},
+    },
+    "Idempotent-Replayed": {
+        "description": "That this key had posted before.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+    "Retry-After": {
+        "description": "Seconds until it is worth to ask again.",
+        "schema": {"type": "integer", "minimum": 1},
+    },
+    "WWW-Authenticate": {
+        "description": "The scheme of the token.",
+        "schema": {"type": "string", "pattern": "^Bearer "},
+    },
+}
+_ALWAYS = set(_HEADERS) - {"Idempotent-Replayed"}
+_REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operation:
+    """One call: where it is, what it takes, what it gives, and how it may refuse."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    answer: type[msgspec.Struct] | None
+    refusals: tuple[int, ...]
+    query: type[msgspec.Struct] = request_shapes.NoQuery
+    body: type[msgspec.Struct] | None = None
+    extra: tuple[Json, ...] = ()
+    status: int = 200
+    also: tuple[int, ...] = ()  # other statuses of the same answer
+    headers: tuple[str, ...] = ()  # of the answer
+    # Whether a token, a guest's or an account's, is of no use, welcome or required.
+    security: tuple[Mapping[str, list[str]], ...] = ()
+
+
+_TOKEN_TAKEN: tuple[Json, ...] = ({}, {"guest": []})
+_TOKEN_NEEDED: tuple[Json, ...] = ({"guest": []},)
+_WRITE = (400, 403, 404, 413, 415, 503)
+_TAG = ("ETag",)
+_COMMENTS = "/sites/{site}/comments"
+_ONE = "/comments/{id}"
+
+OPERATIONS = (
+    Operation(
+        "get", _COMMENTS, "listComments", "A page of a thread, in order",
+        response_shapes.CommentPage, (400, 404, 410, 503), query=request_shapes.ListQuery,
+        extra=(*_THREAD, _KNOWN), headers=_TAG,
+    ),
+    Operation(
+        "post", _COMMENTS, "postComment", "Post a comment",
+        response_shapes.PostedComment, (*_WRITE, 401, 409, 429), body=request_shapes.NewComment,
+        extra=(*_THREAD, _KEY), status=201, also=(202,), security=_TOKEN_TAKEN,
+        headers=("Location", "ETag", "Idempotent-Replayed"),
+    ),
+    Operation(
+        "get", "/sites/{site}/challenge", "challenge",
+        "Get a challenge to solve before a post, a vote, a report or a sign-in mail",
+        proof_of_work.Challenge, (400, 404, 503), query=request_shapes.ChallengeQuery,
+    ),
+    Operation(
+        "get", _ONE, "showComment", "One comment, with those it stands below",
+        response_shapes.OneComment, (400, 404, 503), headers=_TAG,
+    ),
+    Operation(
+        "patch", _ONE, "editComment", "Replace the text of one's own comment",
+        response_shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=request_shapes.NewBody,
+        extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
+    ),
+    Operation(
+        "delete", _ONE, "retractComment", "Take one's own comment back",
+        response_shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
+        security=_TOKEN_NEEDED, headers=_TAG,
+    ),
+    Operation(
+        "get", f"{_ONE}/replies", "listReplies", "A page of everything below a comment",
+        response_shapes.CommentPage, (400, 404, 503), query=request_shapes.RepliesQuery,
+        extra=(_KNOWN,), headers=_TAG,
+    ),
+    Operation(
+        "get", "/sites/{site}/subscription", "offerMail", "Whether mail can be asked for",
+        response_shapes.MailOffer, (400, 404, 503),
+    ),
+    Operation(
+        "put", "/sites/{site}/subscription", "subscribe",
+        "Ask an address whether it wants mail of new comments of a thread, or of replies",
+        response_shapes.Asked, (*_WRITE, 401, 409, 429), body=request_shapes.NewSubscription,
+        extra=_THREAD, status=202, security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "put", f"{_ONE}/vote", "vote", "Vote for a comment or against it",
+        response_shapes.CastVote, (*_WRITE, 401, 409, 429), body=request_shapes.NewVote,
+        extra=(_KEY,), security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "delete", f"{_ONE}/vote", "withdrawVote", "Take one's vote back",
+        response_shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "post", "/sites/{site}/session", "enterSite", "Sign in whom the site's own token names",
+        response_shapes.Session, (*_WRITE, 401), body=request_shapes.Assertion,
+    ),
+    Operation(
+        "get", "/sites/{site}/sign-in", "offerEntry", "How readers of a site may sign in",
+        response_shapes.EntryOffer, (400, 404, 503),
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in", "askToEnter", "Mail an address a link that shows a code",
+        response_shapes.Pending, (*_WRITE, 409, 429), body=request_shapes.AskedEntry, status=202,
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in/code", "enterByCode", "Sign in with a mailed link's code",
+        response_shapes.Session, (*_WRITE, 401), body=request_shapes.Code,
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in/provider", "enterByProvider",
+        "Sign in with the code that a provider's window showed",
+        response_shapes.Session, (*_WRITE, 401), body=request_shapes.Voucher,
+    ),
+    Operation(
+        "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",
+        personal_data.Everything, (400, 401, 403, 404, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "delete", "/sites/{site}/author", "eraseAuthor", "Erase what is held of the caller",
+        response_shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
+        response_shapes.Reported, (*_WRITE, 401, 429), body=request_shapes.NewReport, status=202,
+        security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "post", "/sites/{site}/opinions", "giveOpinion",
+        "Say what should become of a comment, as the service that a site asks",
+        response_shapes.TakenOpinion, (*_WRITE, 401, 409), body=request_shapes.GivenOpinion,
+        extra=_SIGNED,
+    ),
+    Operation(
+        "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
+        response_shapes.OwnVotes, (400, 401, 403, 404, 503), query=request_shapes.OwnVotesQuery,
+        extra=_THREAD, security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread",
+        response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, best first",
+        response_shapes.AuthorPage, (400, 404, 503), query=request_shapes.AuthorsQuery,
+        extra=(_KNOWN,), headers=_TAG,
+    ),
+    Operation(
+        "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
+        response_shapes.Preview, (*_WRITE, 429), body=request_shapes.NewBody,
+    ),
+    Operation(
+        "post", "/sites/{site}/counts", "countComments", "Listed comments of many threads",
+        response_shapes.Counts, _WRITE, body=request_shapes.ThreadList,
+    ),
+    Operation(
+        "get", "/openapi.json", "describe", "This document", None, (), extra=(_KNOWN,),
+        headers=_TAG,
+    ),
+)  # fmt: skip
+
+
+@functools.cache
+def document() -> bytes:
+    """The document as JSON."""
+    schemas = _schemas()
+    paths: dict[str, Json] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _described(operation)
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Flatthread", "version": "1"},
+            "servers": [{"url": "/api/v1"}],
+            "paths": paths,
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": {"guest": {"type": "http", "scheme": "bearer"}},
+            },
+        }
+    )
+
+
+def _schemas() -> Json:
+    """The schemas of every shape that is a body or an answer."""
+    bodies = (operation.body for operation in OPERATIONS)
+    answers = (operation.answer for operation in OPERATIONS)
+    kinds = [response_shapes.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
+    return msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]
+
+
+def _described(operation: Operation) -> Json:
+    described: Json = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": [
+            *_path_parameters(operation),
+            *_query_parameters(operation),
+            *operation.extra,
+        ],
+        "responses": _responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": _content(operation.body)}
+    if operation.security:
+        described["security"] = list(operation.security)
+    return described
+
+
+def _path_parameters(operation: Operation) -> list[Json]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": schema}
+        for name, schema in _PATH_SCHEMAS.items()
+        if f"{{{name}}}" in operation.path
+    ]
+
+
+def _query_parameters(operation: Operation) -> list[Json]:
+    """One parameter per field of the query's shape, with the schema that field is checked by."""
+    (_,), found = msgspec.json.schema_components([operation.query], ref_template=_REF)
+    properties: Json = found[operation.query.__name__]["properties"]
+    return [
+        {"name": name, "in": "query", "schema": _inlined(schema, found)}
+        for name, schema in properties.items()
+    ]
+
+
+def _inlined(schema: Json, found: Json) -> Json:
+    """A parameter's schema without references: what they name is not among the components."""
+    reference = schema.get("$ref") or next(
+        (part["$ref"] for part in schema.get("allOf", []) if "$ref" in part), None
+    )
+    if reference is None:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
+    return {**found[reference.rpartition("/")[2]], **rest}
+
+
+def _responses(operation: Operation) -> Json:
+    answer = operation.answer
+    content = {"application/json": {"schema": {}}} if answer is None else _content(answer)
+    problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    refused = {
+        str(status): _response("Refused", _REFUSED_WITH.get(status, ()), problem)
+        for status in sorted(operation.refusals)
+    }
+    given = {
+        str(status): _response(operation.summary, operation.headers, content)
+        for status in (operation.status, *operation.also)
+    }
+    if _KNOWN in operation.extra:
+        given["304"] = _response("The client has it", _TAG, {})
+    return {**given, **refused}
+
+
+def _response(description: str, headers: Sequence[str], content: Json) -> Json:
+    found: Json = {"description": description}
+    if headers:
+        found["headers"] = {
+            name: {**_HEADERS[name], "required": name in _ALWAYS} for name in headers
+        }
+    return {**found, "content": content} if content else found
+
+
+def _content(shape: type[msgspec.Struct]) -> Json:
+    return {"application/json": {"schema": {"$ref": _REF.format(name=shape.__name__)}}}

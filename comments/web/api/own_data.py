@@ -1,0 +1,136 @@
+"""The calls of `/api/v1` about the caller himself: who he is, what is his, and its end.
+
+What they answer is for one person: kept by no cache, and given to whoever holds his token.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments.accounts import accounts, email_login, reader_accounts
+from comments.accounts.oidc import popup_exchange, providers
+from comments.domain import records
+from comments.domain.crypto import keyed_hashes
+from comments.jobs import personal_data
+from comments.posting import cast_vote
+from comments.sites import site_settings
+from comments.web.api import api_callers, comment_calls
+from comments.web.http import (
+    client_address,
+    context,
+    cors,
+    request_shapes,
+    response_shapes,
+    responses,
+)
+from comments.web.http.decode import json_bodies, query_strings
+
+blueprint = flask.Blueprint("own", __name__, url_prefix="/api/v1")
+blueprint.before_request(comment_calls.admit)
+
+
+@blueprint.post("/sites/<site:site_id>/session")
+def enter(site_id: str) -> flask.Response:
+    """Sign somebody in whom the site's own token names."""
+    query_strings.read(request_shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = json_bodies.read(request_shapes.Assertion)
+    reader = reader_accounts.of_site(sent.token, site_id, secret=secret, now=now)
+    account = reader_accounts.enter(reader, secret=secret, now=now)
+    return _entered(account, site_id, now)
+
+
+@blueprint.get("/sites/<site:site_id>/sign-in")
+def offer_entry(site_id: str) -> flask.Response:
+    """How readers may sign in here."""
+    site = site_settings.get(site_id)
+    query_strings.read(request_shapes.NoQuery)
+    settings = context.settings()
+    # Without an address of ours nobody could come back from one.
+    found = providers.of_site(site.id) if settings.public_url else ()
+    shown = [providers.OfferedProvider(each.name, each.title) for each in found]
+    url = f"{settings.public_url}/sign-in/sites/{site.id}" if found else ""
+    return responses.fresh(response_shapes.EntryOffer(settings.sends_mail, shown, url))
+
+
+@blueprint.post("/sites/<site:site_id>/sign-in")
+def ask_to_enter(site_id: str) -> flask.Response:
+    """Have an address mailed a link that shows a code."""
+    query_strings.read(request_shapes.NoQuery)
+    settings, now = context.settings(), datetime.now(UTC)
+    network = client_address.of_request(settings, flask.request)
+    sent, site = json_bodies.read(request_shapes.AskedEntry), site_settings.get(site_id)
+    key = email_login.ask(
+        sent.email, site, network=network, settings=settings, now=now, proof=sent.proof
+    )
+    return responses.private(
+        responses.fresh(response_shapes.Pending(key, now + email_login.TERM), 202)
+    )
+
+
+@blueprint.post("/sites/<site:site_id>/sign-in/code")
+def enter_by_code(site_id: str) -> flask.Response:
+    """Sign in whoever read the code that the link of the mail showed."""
+    query_strings.read(request_shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = json_bodies.read(request_shapes.Code)
+    account = email_login.enter(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
+    return _entered(account, site_id, now)
+
+
+@blueprint.post("/sites/<site:site_id>/sign-in/provider")
+def enter_by_provider(site_id: str) -> flask.Response:
+    """Sign in whoever holds the verifier and the code that the window showed for it."""
+    query_strings.read(request_shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    sent = json_bodies.read(request_shapes.Voucher)
+    account = popup_exchange.redeem(
+        sent.verifier, sent.code, sent.name, site_id, secret=secret, now=now
+    )
+    return _entered(account, site_id, now)
+
+
+@blueprint.get("/sites/<site:site_id>/author")
+@cors.personal
+def export_author(site_id: str) -> flask.Response:
+    """All that is held of the caller on a site: his alone, and kept by nobody."""
+    site = site_settings.get(site_id)
+    query_strings.read(request_shapes.NoQuery)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    found = personal_data.export(api_callers.of(site).id, site.id, secret=secret, now=now)
+    return responses.private(responses.fresh(found))
+
+
+@blueprint.delete("/sites/<site:site_id>/author")
+def erase_author(site_id: str) -> flask.Response:
+    """Erase what is held of the caller on a site, a step at a time."""
+    query_strings.read(request_shapes.NoQuery)
+    author = api_callers.of(site_settings.get(site_id)).id
+    erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
+    return responses.private(responses.fresh(response_shapes.Erased(*erased)))
+
+
+@blueprint.get("/sites/<site:site_id>/votes")
+@cors.personal
+def list_own_votes(site_id: str) -> flask.Response:
+    """How the caller votes on comments of a thread: his alone, and kept by nobody."""
+    site = site_settings.get(site_id)
+    thread, query = query_strings.read_thread(request_shapes.OwnVotesQuery, site)
+    found = cast_vote.own(
+        records.ThreadName(site.id, thread),
+        api_callers.of(site).id,
+        limit=query.limit,
+        cursor=query.cursor or None,
+        secret=context.settings().secret,
+    )
+    return responses.private(responses.fresh(response_shapes.OwnVotes(found.votes, found.cursor)))
+
+
+def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
+    """The token of somebody who has just shown who he is, and what tells him from others."""
+    secret = context.settings().secret
+    speaker = api_callers.member(account, site_id)
+    known = keyed_hashes.text(keyed_hashes.keyed(secret, "reader", site_id, account.id))
+    expires = api_callers.expiry(now)
+    shown = response_shapes.Session(speaker.token(), expires, account.name, known)
+    return responses.private(responses.fresh(shown))

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Draw docs/rooms.md: the packages of the project, who imports whom, and every module.
+
+Everything comes from the code: imports from its syntax trees, sentences from its docstrings.
+
+Usage: scripts/rooms.py          writes docs/rooms.md
+       scripts/rooms.py --check  exits with 1 if it is not what would be written
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("comments", "emulator", "server")
+TARGET = ROOT / "docs" / "rooms.md"
+HEAD = """# Rooms
+
+Drawn from the code by `scripts/rooms.py`; do not edit. An arrow means "imports"; arrows that follow
+from others are left out. [architecture.md](architecture.md) says what the rooms are for.
+"""
+
+
+def dotted(path: Path) -> str:
+    """The dotted name of a module, given its file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules(package: str) -> dict[str, Path]:
+    """The modules of a package by dotted name."""
+    return {dotted(path): path for path in sorted((ROOT / package).rglob("*.py"))}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every dotted name that a module imports or may import from."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def room_of(package: str, name: str) -> str:
+    """The part of a package that a module belongs to: a room, or a module beside the rooms."""
+    return name.removeprefix(package).strip(".").split(".")[0]
+
+
+def arrows(package: str, known: dict[str, Path]) -> dict[str, set[str]]:
+    """By room, the rooms of the same package that its modules import."""
+    found: dict[str, set[str]] = {}
+    for name, path in known.items():
+        here = room_of(package, name)
+        there = {room_of(package, each) for each in imported(path) if each in known}
+        if here:
+            found.setdefault(here, set()).update(there - {here, ""})
+    return found
+
+
+def reduced(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The graph without the arrows that follow from others."""
+
+    def reached(room: str) -> set[str]:
+        return graph[room].union(*(reached(each) for each in graph[room]))
+
+    return {
+        room: {each for each in there if not any(each in reached(o) for o in there - {each})}
+        for room, there in graph.items()
+    }
+
+
+def sentence(path: Path) -> str:
+    """The first line of a module's docstring."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return docstring.partition("\n")[0]
+
+
+def picture(package: str, known: dict[str, Path]) -> Iterator[str]:
+    """A package's rooms and their imports, as a Mermaid diagram."""
+    yield from ("```mermaid", "flowchart TD")
+    for room, there in reduced(arrows(package, known)).items():
+        yield f"    {room}" if not there else f"    {room} --> {' & '.join(sorted(there))}"
+    yield "```"
+
+
+def listing(package: str, known: dict[str, Path]) -> Iterator[str]:
+    """Every module of a package, indented below its room."""
+    for name, path in known.items():
+        if name != package:
+            depth = name.count(".") - 1
+            short = name.rpartition(".")[2] + ("/" if path.name == "__init__.py" else "")
+            yield f"{'  ' * depth}- `{short}` {sentence(path)}".rstrip()
+
+
+def document() -> str:
+    """The whole document."""
+    parts = [HEAD]
+    for package in PACKAGES:
+        known = modules(package)
+        parts.append(f"## {package}/\n")
+        parts.append("\n".join((*picture(package, known), "", *listing(package, known))) + "\n")
+    return "\n".join(parts)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the document, or compare it."""
+    drawn = document()
+    if arguments == ["--check"]:
+        if TARGET.read_text(encoding="utf-8") != drawn:
+            print("docs/rooms.md is out of date: run scripts/rooms.py")
+            return 1
+        return 0
+    TARGET.write_text(drawn, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
