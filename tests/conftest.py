@@ -1,5 +1,6 @@
 """Fixtures every test may ask for: a store on a fresh engine, a site, an application's client."""
 
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 hypothesis_settings.register_profile(
-    "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-hypothesis_settings.register_profile("dev", deadline=None, max_examples=50)
-hypothesis_settings.register_profile("deep", deadline=None, max_examples=5_000)
-hypothesis_settings.load_profile("ci")
+_ci = hypothesis_settings.get_profile("ci")
+hypothesis_settings.register_profile("dev", _ci, derandomize=False, max_examples=10)
+hypothesis_settings.register_profile("deep", _ci, derandomize=False, max_examples=5_000)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 applications.compile_once()
 
 

@@ -327,7 +327,7 @@ class TestTest:
     """With stand-ins for the tools: which are called, in which order, and what is reported."""
 
     TOOL = """#!/bin/sh
-echo "$(basename "$0") $*" >>"$LOG"
+echo "${LONG:+LONG }$(basename "$0") $*" >>"$LOG"
 [ "$(basename "$0")" = "${FAILS:-}" ] && { echo "$FAILS failed"; exit 1; }
 case "$(basename "$0") $*" in
   "coverage run -m pytest"*) echo "${SUMMARY:-== 3 passed in 0.1s ==}" ;;
@@ -339,8 +339,20 @@ exit 0
     @pytest.fixture
     def folder(self, tmp_path):
         (tmp_path / "scripts").mkdir()
-        shutil.copy(programs.ROOT / "scripts" / "test", tmp_path / "scripts")
+        for name in ("check", "packages", "test"):
+            shutil.copy(programs.ROOT / "scripts" / name, tmp_path / "scripts")
         program(tmp_path / "scripts" / "venv", "#!/bin/sh\n")
+        widget = tmp_path / "scripts" / "widget"
+        for tool in ("prettier", "tsc"):
+            program(widget / "node_modules" / ".bin" / tool, self.TOOL)
+        for name in ("package-lock.json", "node_modules/installed-lock.json"):
+            (widget / name).write_text("{}")
+        (tmp_path / "tests").mkdir()
+        (tmp_path / "tests" / "plain.py").write_text("import pytest\n")
+        (tmp_path / "tests" / "html.py").write_text("from tests import html5\n")
+        (tmp_path / "tests" / "tab.py").write_text(
+            "import playwright\nfrom tests.emulator.clients import driver\n"
+        )
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
         for tool in self.TOOLS:
             program(tmp_path / ".venv" / "bin" / tool, self.TOOL)
@@ -350,7 +362,7 @@ exit 0
             assert found is not None
             (tmp_path / "bin").mkdir(exist_ok=True)
             (tmp_path / "bin" / name).symlink_to(found)
-        for name in ("rm", "id", "cmp", "cp"):
+        for name in ("rm", "id", "cmp", "cp", "head"):
             (tmp_path / "bin" / name).symlink_to(shutil.which(name))
         return tmp_path
 
@@ -366,21 +378,54 @@ exit 0
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
         tools = [line.split()[0] for line in did]
-        assert tools.index("ruff") < tools.index("lint-imports") < tools.index("mypy")
+        order = ("ruff", "lint-imports", "mypy", "prettier", "coverage")
+        assert sorted(order, key=tools.index) == list(order)
         read = did.index("python -m pytest --collect-only -qq")
         assert read < next(n for n, line in enumerate(did) if line.startswith("coverage run"))
         assert did[-1] == "coverage report"
 
-    @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "coverage"])
+    @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "prettier", "coverage"])
     def test_it_fails_when_a_tool_does_and_says_what_the_tool_said(self, folder, tool):
         ended, _ = self.gate(folder, FAILS=tool)
         assert ended.returncode != 0
         assert f"{tool} failed" in ended.stdout
 
     def test_with_arguments_it_is_pytest_with_these(self, folder):
-        ended, did = self.gate(folder, "tests/one.py", "-k", "two words")
+        ended, did = self.gate(folder, "tests/plain.py::test_one", "-k", "two words")
         assert ended.returncode == 0
-        assert did == ["python -m pytest tests/one.py -k two words"]
+        assert did == ["python -m pytest tests/plain.py::test_one -k two words"]
+
+    @pytest.mark.parametrize(
+        ("path", "installed"),
+        [
+            ("tests/plain.py", set()),
+            ("tests/html.py", {"tests/validator"}),
+            ("tests/tab.py", {"tests/axe", "tests/emulator/clients/node"}),
+            ("tests", {"tests/axe", "tests/emulator/clients/node", "tests/validator"}),
+        ],
+    )
+    def test_chosen_tests_install_only_the_packages_they_use(self, folder, path, installed):
+        for each in ("tests/axe", "tests/emulator/clients/node", "tests/validator"):
+            (folder / each / "node_modules").mkdir(parents=True)
+            (folder / each / "package-lock.json").write_text("{}")
+        ended, _ = self.gate(folder, path)
+        assert ended.returncode == 0, ended.stderr
+        stamps = folder.glob("tests/**/installed-lock.json")
+        assert {str(each.parents[1].relative_to(folder)) for each in stamps} == installed
+
+    def test_quick_checks_and_runs_neither_slow_nor_browser_tests(self, folder):
+        (folder / ".venv" / "bin" / "chromium").unlink()
+        ended, did = self.gate(folder, "--quick", "--durations=5")
+        assert ended.returncode == 0, ended.stderr
+        assert "mypy " in did
+        assert "-m not slow and not browser" in did[-1]
+        assert did[-1].endswith("--durations=5")
+        assert not [line for line in did if line.startswith(("coverage", "npm"))]
+
+    def test_long_runs_everything_without_coverage(self, folder):
+        ended, did = self.gate(folder, "--long")
+        assert ended.returncode == 0, ended.stderr
+        assert did == ["LONG python -m pytest -n 3 --dist worksteal"]
 
     @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
     def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(self, folder, tool):
@@ -417,7 +462,8 @@ exit 0
 
 
 def test_every_script_may_be_run():
-    for path in [*(programs.ROOT / "scripts").iterdir(), programs.ROOT / ".ci" / "run"]:
+    scripts = programs.ROOT / "scripts"
+    for path in [*scripts.iterdir(), *(scripts / "hooks").iterdir(), programs.ROOT / ".ci" / "run"]:
         if path.is_file() and path.read_text().startswith("#!"):
             assert path.stat().st_mode & stat.S_IXUSR, path
 
@@ -437,3 +483,18 @@ def test_the_pins_are_complete_for_every_python(version):
             for requirement in map(requirements.Requirement, needed):
                 if requirement.marker is None or requirement.marker.evaluate(environment):
                     assert utils.canonicalize_name(requirement.name) in pinned, package
+
+
+@pytest.mark.parametrize(
+    ("subject", "status"),
+    [
+        ("a" * 60, 0),
+        ("a" * 61, 1),
+        ("fixup! " + "a" * 60, 0),
+        ("Short\n\n" + "a" * 70, 0),
+    ],
+)
+def test_a_commit_subject_has_at_most_60_characters(tmp_path, subject, status):
+    (tmp_path / "message").write_text(subject + "\n")
+    hook = programs.ROOT / "scripts" / "hooks" / "commit-msg"
+    assert programs.run([hook, tmp_path / "message"], cwd=tmp_path).returncode == status

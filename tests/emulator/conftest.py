@@ -13,17 +13,11 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import datastore
 from google.cloud.datastore_v1.services.datastore import DatastoreClient
 from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
-from hypothesis import HealthCheck, settings
 
 from emulator import inprocess, locks, testing
 from tests import programs
 from tests.emulator import rpc
 from tests.emulator.rpc import Service, Unindexed
-
-settings.register_profile(
-    "engine", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-settings.load_profile("engine")
 
 INDEXES = """
 indexes:

@@ -192,7 +192,9 @@ function undo() {
 
 function pin() {
   const [row] = chosen();
-  const button = row?.querySelector('.ft-acts button[value^="pin:"], .ft-acts button[value^="unpin:"]');
+  const button = row?.querySelector(
+    '.ft-acts button[value^="pin:"], .ft-acts button[value^="unpin:"]',
+  );
   if (button) decide(button.value.split(":")[0], [row]);
   else say("Only what readers see can be pinned.");
 }
@@ -248,7 +250,8 @@ if (form) {
   });
   // Whoever selects with a pointer goes on with keys: the box would keep them.
   form.addEventListener("click", (event) => {
-    if (event.target.matches(".ft-pick input") && event.detail > 0) focus(event.target.closest(".ft-case"));
+    if (event.target.matches(".ft-pick input") && event.detail > 0)
+      focus(event.target.closest(".ft-case"));
   });
 }
 document.addEventListener("keydown", press);

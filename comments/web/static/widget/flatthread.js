@@ -137,5 +137,6 @@ function start() {
   if (host && !threads.has(host)) mount(host);
 }
 
-if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { __proto__: null, once: true });
+if (document.readyState === "loading")
+  addEventListener("DOMContentLoaded", start, { __proto__: null, once: true });
 else start();

@@ -98,7 +98,10 @@ async function find(asked) {
 /** The number that makes `salt` and it hash to `challenge`. */
 export async function solve({ challenge, salt, maxnumber }) {
   const start = new TextEncoder().encode(salt);
-  const wanted = Array.from({ length: 8 }, (_, at) => parseInt(challenge.slice(8 * at, 8 * at + 8), 16) | 0);
+  const wanted = Array.from(
+    { length: 8 },
+    (_, at) => parseInt(challenge.slice(8 * at, 8 * at + 8), 16) | 0,
+  );
   let number = 0;
   while (number <= maxnumber) {
     const end = performance.now() + SLICE;
@@ -136,7 +139,10 @@ function constants() {
   const primes = [];
   for (let n = 2; primes.length < 64; n++) if (primes.every((p) => n % p)) primes.push(n);
   const bits = (x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
-  return [Int32Array.from(primes.slice(0, 8), (p) => bits(p ** (1 / 2))), Int32Array.from(primes, (p) => bits(Math.cbrt(p)))];
+  return [
+    Int32Array.from(primes.slice(0, 8), (p) => bits(p ** (1 / 2))),
+    Int32Array.from(primes, (p) => bits(Math.cbrt(p))),
+  ];
 }
 
 function sha256(start, digits) {

@@ -62,7 +62,10 @@ export class Votes {
     };
     if (mayVote) {
       const press = (value) => this.#press(comment.id, value, { group, error, refresh });
-      buttons.set(1, voteButton("ft-vote-up", "\u25b2", words.voteUp(comment.name), () => press(1)));
+      buttons.set(
+        1,
+        voteButton("ft-vote-up", "\u25b2", words.voteUp(comment.name), () => press(1)),
+      );
       buttons.set(
         -1,
         voteButton("ft-vote-down", "\u25bc", words.voteDown(comment.name), () => press(-1)),
@@ -125,7 +128,10 @@ export class Votes {
     const { token } = this.#guest;
     if (!value) return api.withdraw(id, token);
     // The same until an answer comes: of what was sent twice only one can be a vote.
-    const attempt = this.#attempts.get(id) ?? { key: randomKey(), proof: token ? "" : await this.#proof() };
+    const attempt = this.#attempts.get(id) ?? {
+      key: randomKey(),
+      proof: token ? "" : await this.#proof(),
+    };
     this.#attempts.set(id, attempt);
     try {
       return await api.vote(id, value, { ...attempt, token });
