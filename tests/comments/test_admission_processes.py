@@ -25,7 +25,7 @@ POSTING = """
 import dataclasses, json, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from comments import app
-from comments.posting.submission import admission
+from comments.posting import admission
 from comments.store import connection
 from emulator import inprocess
 from tests import trees

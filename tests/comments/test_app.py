@@ -143,7 +143,7 @@ def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
         now += 0.2
 
     names = [records.ThreadName("demo", f"{n} & more") for n in range(9)]
-    monkeypatch.setattr(apps.materialized, "some", lambda most: names[:most])
+    monkeypatch.setattr(apps.directories, "some", lambda most: names[:most])
     monkeypatch.setattr(apps.time, "monotonic", lambda: now)
     apps.warm_up(app, ask)
     path = "/api/v1/sites/demo/comments?thread="

@@ -238,7 +238,7 @@ KILLED = """
 import os, signal, sys
 from datetime import UTC, datetime
 from comments.store import connection
-from comments.sites.site_settings import usage
+from comments.sites import usage
 from emulator import inprocess
 from tests.conftest import ROOT
 

@@ -317,6 +317,6 @@ def test_what_is_forgotten_is_gone_from_every_row_and_segment(
 
 def test_an_address_stored_under_another_secret_is_unreadable(asker: asking.Asker) -> None:
     now = datetime.now(UTC)
-    stored = double_opt_in.sealed.seal(asking.ANN, "address", "another secret", now=now)
+    stored = double_opt_in.encryption.seal(asking.ANN, "address", "another secret", now=now)
     with pytest.raises(errors.BadLink):
         double_opt_in.address(stored, secret=asker.settings.secret, now=now)

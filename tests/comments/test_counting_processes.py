@@ -60,10 +60,10 @@ from comments.events import dispatcher
 from comments.jobs import recategorize
 from comments.notifications import follower_lists
 from comments.events import outbox
-from comments.posting.submission import submission
+from comments.posting import submission
 from comments.domain import records
 from comments.notifications import subscriptions
-from comments.posting.submission import cast_vote
+from comments.posting import cast_vote
 from comments.jobs import worker_thread
 from comments.jobs import wiring
 from emulator import faults, inprocess

@@ -1,6 +1,5 @@
 """Claims about rows as messages: the bytes NDB would send, and the values NDB would read."""
 
-import inspect
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -9,17 +8,13 @@ from google.cloud import ndb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comments import models
 from comments.domain import records
 from comments.store import connection
 from comments.store.models import comment_rows, counter_rows
 from comments.store.wire import codec
+from tests.comments import kinds
 
-KINDS = [
-    each
-    for each in vars(models).values()
-    if inspect.isclass(each) and issubclass(each, ndb.Model) and each is not ndb.Model
-]
+KINDS = kinds.stored()
 TIMES = st.datetimes(
     datetime(1900, 1, 1),  # noqa: DTZ001 - the strategy adds the zone
     datetime(9999, 12, 30),  # noqa: DTZ001 - same

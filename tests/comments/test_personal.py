@@ -8,9 +8,8 @@ from datetime import timedelta
 import flask
 import pytest
 from flask.testing import FlaskClient
-from google.cloud import ndb
 
-from comments import config, errors, models
+from comments import config, errors
 from comments.accounts import accounts, identities
 from comments.domain import records
 from comments.jobs import personal_data, recount, repair, scheduler, wiring
@@ -23,7 +22,7 @@ from comments.store import connection, reads
 from comments.tree import ordered_query, votes
 from tests import recounts, trees
 from tests.beginnings import NOW
-from tests.comments import assertions, callers, calls
+from tests.comments import assertions, callers, calls, kinds
 from tests.comments.callers import SECRET, here
 
 ME = "/api/v1/sites/demo/author"
@@ -175,9 +174,8 @@ def _everything(store: connection.Store) -> str:
     """Every row of every kind, as text; what is compressed is unpacked."""
     del store
     found = []
-    kinds = [each for each in vars(models).values() if isinstance(each, type(ndb.Model))]
-    for kind in sorted(each._get_kind() for each in kinds):
-        for entity in reads.fetch(reads.Query(kind)):
+    for kind in kinds.stored():
+        for entity in reads.fetch(reads.Query(kind.__name__)):
             found.append(str(entity))
             blobs = (value.blob_value for value in entity.properties.values())
             found += [_unpacked(blob) for blob in blobs if blob]

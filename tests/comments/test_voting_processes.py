@@ -34,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from comments import errors
 from comments.store import connection
 from comments.domain import records
-from comments.posting.submission import cast_vote
+from comments.posting import cast_vote
 from comments.jobs import worker_thread
 from emulator import faults, inprocess
 from tests import ballots, trees
