@@ -25,7 +25,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from emulator import adminapi, adminrest, errors, faults, httpdoor, indexes, restapi
+from emulator import adminapi, adminrest, errors, faults, httpdoor, indexyaml, restapi
 from emulator import clock as clocks
 from emulator import engine as engines
 
@@ -176,7 +176,7 @@ class Admin:
 
     def _indexes(self, _request: httpdoor.Request) -> httpdoor.Response:
         with self.engine.storage.read() as snapshot:
-            entries = map(indexes.to_yaml, snapshot.definitions.composites)
+            entries = map(indexyaml.entry, snapshot.definitions.composites)
             return httpdoor.Response("".join(("indexes:\n", *entries)).encode())
 
     def _cost(self, _request: httpdoor.Request) -> httpdoor.Response:

@@ -25,12 +25,12 @@ from emulator import (
     cursors,
     entities,
     errors,
-    executor,
     keys,
     messages,
     metadata,
     planner,
     plans,
+    preparation,
     queries,
     readsets,
     rows,
@@ -174,7 +174,7 @@ def run(
     parsed = queries.parse(nested, partition)
     snapshot, parsed, reads = metadata.through(snapshot, parsed, reads)
     plan = _plan(snapshot, nested, parsed, names)
-    paging = executor.paging(nested, cursors.header(nested, partition.encoded))
+    paging = preparation.paging(nested, cursors.header(nested, partition.encoded))
     walk = walks.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)
     met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
     found = {each.alias: _number(each, met, numbers) for each in asked}
@@ -188,7 +188,7 @@ def explain(
     names = _names(parse(query))
     nested = query.nested_query
     snapshot, parsed, _ = metadata.through(snapshot, queries.parse(nested, partition), None)
-    executor.paging(nested, cursors.header(nested, partition.encoded))
+    preparation.paging(nested, cursors.header(nested, partition.encoded))
     return _plan(snapshot, nested, parsed, names)
 
 

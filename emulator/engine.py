@@ -22,11 +22,11 @@ from emulator import (
     datafile,
     entities,
     errors,
-    executor,
     faults,
     history,
     keys,
     loading,
+    lookups,
     masks,
     messages,
     meter,
@@ -225,10 +225,10 @@ class Engine:
         if len(names) == 1 and not request.read_options.WhichOneof("consistency_type"):
             self._storage.let_rest()
             glance = self._storage.glance(names[0])
-            answer, done = executor.lookup(glance, list(asked), names, None, mask)
+            answer, done = lookups.lookup(glance, list(asked), names, None, mask)
         else:
             with self._reading(request, default) as (snapshot, reads, began):
-                answer, done = executor.lookup(snapshot, list(asked), names, reads, mask)
+                answer, done = lookups.lookup(snapshot, list(asked), names, reads, mask)
         self.meter.count_lookup([key for key, _ in asked.values()][:done])
         return answer + (messages.field(5, began) if began else b"")
 

@@ -12,7 +12,7 @@ import base64
 import hashlib
 from collections.abc import Callable
 
-from emulator import adminmessages, entities, errors, indexes, listings, operations
+from emulator import adminmessages, entities, errors, indexes, indexyaml, listings, operations
 from emulator import engine as engines
 
 Message = adminmessages.Message
@@ -78,7 +78,7 @@ class IndexAdmin:
         if defines is None:
             raise errors.FailedPrecondition(
                 "With --strict-indexes index.yaml alone says which indexes there are. Add this "
-                f"entry to it and start the emulator again:\n{indexes.to_yaml(index)}"
+                f"entry to it and start the emulator again:\n{indexyaml.entry(index)}"
             )
 
         def work(_job: operations.Job) -> Message:
@@ -95,7 +95,7 @@ class IndexAdmin:
         if defines is None or defines.has_file:
             raise errors.FailedPrecondition(
                 "index.yaml says which indexes there are. Remove this entry from it and start the "
-                f"emulator again:\n{indexes.to_yaml(index)}"
+                f"emulator again:\n{indexyaml.entry(index)}"
             )
 
         def work(_job: operations.Job) -> Message:

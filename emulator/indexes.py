@@ -1,6 +1,6 @@
 """Indexes: their definitions, and the entries an entity has in them.
 
-Owns what is an index, how index.yaml names one, and the entry's stored form.
+Owns what is an index, and the entry's stored form. How index.yaml names one is in `indexyaml`.
 
     code   text(kind) (N | A) { text(property) (+ | -) }       A: with ancestors
     entry  [path of one ancestor] value... path
@@ -16,19 +16,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from emulator import errors, keys, messages, values
 
 KEY = "__key__"
 MAX_ENTRIES = 20_000  # of one entity: its indexed values and composite entries
 MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of one entity's composite entries together
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_WORDS = frozenset({"yes", "no", "true", "false", "on", "off", "null"})  # YAML: no texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,88 +71,6 @@ def decode(code: bytes) -> Index:
     if is_key_descending:
         properties.pop()
     return Index(kind.decode(), tuple(properties), has_ancestor, is_key_descending)
-
-
-def read_yaml(path: str | os.PathLike[str]) -> tuple[Index, ...]:
-    """Read the composite indexes that an index.yaml names.
-
-    Raises:
-        errors.InvalidArgument: the file is not an index.yaml.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise errors.InvalidArgument(f"{path} is not UTF-8: {error}") from error
-    return parse_yaml(text, path)
-
-
-def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Index, ...]:
-    """Return the composite indexes that an index.yaml's text names; `path` is for the errors."""
-    import yaml  # noqa: PLC0415 - a quarter of the start-up time, and most engines need it not
-
-    try:
-        return _named(text)
-    except yaml.YAMLError as error:
-        text = " ".join(str(error).split())
-        raise errors.InvalidArgument(f"{path} is not YAML: {text}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
-
-
-@functools.lru_cache(maxsize=16)  # many engines of one process are opened with one file
-def _named(text: str) -> tuple[Index, ...]:
-    """The composite indexes that a text names, each once."""
-    import yaml  # noqa: PLC0415 - see `parse_yaml`
-
-    # Eight times as fast, and not in every build of PyYAML.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
-    named = [_from_yaml(entry) for entry in (document or {}).get("indexes") or ()]
-    return tuple(dict.fromkeys(index for index in named if not index.is_builtin))
-
-
-def _from_yaml(entry: dict[str, object]) -> Index:
-    properties: list[tuple[str, bool]] = []
-    listed = entry.get("properties") or ()
-    if not isinstance(listed, Iterable):
-        raise TypeError("properties is not a list")
-    for each in listed:
-        direction = each.get("direction", "asc")
-        if direction not in ("asc", "desc"):
-            raise ValueError(f"direction: {direction}")
-        properties.append((str(each["name"]), direction == "desc"))
-    # Nothing sorts below a key, and an ascending key ends every index anyway.
-    names = [name for name, _ in properties]
-    is_key_descending = False
-    if KEY in names:
-        is_key_descending = properties[names.index(KEY)][1]
-        properties = properties[: names.index(KEY)]
-    has_ancestor = entry.get("ancestor") in (True, "yes")
-    return Index(str(entry["kind"]), tuple(properties), has_ancestor, is_key_descending)
-
-
-def to_yaml(index: Index) -> str:
-    """Return the index.yaml entry of an index."""
-    lines = [f"- kind: {_scalar(index.kind)}"]
-    if index.has_ancestor:
-        lines.append("  ancestor: yes")
-    lines.append("  properties:")
-    key = ((KEY, True),) if index.is_key_descending else ()
-    for name, is_descending in (*index.properties, *key):
-        lines.append(f"  - name: {_scalar(name)}")
-        if is_descending:
-            lines.append("    direction: desc")
-    return "\n".join(lines) + "\n"
-
-
-def _scalar(text: str) -> str:
-    """Write a text as YAML reads it back: most names need no quotes."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
-        return text
-    parts = (
-        each if each.isprintable() and each not in '"\\' else f"\\U{ord(each):08x}" for each in text
-    )
-    return f'"{"".join(parts)}"'
 
 
 def indexed_values(entity: messages.Entity, partition: keys.Partition) -> dict[str, list[bytes]]:

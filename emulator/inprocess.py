@@ -21,7 +21,6 @@ import grpc
 from emulator import autoindex, datafile, errors, faults, messages, storage, transactions
 from emulator import engine as engines
 from emulator import history as _history
-from emulator import indexes as _indexes
 
 Engine = engines.Engine
 SERVICE = "/google.datastore.v1.Datastore/"
@@ -60,7 +59,7 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
         errors.Damaged: it is not as an engine left it.
         errors.InvalidArgument: the index.yaml cannot be read.
     """
-    composites = None if indexes is None else _indexes.read_yaml(indexes)
+    composites = None if indexes is None else autoindex.read_file(indexes)
     if auto_indexes is not None:
         composites = auto_indexes.read()
     store = storage.Storage(

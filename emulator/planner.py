@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from emulator import errors, filters, indexes, keys, plans, queries, values
+from emulator import errors, filters, indexes, indexyaml, keys, plans, queries, values
 
 KEY = queries.KEY
 Columns = tuple[tuple[str, bool], ...]
@@ -43,7 +43,7 @@ def plan(query: queries.Query, composites: Sequence[indexes.Index]) -> plans.Pla
             branches = (_branches(shape, need, scans) for need, scans in found)
             return shape._replace(branches=tuple(itertools.chain.from_iterable(branches)))
         wanted = wanted or [_wanted(shape, need) for need, scans in found if not scans]
-    raise errors.MissingIndex("".join(map(indexes.to_yaml, dict.fromkeys(wanted))))
+    raise errors.MissingIndex("".join(map(indexyaml.entry, dict.fromkeys(wanted))))
 
 
 def _plan_kindless(query: queries.Query) -> plans.Plan:

@@ -20,6 +20,7 @@ from emulator import (
     messages,
     meter,
     plans,
+    preparation,
     readsets,
     rows,
 )
@@ -60,7 +61,9 @@ class Runs:
         started = self._stopwatch()
         with self._reading(request, partition) as (snapshot, reads, began):
             if _is_plan_only(request):
-                return self._planned(executor.explain(snapshot, request.query, partition), began)
+                return self._planned(
+                    preparation.plan_only(snapshot, request.query, partition), began
+                )
             answer = executor.run_query(snapshot, request, partition, reads, mask)
         bill = meter.bill_query(answer.plan.query, met=answer.met, entries=answer.entries)
         self._meter.count_query(bill, answer.entries, answer.keys)

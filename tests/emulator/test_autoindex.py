@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import autoindex, errors, indexes, inprocess
+from emulator import autoindex, errors, indexes, indexyaml, inprocess
 
 AB = indexes.Index("T", (("a", False), ("b", True)))
 ABOVE = indexes.Index("T", (("a", False),), has_ancestor=True)
@@ -58,7 +58,7 @@ def service(open_auto, make_service):
 
 def test_a_query_without_an_index_is_served_and_index_yaml_names_it(service, yaml):
     assert service.names("T", ("a", "=", 1), order=["-b"]) == [4, 2]
-    assert indexes.read_yaml(yaml) == (AB,)
+    assert autoindex.read_file(yaml) == (AB,)
     assert autoindex.MARKER in yaml.read_text()
     written = yaml.read_bytes()
     service.put(service.key("T", 9), a=1, b=9)
@@ -74,12 +74,12 @@ def test_entries_that_are_taken_out_of_index_yaml_come_back_when_they_are_needed
     again = make_service(inprocess.Channel(open_auto()))
     assert not yaml.exists()
     assert again.names("T", ("a", "=", 1), order=["-b"]) == [4, 2]
-    assert indexes.read_yaml(yaml) == (AB,)
+    assert autoindex.read_file(yaml) == (AB,)
 
 
 def test_a_count_without_an_index_is_served_too(service, yaml):
     assert service.count(service.query("T", ("a", "=", 1), order=["-b"]), None) == [2]
-    assert indexes.read_yaml(yaml) == (AB,)
+    assert autoindex.read_file(yaml) == (AB,)
 
 
 def test_strict_engines_name_the_index_and_define_nothing(tmp_path, make_service, refused):
@@ -127,7 +127,7 @@ def test_what_stands_above_stays_byte_for_byte(yaml):
     written = yaml.read_bytes()
     assert written.startswith(BY_HAND)
     assert written.count(autoindex.MARKER.encode()) == 1
-    assert [index.kind for index in indexes.read_yaml(yaml)] == ["T", "T", "U"]
+    assert [index.kind for index in autoindex.read_file(yaml)] == ["T", "T", "U"]
     assert yaml.stat().st_mode & 0o777 == 0o640
     assert [each.name for each in yaml.parent.iterdir()] == ["index.yaml"]
 
@@ -137,7 +137,7 @@ def test_any_file_without_entries_can_be_added_to(yaml, text):
     yaml.write_text(text)
     autoindex.add(yaml, [AB])
     assert yaml.read_text().startswith(text)
-    assert indexes.read_yaml(yaml) == (AB,)
+    assert autoindex.read_file(yaml) == (AB,)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_threads_that_need_indexes_at_once_lose_none(open_auto, make_service, ya
     for thread in threads:
         thread.join()
     assert refusals == []
-    assert len(indexes.read_yaml(yaml)) == 9
+    assert len(autoindex.read_file(yaml)) == 9
 
 
 def test_processes_that_add_to_one_file_lose_nothing(yaml):
@@ -207,7 +207,7 @@ def test_processes_that_add_to_one_file_lose_nothing(yaml):
         subprocess.Popen([sys.executable, "-c", program, str(yaml), kind]) for kind in ("A", "B")
     ]
     assert [child.wait() for child in children] == [0, 0]
-    assert len(indexes.read_yaml(yaml)) == 41
+    assert len(autoindex.read_file(yaml)) == 41
     assert yaml.read_bytes().startswith(BY_HAND)
 
 
@@ -217,9 +217,9 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 @given(kind=names, properties=st.lists(st.tuples(names, st.booleans()), min_size=2, max_size=3))
 def test_an_index_of_any_names_reads_back_from_its_yaml(kind, properties):
     index = indexes.Index(kind, tuple(properties))
-    text = f"indexes:\n{indexes.to_yaml(index)}"
+    text = f"indexes:\n{indexyaml.entry(index)}"
     if "__key__" not in [name for name, _ in properties]:
-        assert indexes.parse_yaml(text, "index.yaml") == (index,)
+        assert indexyaml.parse(text, "index.yaml") == (index,)
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_an_index_of_any_names_reads_back_from_its_yaml(kind, properties):
 )
 def test_names_that_yaml_reads_as_something_else_are_quoted(name):
     index = indexes.Index(name, ((name, False), ("b", False)))
-    assert indexes.parse_yaml(f"indexes:\n{indexes.to_yaml(index)}", "index.yaml") == (index,)
+    assert indexyaml.parse(f"indexes:\n{indexyaml.entry(index)}", "index.yaml") == (index,)

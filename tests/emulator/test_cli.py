@@ -75,7 +75,7 @@ def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
         assert ask("POST", "/shutdown", "")[0] == 200
         assert child.wait(timeout=30) == 0
         assert child.stderr.read() == ""
-    assert indexes.read_yaml(yaml) == (indexes.Index("T", (("a", False), ("b", True))),)
+    assert autoindex.read_file(yaml) == (indexes.Index("T", (("a", False), ("b", True))),)
 
 
 def test_a_strict_server_refuses_what_index_yaml_does_not_serve(serve, index_yaml, refused):

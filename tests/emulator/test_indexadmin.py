@@ -93,7 +93,7 @@ def test_a_created_index_serves_queries_and_stands_in_index_yaml(make_admin, tmp
     admin.api._engine.auto_indexes = None  # strict from here on
     assert service.names("T", ("x", "=", 1), order=["-y"]) == [1]
     if has_file:
-        assert indexes.read_yaml(tmp_path / "index.yaml") == (INDEX,)
+        assert autoindex.read_file(tmp_path / "index.yaml") == (INDEX,)
 
 
 def test_an_index_that_exists_is_not_created_again(make_admin):

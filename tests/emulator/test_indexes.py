@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator import errors, indexes, keys, messages
+from emulator import autoindex, errors, indexes, keys, messages
 
 HERE = keys.Partition("p")
 
@@ -17,7 +17,7 @@ def test_an_index_yaml_names_composite_indexes_once(tmp_path):
         "- kind: K\n  properties:\n  - name: a\n  - name: b\n  - name: __key__\n"
         "- kind: K\n  properties:\n  - name: __key__\n    direction: desc\n  - name: b\n"
     )
-    assert indexes.read_yaml(path) == (
+    assert autoindex.read_file(path) == (
         indexes.Index("K", (("a", True),), has_ancestor=True),
         indexes.Index("K", (("a", False), ("b", False))),
         indexes.Index("K", (), is_key_descending=True),
@@ -28,7 +28,7 @@ def test_an_empty_index_yaml_names_none(tmp_path):
     path = tmp_path / "index.yaml"
     for text in ("", "indexes:\n"):
         path.write_text(text)
-        assert indexes.read_yaml(path) == ()
+        assert autoindex.read_file(path) == ()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_not_an_index_yaml_is_refused(tmp_path, text):
     path = tmp_path / "index.yaml"
     path.write_text(text)
     with pytest.raises(errors.InvalidArgument):
-        indexes.read_yaml(path)
+        autoindex.read_file(path)
 
 
 @pytest.mark.parametrize(

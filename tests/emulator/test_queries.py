@@ -8,7 +8,7 @@ import math
 import grpc
 import pytest
 
-from emulator import indexes
+from emulator import autoindex
 from tests.emulator.rpc import put_all
 
 
@@ -144,7 +144,7 @@ def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
         with refused("FAILED_PRECONDITION"):
             service.names("T", ("a", "=", 1), order=["b"])
     with engine.storage.write() as writer:
-        writer.define(indexes.read_yaml(index_yaml))
+        writer.define(autoindex.read_file(index_yaml))
     assert service.names("T", ("a", "=", 1), order=["b"]) == [2, 1]
 
 
