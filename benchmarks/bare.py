@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emulator import messages
+from emulator import protobufs
 
 _TABLES = ("entities", "index_entries")
 
@@ -77,7 +77,7 @@ def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
     with contextlib.closing(sqlite3.connect(f"file:{stored}?mode=ro", uri=True)) as source:
         table.execute("BEGIN")
         for (row,) in source.execute("SELECT proto FROM entities"):
-            place = messages.Entity.FromString(row).properties["created"].timestamp_value.seconds
+            place = protobufs.Entity.FromString(row).properties["created"].timestamp_value.seconds
             table.execute("INSERT INTO rows VALUES (?, ?)", (place, row))
         table.execute("COMMIT")
     return table
@@ -85,5 +85,5 @@ def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
 
 def read_ordered(table: sqlite3.Connection) -> int:
     """SELECT and parse, nothing else."""
-    parse = messages.Entity.FromString
+    parse = protobufs.Entity.FromString
     return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])

@@ -17,7 +17,7 @@ from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pac
 from benchmarks.rivals import THREAD, Layout
 from benchmarks.talk import Said
 from comments.store.wire import queries
-from emulator import messages
+from emulator import protobufs
 
 BUCKET = 100  # comments of a new bucket
 FULL = 128  # a bucket of more is cut in two
@@ -108,7 +108,7 @@ class Buckets(Layout):
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             name, run = self._find(comment_id, transaction)
             place = place_of(run, comment_id)
             run[place] = Placed(run[place].level, edited(run[place].said, html))
@@ -116,7 +116,7 @@ class Buckets(Layout):
 
         self.client.transact(body)
 
-    def _insert(self, said: Said, transaction: bytes) -> Iterator[messages.Entity]:
+    def _insert(self, said: Said, transaction: bytes) -> Iterator[protobufs.Entity]:
         head = self._load_head(transaction)
         name, run = self._find(str(said.parent), transaction)
         place = place_of(run, str(said.parent))
@@ -155,13 +155,13 @@ class Buckets(Layout):
         entity = self.client.get("Head", [THREAD], transaction)[THREAD]
         return msgspec.msgpack.decode(entity.properties["counts"].blob_value, type=_Head)
 
-    def _head(self, head: _Head) -> messages.Entity:
+    def _head(self, head: _Head) -> protobufs.Entity:
         entity = self.client.entity("Head", THREAD)
         entity.properties["counts"].blob_value = msgspec.msgpack.encode(head)
         entity.properties["counts"].exclude_from_indexes = True
         return entity
 
-    def _bucket(self, name: str, run: Sequence[Placed]) -> messages.Entity:
+    def _bucket(self, name: str, run: Sequence[Placed]) -> protobufs.Entity:
         entity = self.client.entity("Bucket", name)
         entity.properties["comments"].blob_value = pack(run)
         entity.properties["comments"].exclude_from_indexes = True

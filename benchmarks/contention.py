@@ -30,7 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator import errors, inprocess, messages
+from emulator import errors, inprocess, protobufs
 
 MODES = ("optimistic", "pessimistic")
 WORKLOADS = ("one", "hot", "disjoint", "comment")
@@ -54,37 +54,37 @@ class Client:
 
     def begin(self) -> bytes:
         """Begin a transaction."""
-        request = messages.BeginTransactionRequest(project_id="bench")
+        request = protobufs.BeginTransactionRequest(project_id="bench")
         answer = self._engine.call("BeginTransaction", request)
-        return messages.BeginTransactionResponse.FromString(answer).transaction
+        return protobufs.BeginTransactionResponse.FromString(answer).transaction
 
     def read(self, name: str, transaction: bytes) -> int:
         """Return the number of a counter, 0 without one."""
-        request = messages.LookupRequest(project_id="bench", keys=[key("Counter", name)])
+        request = protobufs.LookupRequest(project_id="bench", keys=[key("Counter", name)])
         request.read_options.transaction = transaction
-        found = messages.LookupResponse.FromString(self._engine.call("Lookup", request)).found
+        found = protobufs.LookupResponse.FromString(self._engine.call("Lookup", request)).found
         return found[0].entity.properties["n"].integer_value if found else 0
 
-    def commit(self, transaction: bytes, *entities: messages.Entity) -> None:
+    def commit(self, transaction: bytes, *entities: protobufs.Entity) -> None:
         """Commit a transaction that puts entities."""
-        request = messages.CommitRequest(project_id="bench", mode=1, transaction=transaction)
+        request = protobufs.CommitRequest(project_id="bench", mode=1, transaction=transaction)
         for entity in entities:
             request.mutations.add(upsert=entity)
         self._engine.call("Commit", request)
 
 
-def key(kind: str, name: str) -> messages.Key:
+def key(kind: str, name: str) -> protobufs.Key:
     """A key of one element; no name: the engine gives an id."""
-    made = messages.Key()
+    made = protobufs.Key()
     element = made.path.add(kind=kind)
     if name:
         element.name = name
     return made
 
 
-def entity(kind: str, name: str, number: int) -> messages.Entity:
+def entity(kind: str, name: str, number: int) -> protobufs.Entity:
     """An entity with a number and a text that no index holds."""
-    made = messages.Entity(key=key(kind, name))
+    made = protobufs.Entity(key=key(kind, name))
     made.properties["n"].integer_value = number
     made.properties["text"].string_value = "a sentence or two as somebody writes them " * 3
     made.properties["text"].exclude_from_indexes = True

@@ -37,7 +37,8 @@ from typing import Any
 import grpc
 
 from benchmarks import bare
-from emulator import inprocess, loading, messages, testing
+from emulator import inprocess, protobufs, testing
+from emulator.import_export import bulk_load
 
 PROJECT = "bench"
 THREAD = 100  # comments of the thread that is read
@@ -67,7 +68,7 @@ class Figure:
 def comment(number: int) -> Any:
     """Return the entity of one comment; a thread's comments follow each other."""
     thread, place = divmod(number, THREAD)
-    entity = messages.Entity()
+    entity = protobufs.Entity()
     entity.key.partition_id.project_id = PROJECT
     entity.key.path.add(kind="Comment", name=f"c{number:012d}")
     properties = entity.properties
@@ -84,7 +85,7 @@ def comment(number: int) -> Any:
 
 def thread_query(thread: int) -> Any:
     """Return the one ordered query of a thread."""
-    request = messages.RunQueryRequest(project_id=PROJECT)
+    request = protobufs.RunQueryRequest(project_id=PROJECT)
     query = request.query
     query.kind.add(name="Comment")
     query.filter.composite_filter.op = 1
@@ -102,7 +103,7 @@ def thread_query(thread: int) -> Any:
 
 def created_query() -> Any:
     """Return a query for everything in the order of time."""
-    request = messages.RunQueryRequest(project_id=PROJECT)
+    request = protobufs.RunQueryRequest(project_id=PROJECT)
     request.query.kind.add(name="Comment")
     request.query.order.add().property.name = "created"
     return request
@@ -116,7 +117,7 @@ class Caller:
 
     def call(self, method: str, request: Any) -> Any:
         """Call one RPC."""
-        response = getattr(messages, f"{method}Response")
+        response = getattr(protobufs, f"{method}Response")
         rpc = self.channel.unary_unary(
             RPC + method,
             request_serializer=type(request).SerializeToString,
@@ -214,7 +215,7 @@ def measure_scale(folder: Path, entities: int, rounds: int) -> list[Figure]:
         medians = alternate(ways, rounds)
         grown = peak_mib() - before
     per_second = entities / seconds
-    plain = bare.insert_seconds(folder / "many", folder / "plain", loading.BATCH)
+    plain = bare.insert_seconds(folder / "many", folder / "plain", bulk_load.BATCH)
     return [
         Figure(
             "scale",
@@ -260,7 +261,7 @@ def measure_order(folder: Path, rounds: int) -> list[Figure]:
 
 def measure_lookup(folder: Path, rounds: int) -> list[Figure]:
     """Look one entity up through both doors."""
-    request = messages.LookupRequest(project_id=PROJECT)
+    request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
     with opened(folder, "lookup") as engine, served(folder, "lookup") as address:
         load(engine, range(THREAD))
@@ -328,7 +329,7 @@ def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str,
 def measure_start(folder: Path, rounds: int) -> list[Figure]:
     """Start the server and ask it once, with a client that is running already."""
     seconds = []
-    request = messages.LookupRequest(project_id=PROJECT)
+    request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
     for _ in range(rounds):
         start = time.perf_counter()

@@ -30,7 +30,8 @@ import yaml
 
 from benchmarks import bucketed, ours, rawclient, rivals, shapes, tables, talk
 from comments.store import connection
-from emulator import inprocess, meter, testing
+from emulator import inprocess, testing
+from emulator.execution import cost_meter
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "layouts.md"
@@ -247,7 +248,7 @@ def chosen(thread: Sequence[talk.Said]) -> str:
     return min(below, key=lambda each: (abs(below[each] - 40), abs(places[each] - middle)))
 
 
-def fold_changes(opened: Opened) -> meter.Cost:
+def fold_changes(opened: Opened) -> cost_meter.Cost:
     """Fold what the bench has changed; what that cost."""
     with opened.entered(), testing.meter(opened.engine) as cost:
         ours.fold()

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from benchmarks.rawclient import Client
 from comments.store.wire import queries
-from emulator import messages
+from emulator import protobufs
 
 LIST = "a list"
 _SEPARATOR = "\n"
@@ -42,7 +42,7 @@ class Way:
             found[name].properties["ids"].string_value if name in found else "" for name in names
         ]
 
-    def _text(self, name: str, text: str) -> messages.Entity:
+    def _text(self, name: str, text: str) -> protobufs.Entity:
         entity = self.client.entity("Text", name)
         entity.properties["ids"].string_value = text
         entity.properties["ids"].exclude_from_indexes = True
@@ -61,7 +61,7 @@ class Text(Way):
     def change(self, follower: str, *, follows: bool) -> None:
         """Let an id join or leave."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             (text,) = self._load([LIST], transaction)
             if follows and not _holds(text, follower):
                 yield self._text(LIST, text + follower + _SEPARATOR)
@@ -98,7 +98,7 @@ class TwoLists(Way):
     def change(self, follower: str, *, follows: bool) -> None:
         """Let an id join or leave."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             joined, left = old = self._read(transaction)
             if follows and _holds(left, follower):
                 left = _without(left, follower)
@@ -129,12 +129,12 @@ class TwoLists(Way):
         joined, left = self._load(self.texts, transaction)
         return joined, left
 
-    def _stored(self, joined: str, left: str) -> list[messages.Entity]:
+    def _stored(self, joined: str, left: str) -> list[protobufs.Entity]:
         return [
             self._text(name, text) for name, text in zip(self.texts, (joined, left), strict=True)
         ]
 
-    def _changed(self, old: tuple[str, str], new: tuple[str, str]) -> Iterator[messages.Entity]:
+    def _changed(self, old: tuple[str, str], new: tuple[str, str]) -> Iterator[protobufs.Entity]:
         pairs = zip(self._stored(*new), old, new, strict=True)
         return (entity for entity, before, after in pairs if before != after)
 
@@ -149,10 +149,10 @@ class Tombstones(TwoLists):
         left, _, joined = text.partition(_SEPARATOR * 2)
         return joined, left + _SEPARATOR if left else ""
 
-    def _stored(self, joined: str, left: str) -> list[messages.Entity]:
+    def _stored(self, joined: str, left: str) -> list[protobufs.Entity]:
         return [self._text(LIST, left.rstrip(_SEPARATOR) + _SEPARATOR * 2 + joined)]
 
-    def _changed(self, old: tuple[str, str], new: tuple[str, str]) -> Iterator[messages.Entity]:
+    def _changed(self, old: tuple[str, str], new: tuple[str, str]) -> Iterator[protobufs.Entity]:
         return iter(self._stored(*new) if new != old else ())
 
 
@@ -168,7 +168,7 @@ class Log(Way):
     def change(self, follower: str, *, follows: bool) -> None:
         """Let an id join or leave."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             stored = self.client.get("Text", [LIST], transaction)
             text, short = "", 0
             if stored:
@@ -198,7 +198,7 @@ class Log(Way):
         """How many they are."""
         return len(self.every())
 
-    def _log(self, text: str, short: int | None = None) -> messages.Entity:
+    def _log(self, text: str, short: int | None = None) -> protobufs.Entity:
         """The log, with the length it had when it was last written anew."""
         entity = self._text(LIST, text)
         entity.properties["short"].integer_value = len(text) if short is None else short
@@ -236,7 +236,7 @@ class Rows(Way):
         """How many they are."""
         return self.client.count(queries.Query("Row", (("list", "=", LIST),)))
 
-    def _row(self, follower: str) -> messages.Entity:
+    def _row(self, follower: str) -> protobufs.Entity:
         entity = self.client.entity("Row", f"{LIST}/{follower}")
         entity.properties["list"].string_value = LIST
         return entity

@@ -23,7 +23,7 @@ from comments.sites import site_settings
 from comments.store import caches, connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, changes, ordered_query, placement, values
-from emulator import inprocess, messages
+from emulator import inprocess, protobufs
 
 PROJECT = "bench"
 NAME = records.ThreadName("bench", "page")
@@ -113,8 +113,8 @@ def add_thread(
 
 
 def rows(
-    template: messages.Entity, thread: Sequence[Said], votes: Callable[[int], int]
-) -> Iterator[messages.Entity]:
+    template: protobufs.Entity, thread: Sequence[Said], votes: Callable[[int], int]
+) -> Iterator[protobufs.Entity]:
     """Yield the rows of a thread as an import would leave them."""
     children = dict.fromkeys((said.id for said in thread), 0)
     hashes: dict[str, str] = {}
@@ -136,8 +136,8 @@ def rows(
         yield row
 
 
-def _row(template: messages.Entity, said: Said, place: tuple[str, int, int]) -> messages.Entity:
-    row = messages.Entity()
+def _row(template: protobufs.Entity, said: Said, place: tuple[str, int, int]) -> protobufs.Entity:
+    row = protobufs.Entity()
     row.CopyFrom(template)
     row.key.path[-1].name = said.id
     values = row.properties

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import grpc
 
 from comments.store.wire import queries
-from emulator import inprocess, messages
+from emulator import inprocess, protobufs
 
 PROJECT = "bench"
 _LOAD = 200  # entities of one commit
@@ -27,44 +27,44 @@ class Client:
     """The calls that the layouts make: raw messages over a channel."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        self._partition = messages.PartitionId(project_id=PROJECT)
+        self._partition = protobufs.PartitionId(project_id=PROJECT)
         self._calls = {
             name: channel.unary_unary(
                 inprocess.SERVICE + name, request.SerializeToString, response.FromString
             )
             for name, request, response in (
-                ("Lookup", messages.LookupRequest, messages.LookupResponse),
-                ("RunQuery", messages.RunQueryRequest, messages.RunQueryResponse),
+                ("Lookup", protobufs.LookupRequest, protobufs.LookupResponse),
+                ("RunQuery", protobufs.RunQueryRequest, protobufs.RunQueryResponse),
                 (
                     "BeginTransaction",
-                    messages.BeginTransactionRequest,
-                    messages.BeginTransactionResponse,
+                    protobufs.BeginTransactionRequest,
+                    protobufs.BeginTransactionResponse,
                 ),
-                ("Commit", messages.CommitRequest, messages.CommitResponse),
+                ("Commit", protobufs.CommitRequest, protobufs.CommitResponse),
                 (
                     "RunAggregationQuery",
-                    messages.RunAggregationQueryRequest,
-                    messages.RunAggregationQueryResponse,
+                    protobufs.RunAggregationQueryRequest,
+                    protobufs.RunAggregationQueryResponse,
                 ),
             )
         }
 
-    def key(self, kind: str, name: str) -> messages.Key:
+    def key(self, kind: str, name: str) -> protobufs.Key:
         """A key."""
-        key = messages.Key(partition_id=self._partition)
+        key = protobufs.Key(partition_id=self._partition)
         key.path.add(kind=kind, name=name)
         return key
 
-    def entity(self, kind: str, name: str) -> messages.Entity:
+    def entity(self, kind: str, name: str) -> protobufs.Entity:
         """An entity without properties."""
-        return messages.Entity(key=self.key(kind, name))
+        return protobufs.Entity(key=self.key(kind, name))
 
     def get(
         self, kind: str, names: Sequence[str], transaction: bytes = b""
-    ) -> dict[str, messages.Entity]:
+    ) -> dict[str, protobufs.Entity]:
         """Entities by name, those that are there."""
-        request = messages.LookupRequest(project_id=PROJECT)
-        found: dict[str, messages.Entity] = {}
+        request = protobufs.LookupRequest(project_id=PROJECT)
+        found: dict[str, protobufs.Entity] = {}
         left = [self.key(kind, name) for name in names]
         while left:
             del request.keys[:]
@@ -76,9 +76,9 @@ class Client:
             left = [*answer.deferred, *left[_MOST_KEYS:]]
         return found
 
-    def run(self, query: queries.Query, transaction: bytes = b"") -> Iterator[messages.Entity]:
+    def run(self, query: queries.Query, transaction: bytes = b"") -> Iterator[protobufs.Entity]:
         """Yield the entities of a query."""
-        request = messages.RunQueryRequest(project_id=PROJECT, partition_id=self._partition)
+        request = protobufs.RunQueryRequest(project_id=PROJECT, partition_id=self._partition)
         request.query.CopyFrom(queries.message(query, self._partition))
         if transaction:
             request.read_options.transaction = transaction
@@ -86,7 +86,7 @@ class Client:
 
     def count(self, query: queries.Query) -> int:
         """How many entities a query matches."""
-        request = messages.RunAggregationQueryRequest(
+        request = protobufs.RunAggregationQueryRequest(
             project_id=PROJECT, partition_id=self._partition
         )
         nested = queries.message(query, self._partition)
@@ -95,17 +95,17 @@ class Client:
         (result,) = self._calls["RunAggregationQuery"](request).batch.aggregation_results
         return int(result.aggregate_properties["n"].integer_value)
 
-    def transact(self, body: Callable[[bytes], Iterable[messages.Entity]]) -> None:
+    def transact(self, body: Callable[[bytes], Iterable[protobufs.Entity]]) -> None:
         """Put what `body` makes of what it reads, in one transaction.
 
         Raises:
             Aborted: it met another transaction.
             TooLarge: the store refused what it is to put.
         """
-        begin = messages.BeginTransactionRequest(project_id=PROJECT)
+        begin = protobufs.BeginTransactionRequest(project_id=PROJECT)
         try:
             transaction = self._calls["BeginTransaction"](begin).transaction
-            commit = messages.CommitRequest(project_id=PROJECT, mode=1, transaction=transaction)
+            commit = protobufs.CommitRequest(project_id=PROJECT, mode=1, transaction=transaction)
             for entity in body(transaction):
                 commit.mutations.add(upsert=entity)
             self._calls["Commit"](commit)
@@ -114,13 +114,13 @@ class Client:
                 raise Aborted(str(error)) from error
             raise TooLarge(str(error)) from error
 
-    def write(self, **mutation: messages.Entity | messages.Key) -> None:
+    def write(self, **mutation: protobufs.Entity | protobufs.Key) -> None:
         """Write one entity without a transaction: upsert=entity or delete=key."""
-        commit = messages.CommitRequest(project_id=PROJECT, mode=2)
+        commit = protobufs.CommitRequest(project_id=PROJECT, mode=2)
         commit.mutations.add(**mutation)
         self._calls["Commit"](commit)
 
-    def put(self, entities: Iterable[messages.Entity]) -> None:
+    def put(self, entities: Iterable[protobufs.Entity]) -> None:
         """Put many entities."""
         left = list(entities)
         for first in range(0, len(left), _LOAD):

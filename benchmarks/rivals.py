@@ -24,7 +24,7 @@ from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pac
 from benchmarks.rawclient import Client
 from benchmarks.talk import Said
 from comments.store.wire import queries
-from emulator import messages
+from emulator import protobufs
 
 THREAD = "page"
 _SEPARATOR, _BEHIND = "/", "0"  # "0" is the first character behind the separator
@@ -43,7 +43,7 @@ class Layout:
 _TEXTS = ("author_name", "author_website", "author_email", "author_id", "body", "html")
 
 
-def _write(entity: messages.Entity, said: Said, indexed: dict[str, str]) -> messages.Entity:
+def _write(entity: protobufs.Entity, said: Said, indexed: dict[str, str]) -> protobufs.Entity:
     """Fill the entity of one comment; only what is queried has indexes."""
     values = entity.properties
     for name in (*_TEXTS, "status"):
@@ -58,7 +58,7 @@ def _write(entity: messages.Entity, said: Said, indexed: dict[str, str]) -> mess
     return entity
 
 
-def _read(entity: messages.Entity) -> Said:
+def _read(entity: protobufs.Entity) -> Said:
     values = entity.properties
     return Said(
         entity.key.path[-1].name,
@@ -78,7 +78,7 @@ class _Documents(Layout):
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             entity = self.client.get(self.kind, [comment_id], transaction)[comment_id]
             for name in ("body", "html"):
                 entity.properties[name].string_value = html
@@ -122,17 +122,17 @@ class Paths(_Documents):
     def post(self, said: Said) -> None:
         """Store a reply."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             parent = self.client.get(self.kind, [str(said.parent)], transaction)[str(said.parent)]
             yield self._entity(said, self._path(parent.properties["path"].string_value, said))
 
         self.client.transact(body)
 
-    def _range(self, low: str, high: str, limit: int | None = None) -> Iterator[messages.Entity]:
+    def _range(self, low: str, high: str, limit: int | None = None) -> Iterator[protobufs.Entity]:
         where = (("thread", "=", THREAD), ("path", ">=", low), ("path", "<", high))
         return self.client.run(queries.Query(self.kind, where, ("path",), limit=limit))
 
-    def _entity(self, said: Said, path: str) -> messages.Entity:
+    def _entity(self, said: Said, path: str) -> protobufs.Entity:
         indexed = {"thread": THREAD, "path": path}
         entity = _write(self.client.entity(self.kind, said.id), said, indexed)
         entity.properties["parent"].string_value = said.parent or ""
@@ -145,7 +145,7 @@ class Paths(_Documents):
         return f"{above}{_SEPARATOR}{own}" if above else own
 
     @staticmethod
-    def _fragment(entity: messages.Entity) -> bytes:
+    def _fragment(entity: protobufs.Entity) -> bytes:
         return fragment(_read(entity), entity.properties["path"].string_value.count(_SEPARATOR))
 
 
@@ -180,7 +180,7 @@ class Adjacency(_Documents):
     def post(self, said: Said) -> None:
         """Store a reply."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             if self.client.get(self.kind, [str(said.parent)], transaction):
                 yield self._entity(said)
 
@@ -204,7 +204,7 @@ class Adjacency(_Documents):
         query = queries.Query(self.kind, where, ("created",), limit=limit)
         return map(_read, self.client.run(query))
 
-    def _entity(self, said: Said) -> messages.Entity:
+    def _entity(self, said: Said) -> protobufs.Entity:
         indexed = {"thread": THREAD, "parent": said.parent or ""}
         entity = _write(self.client.entity(self.kind, said.id), said, indexed)
         entity.properties["created"].exclude_from_indexes = False
@@ -242,7 +242,7 @@ class Embedded(Layout):
     def post(self, said: Said) -> None:
         """Store a reply behind all that its parent has."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             run = self._load(transaction)
             place = place_of(run, str(said.parent))
             level = run[place].level
@@ -254,7 +254,7 @@ class Embedded(Layout):
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
 
-        def body(transaction: bytes) -> Iterator[messages.Entity]:
+        def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             run = self._load(transaction)
             place = place_of(run, comment_id)
             run[place] = Placed(run[place].level, edited(run[place].said, html))
@@ -266,7 +266,7 @@ class Embedded(Layout):
         entity = self.client.get("Embedded", [THREAD], transaction)[THREAD]
         return unpack(entity.properties["comments"].blob_value)
 
-    def _entity(self, run: Sequence[Placed]) -> messages.Entity:
+    def _entity(self, run: Sequence[Placed]) -> protobufs.Entity:
         entity = self.client.entity("Embedded", THREAD)
         entity.properties["comments"].blob_value = pack(run)
         entity.properties["comments"].exclude_from_indexes = True
@@ -278,7 +278,7 @@ class Plain(Embedded):
 
     name = "embedded, not packed"
 
-    def _entity(self, run: Sequence[Placed]) -> messages.Entity:
+    def _entity(self, run: Sequence[Placed]) -> protobufs.Entity:
         entity = self.client.entity("Embedded", THREAD)
         entity.properties["comments"].blob_value = msgspec.msgpack.encode(run)
         entity.properties["comments"].exclude_from_indexes = True

@@ -1,6 +1,6 @@
 """`python -m emulator`: a Datastore for clients in any language.
 
-Owns how fast it starts. The command line itself is `cli`.
+Owns how fast it starts. The command line itself is `command_line`.
 """
 
 import importlib.util
@@ -22,6 +22,6 @@ if __name__ == "__main__":
             package.__path__ = list(found.submodule_search_locations)
             sys.modules[name] = package
 
-    from emulator import cli
+    from emulator.cli import command_line
 
-    sys.exit(cli.main())
+    sys.exit(command_line.main())

@@ -16,27 +16,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Self, cast
 
-from emulator import (
-    autoindex,
-    commits,
-    datafile,
-    entities,
-    errors,
-    faults,
-    history,
-    keys,
-    loading,
-    lookups,
-    masks,
-    messages,
-    meter,
-    readsets,
-    rows,
-    runs,
-    storage,
-    transactions,
-    writes,
-)
+from emulator import errors, protobufs
+from emulator.encoding import entities, keys, property_masks
+from emulator.execution import automatic_indexes, cost_meter, lookups, query_runner
+from emulator.fault_injection import fault_plans
+from emulator.import_export import bulk_load
+from emulator.storage import data_file, file_store, history, read_sets, row_reader
+from emulator.transactions import commits, mutations, open_transactions
 
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_LOOKUP_KEYS = 1000
@@ -71,20 +57,20 @@ class Engine:
 
     def __init__(
         self,
-        store: storage.Storage,
+        store: file_store.Storage,
         clock: Callable[[], float],
         *,
         stopwatch: Callable[[], float],
-        concurrency: transactions.Concurrency = transactions.Concurrency.OPTIMISTIC,
+        concurrency: open_transactions.Concurrency = open_transactions.Concurrency.OPTIMISTIC,
     ) -> None:
         self._storage = store
         self.clock = clock
         # Strict without: index.yaml alone says which queries are served.
-        self.auto_indexes: autoindex.Autoindex | None = None
-        self._transactions = transactions.Transactions(store, clock, concurrency=concurrency)
-        self._faults: faults.Plan | None = None
-        self.meter = meter.Meter()
-        self._runs = runs.Runs(self._reading, self.meter, stopwatch)
+        self.auto_indexes: automatic_indexes.Autoindex | None = None
+        self._transactions = open_transactions.Transactions(store, clock, concurrency=concurrency)
+        self._faults: fault_plans.Plan | None = None
+        self.meter = cost_meter.Meter()
+        self._runs = query_runner.Runs(self._reading, self.meter, stopwatch)
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
         self._repeated = threading.local()  # name: that a request done again has begun
         self._methods: dict[str, Callable[..., bytes]] = {
@@ -112,7 +98,7 @@ class Engine:
         self._storage.close()
 
     @property
-    def storage(self) -> storage.Storage:
+    def storage(self) -> file_store.Storage:
         """The data file, for what looks at it or changes it besides the API."""
         return self._storage
 
@@ -141,11 +127,11 @@ class Engine:
         self._runs.forget()
 
     @property
-    def fault_plan(self) -> faults.Plan | None:
+    def fault_plan(self) -> fault_plans.Plan | None:
         """The fault plan that is installed."""
         return self._faults
 
-    def install_faults(self, plan: faults.Plan | None) -> None:
+    def install_faults(self, plan: fault_plans.Plan | None) -> None:
         """Strike calls as a plan says, in place of an earlier plan; None ends it."""
         before, self._faults = self._faults, plan
         if before is not None:
@@ -153,12 +139,12 @@ class Engine:
         if plan is not None:
             plan.install()
 
-    def load(self, given: Iterable[messages.Entity], project: str, database: str = "") -> int:
-        """Put many entities quickly, in batches; returns how many. See `loading.load`."""
-        return loading.load(self._storage, given, entities.request_partition(project, database))
+    def load(self, given: Iterable[protobufs.Entity], project: str, database: str = "") -> int:
+        """Put many entities quickly, in batches; returns how many. See `bulk_load.load`."""
+        return bulk_load.load(self._storage, given, entities.request_partition(project, database))
 
     def call(
-        self, method: str, request: messages.Request, caller: faults.Caller | None = None
+        self, method: str, request: protobufs.Request, caller: fault_plans.Caller | None = None
     ) -> bytes:
         """Answer one request with a serialised response message.
 
@@ -168,9 +154,11 @@ class Engine:
         plan = self._faults
         if plan is None:
             return self._answer(method, request)
-        return plan.run(method, lambda: self._answer(method, request), caller or faults.Caller())
+        return plan.run(
+            method, lambda: self._answer(method, request), caller or fault_plans.Caller()
+        )
 
-    def _answer(self, method: str, request: messages.Request) -> bytes:
+    def _answer(self, method: str, request: protobufs.Request) -> bytes:
         size = request.ByteSize()
         if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
@@ -179,7 +167,7 @@ class Engine:
         except errors.DatastoreError:
             raise
         except Exception as fault:
-            known = datafile.refusal(fault)
+            known = data_file.refusal(fault)
             if known is not None:
                 raise known from fault
             _logger.exception("%s failed", method)
@@ -187,17 +175,17 @@ class Engine:
         self.meter.count_bytes(size, len(answer))
         return answer
 
-    def _serve(self, method: str, request: messages.Request) -> bytes:
+    def _serve(self, method: str, request: protobufs.Request) -> bytes:
         while True:
             try:
                 return self._run(method, request)
-            except transactions.ReadAgain:
+            except open_transactions.ReadAgain:
                 continue
 
-    def _run(self, method: str, request: messages.Request) -> bytes:
+    def _run(self, method: str, request: protobufs.Request) -> bytes:
         if self.auto_indexes is None or method not in _QUERIES:
             return self._methods[method](request)
-        name = cast("messages.QueryRequest", request).read_options.transaction
+        name = cast("protobufs.QueryRequest", request).read_options.transaction
 
         def renew() -> None:
             if name:
@@ -207,9 +195,9 @@ class Engine:
         answer = functools.partial(self._methods[method], request)
         return self.auto_indexes.serve(self._storage, answer, renew)
 
-    def _lookup(self, request: messages.LookupRequest) -> bytes:
+    def _lookup(self, request: protobufs.LookupRequest) -> bytes:
         default = _partition(request)
-        mask = masks.of(request)
+        mask = property_masks.of(request)
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
         # Clients match answers to keys by bytes: two spellings of one key are two keys.
@@ -230,18 +218,18 @@ class Engine:
             with self._reading(request, default) as (snapshot, reads, began):
                 answer, done = lookups.lookup(snapshot, list(asked), names, reads, mask)
         self.meter.count_lookup([key for key, _ in asked.values()][:done])
-        return answer + (messages.field(5, began) if began else b"")
+        return answer + (protobufs.field(5, began) if began else b"")
 
-    def _run_query(self, request: messages.RunQueryRequest) -> bytes:
+    def _run_query(self, request: protobufs.RunQueryRequest) -> bytes:
         return self._runs.query(request, _query_partition(request))
 
-    def _run_aggregation_query(self, request: messages.RunAggregationQueryRequest) -> bytes:
+    def _run_aggregation_query(self, request: protobufs.RunAggregationQueryRequest) -> bytes:
         return self._runs.aggregation_query(request, _query_partition(request))
 
     @contextlib.contextmanager
     def _reading(
-        self, request: messages.ReadRequest, default: keys.Partition
-    ) -> Iterator[tuple[rows.Reader, readsets.ReadSet | None, bytes]]:
+        self, request: protobufs.ReadRequest, default: keys.Partition
+    ) -> Iterator[tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]]:
         """Hold the snapshot that the read options ask for, what notes reads, and a new id."""
         options = request.read_options
         scope = (default.project, default.database)
@@ -266,7 +254,7 @@ class Engine:
                 self._transactions.reading(transaction) as (snapshot, reads),
             ):
                 yield snapshot, reads, began
-        except transactions.ReadAgain:
+        except open_transactions.ReadAgain:
             # It keeps its age and its locks, which are its turn.
             self._repeated.name = began
             raise
@@ -276,7 +264,9 @@ class Engine:
                 self._transactions.roll_back(began, scope)
             raise
 
-    def _begin_by_read(self, options: messages.TransactionOptions, scope: tuple[str, str]) -> bytes:
+    def _begin_by_read(
+        self, options: protobufs.TransactionOptions, scope: tuple[str, str]
+    ) -> bytes:
         """Return the transaction of a request that begins one; the same if it is done again."""
         name: bytes = getattr(self._repeated, "name", b"")
         self._repeated.name = b""
@@ -287,8 +277,8 @@ class Engine:
         return name
 
     def _begin(
-        self, options: messages.TransactionOptions, scope: tuple[str, str]
-    ) -> transactions.Transaction:
+        self, options: protobufs.TransactionOptions, scope: tuple[str, str]
+    ) -> open_transactions.Transaction:
         self._storage.let_rest()
         is_read_only = options.WhichOneof("mode") == "read_only"
         read_time = None
@@ -301,24 +291,24 @@ class Engine:
             previous=options.read_write.previous_transaction,
         )
 
-    def _begin_transaction(self, request: messages.BeginTransactionRequest) -> bytes:
+    def _begin_transaction(self, request: protobufs.BeginTransactionRequest) -> bytes:
         partition = _partition(request)
         scope = (partition.project, partition.database)
         transaction = self._begin(request.transaction_options, scope)
-        return messages.field(1, transaction.name)
+        return protobufs.field(1, transaction.name)
 
-    def _rollback(self, request: messages.RollbackRequest) -> bytes:
+    def _rollback(self, request: protobufs.RollbackRequest) -> bytes:
         partition = _partition(request)
         scope = (partition.project, partition.database)
         self._transactions.roll_back(request.transaction, scope)
         return b""
 
-    def _commit(self, request: messages.CommitRequest) -> bytes:
+    def _commit(self, request: protobufs.CommitRequest) -> bytes:
         answer = self._commits.commit(request, _partition(request))
         self._storage.tidy()
         return answer
 
-    def _allocate_ids(self, request: messages.AllocateIdsRequest) -> bytes:
+    def _allocate_ids(self, request: protobufs.AllocateIdsRequest) -> bytes:
         default = _partition(request)
         wanted = []
         for key in request.keys:
@@ -326,7 +316,7 @@ class Engine:
             if keys.is_complete(key):
                 raise errors.InvalidArgument(f"Key path is complete: {entities.key_text(key)}")
             wanted.append((partition, key))
-        response = messages.AllocateIdsResponse()
+        response = protobufs.AllocateIdsResponse()
         if not wanted:
             return b""
         with self._storage.write(may_share=True) as writer:
@@ -334,12 +324,12 @@ class Engine:
                 answer = response.keys.add()
                 answer.CopyFrom(key)
                 entities.fill_partition(answer, partition)
-                answer.path[-1].id = writes.take_id(writer, partition, key)
+                answer.path[-1].id = mutations.take_id(writer, partition, key)
             sent = commits.sent(response)
         self.meter.count(small=1)
         return sent
 
-    def _reserve_ids(self, request: messages.ReserveIdsRequest) -> bytes:
+    def _reserve_ids(self, request: protobufs.ReserveIdsRequest) -> bytes:
         default = _partition(request)
         reserved = []
         for key in request.keys:
@@ -354,11 +344,11 @@ class Engine:
         return b""
 
 
-def _partition(request: messages.Request) -> keys.Partition:
+def _partition(request: protobufs.Request) -> keys.Partition:
     return entities.request_partition(request.project_id, request.database_id)
 
 
-def _query_partition(request: messages.QueryRequest) -> keys.Partition:
+def _query_partition(request: protobufs.QueryRequest) -> keys.Partition:
     """Return the partition a query is about; what it leaves unset is the request's."""
     default = _partition(request)
     given = request.partition_id

@@ -18,9 +18,12 @@ from typing import Any, Literal, Self
 
 import grpc
 
-from emulator import autoindex, datafile, errors, faults, messages, storage, transactions
 from emulator import engine as engines
-from emulator import history as _history
+from emulator import errors, protobufs
+from emulator.execution import automatic_indexes
+from emulator.fault_injection import fault_plans
+from emulator.storage import data_file, file_store, history
+from emulator.transactions import open_transactions
 
 Engine = engines.Engine
 SERVICE = "/google.datastore.v1.Datastore/"
@@ -33,10 +36,10 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
     path: str | os.PathLike[str] | None,
     *,
     indexes: str | os.PathLike[str] | None = None,
-    auto_indexes: autoindex.Autoindex | None = None,
+    auto_indexes: automatic_indexes.Autoindex | None = None,
     clock: Callable[[], float] = time.time,
     durability: Literal["durable", "fast"] = "durable",
-    history: int = _history.MAX_AGE,
+    history: int = history.MAX_AGE,
     concurrency: Literal["optimistic", "pessimistic"] = "optimistic",
 ) -> Engine:
     """Open a data file, creating it if need be. No path: in memory, gone at the end.
@@ -59,21 +62,21 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
         errors.Damaged: it is not as an engine left it.
         errors.InvalidArgument: the index.yaml cannot be read.
     """
-    composites = None if indexes is None else autoindex.read_file(indexes)
+    composites = None if indexes is None else automatic_indexes.read_file(indexes)
     if auto_indexes is not None:
         composites = auto_indexes.read()
-    store = storage.Storage(
+    store = file_store.Storage(
         path,
         composites,
         lambda: int(clock() * 1_000_000),
-        durability=datafile.Durability(durability),
+        durability=data_file.Durability(durability),
         history_seconds=history,
     )
     engine = Engine(
         store,
         clock,
         stopwatch=time.perf_counter,
-        concurrency=transactions.Concurrency(concurrency),
+        concurrency=open_transactions.Concurrency(concurrency),
     )
     engine.auto_indexes = auto_indexes
     return engine
@@ -172,7 +175,7 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generi
     ) -> None:
         self._channel = channel
         self._name = path.rpartition("/")[2]
-        self._is_known = path.startswith(SERVICE) and self._name in messages.REQUESTS
+        self._is_known = path.startswith(SERVICE) and self._name in protobufs.REQUESTS
         self._serialize = serialize
         self._deserialize = deserialize
 
@@ -203,7 +206,7 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generi
         """Return the raw request message; most callers hold one already."""
         if not self._is_known:
             raise CallError(errors.Unimplemented(f"The method {self._name}"))
-        wanted = messages.REQUESTS[self._name]
+        wanted = protobufs.REQUESTS[self._name]
         raw = getattr(request, "_pb", request)  # the message inside a proto-plus wrapper
         if isinstance(raw, wanted):
             return raw
@@ -228,7 +231,7 @@ class Channel(grpc.Channel):
 
     def run(self, method: str, request: Any, timeout: float | None = None) -> bytes:
         """Answer one call."""
-        caller = None if timeout is None else faults.Caller(timeout)
+        caller = None if timeout is None else fault_plans.Caller(timeout)
         try:
             if self._interceptor is None:
                 return self._engine.call(method, request, caller)

@@ -5,7 +5,7 @@
         ...
         datastore.reset()
 
-Owns nothing that runs in production. `fixtures` has the same for pytest.
+Owns nothing that runs in production. `pytest_plugin` has the same for pytest.
 """
 
 import contextlib
@@ -18,8 +18,10 @@ from unittest import mock
 
 import grpc
 
-from emulator import adminapi, autoindex, clock, inprocess, server
-from emulator import meter as meters
+from emulator import clock, inprocess
+from emulator.admin_api import admin_service
+from emulator.execution import automatic_indexes, cost_meter
+from emulator.server import grpc_server
 
 Clock = clock.Clock
 _construction = threading.Lock()
@@ -67,8 +69,8 @@ class Emulator:
         return datastore_client(self.channel, project, **options)
 
     def meter(
-        self, pricing: meters.Pricing | None = None
-    ) -> contextlib.AbstractContextManager[meters.Reading]:
+        self, pricing: cost_meter.Pricing | None = None
+    ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
         """Meter what requests cost: `with datastore.meter() as cost`."""
         return meter(self.engine, pricing)
 
@@ -77,7 +79,7 @@ class Emulator:
 def emulator(
     *,
     indexes: str | os.PathLike[str] | None = None,
-    auto_indexes: autoindex.Autoindex | None = None,
+    auto_indexes: automatic_indexes.Autoindex | None = None,
 ) -> Iterator[Emulator]:
     """Start an emulator in memory, and end it. Without `auto_indexes` it is strict."""
     now = Clock()
@@ -102,23 +104,23 @@ def running_server(
     """Serve an engine on a free local port; yields "localhost:port".
 
     Without an engine one is opened from `path` and `indexes` and closed at the end. Clients may
-    export to the folder `exports` and import from it; without one both are refused.
+    export to the folder `export_folder` and import from it; without one both are refused.
     """
     with contextlib.ExitStack() as stack:
         if engine is None:
             engine = stack.enter_context(inprocess.open_engine(path, indexes=indexes))
         folder = None if exports is None else Path(exports)
-        running = server.start(engine, "localhost", 0, adminapi.AdminApi(engine, folder))
+        running = grpc_server.start(engine, "localhost", 0, admin_service.AdminApi(engine, folder))
         stack.callback(running.stop)
         yield f"localhost:{running.port}"
 
 
 def meter(
-    engine: inprocess.Engine, pricing: meters.Pricing | None = None
-) -> contextlib.AbstractContextManager[meters.Reading]:
+    engine: inprocess.Engine, pricing: cost_meter.Pricing | None = None
+) -> contextlib.AbstractContextManager[cost_meter.Reading]:
     """Meter what requests cost, whichever door they come through, in this process.
 
-    By the engine's own pricing, unless another one is given (`meter.Pricing`).
+    By the engine's own pricing, unless another one is given (`cost_meter.Pricing`).
 
     with testing.meter(engine) as cost:
         handler()

@@ -4,7 +4,8 @@ Owns the permissions of everything below it: 0700 and 0600, or with `DATA_GROUP`
 that group, for backups. A new file is private from its first byte (the umask); what an older
 release or somebody else left readable is restricted at every start.
 
-What must stay true: nothing is opened here, see `emulator.modes`, and no link is followed.
+What must stay true: nothing is opened here, see `emulator.storage.file_permissions`, and no link is
+followed.
 """
 
 import grp

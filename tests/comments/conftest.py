@@ -21,7 +21,8 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.web.api import comment_calls
 from comments.web.http import response_cache
-from emulator import inprocess, transactions
+from emulator import inprocess
+from emulator.transactions import open_transactions
 from tests import folds, trees
 from tests.comments import asking, callers, exports, hooking, receivers, travellers, twins
 from tests.comments.callers import OWNER, moderator
@@ -130,7 +131,7 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks of a transaction whose first answer was lost stand for a moment, not for seconds."""
-    monkeypatch.setattr(transactions, "UNCLAIMED", 0.1)
+    monkeypatch.setattr(open_transactions, "UNCLAIMED", 0.1)
 
 
 @pytest.fixture

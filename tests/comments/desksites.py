@@ -32,7 +32,7 @@ from comments.store.models import comment_rows, counter_rows, event_rows, modera
 from comments.store.wire import codec
 from comments.tree.counters import totals
 from comments.tree.counters.new_rows import standing
-from emulator import inprocess, messages
+from emulator import inprocess, protobufs
 from tests.conftest import ROOT
 
 SITE = "bench"
@@ -65,7 +65,7 @@ def fill(engine: inprocess.Engine, store: connection.Store, count: int, now: dat
     _rulebook(now)
 
 
-def _comments(template: messages.Entity, count: int, now: datetime) -> Iterator[messages.Entity]:
+def _comments(template: protobufs.Entity, count: int, now: datetime) -> Iterator[protobufs.Entity]:
     half = count // 2
     page = talk.thread(shapes.repeated(SHAPE, half))
     yield from _placed(ours.rows(template, page, lambda place: place % 7), PAGE, 1, half, now)
@@ -79,8 +79,8 @@ def _comments(template: messages.Entity, count: int, now: datetime) -> Iterator[
 
 
 def _placed(
-    rows: Iterator[messages.Entity], name: records.ThreadName, odd: int, last: int, now: datetime
-) -> Iterator[messages.Entity]:
+    rows: Iterator[protobufs.Entity], name: records.ThreadName, odd: int, last: int, now: datetime
+) -> Iterator[protobufs.Entity]:
     """Say of the rows of a thread where and when they are, whose, and what became of them."""
     for step, row in enumerate(rows):
         place = 2 * (last - step - 1) + odd  # how many comments came later
@@ -194,7 +194,7 @@ def _days(now: datetime) -> Iterator[ndb.Model]:
             yield counter_rows.Day(key=key, entry=f"{SITE}/{day}/{category}", numbers=text)
 
 
-def _message(store: connection.Store, row: ndb.Model) -> messages.Entity:
+def _message(store: connection.Store, row: ndb.Model) -> protobufs.Entity:
     return codec.message(row, store.key(*row.key.pairs()))
 
 

@@ -17,7 +17,8 @@ from comments.accounts import accounts, identities
 from comments.accounts.oidc import oidc_client, popup_exchange
 from comments.jobs import personal_data
 from comments.store import connection, reads
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import beginnings, trees
 from tests.comments import assertions, callers, calls, travellers
 from tests.comments.callers import PASSWORD, here
@@ -46,7 +47,7 @@ def _each(
             number += 1
             act = make(number)
             fault = {"call": call, "when": when, "status": status}
-            plan = faults.Plan.parse({"rules": [fault]})
+            plan = fault_plans.Plan.parse({"rules": [fault]})
             engine.install_faults(plan)
             try:
                 response = act()

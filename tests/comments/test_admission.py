@@ -12,7 +12,8 @@ from comments.posting import admission
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, reads
 from comments.tree.counters import sharding
-from emulator import faults, inprocess, testing
+from emulator import inprocess, testing
+from emulator.fault_injection import fault_plans
 from tests.comments import calls, entrants
 from tests.comments.doors import LONG, RULES, Moment, codes
 from tests.comments.entrants import post
@@ -204,7 +205,7 @@ def test_a_store_that_fails_admits_nobody(
     assert codes(post(client)) == [201]
     monkeypatch.setattr(admission, "PATIENCE", 0.2)
     rules = [{"rpc": "Commit", "status": "UNAVAILABLE"}]
-    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
+    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
     refused = post(client)
     assert calls.refused(refused, 503) == "overloaded"
     assert refused.headers["Retry-After"]
@@ -218,7 +219,7 @@ def test_an_answer_that_is_lost_charges_once(
 ) -> None:
     client = door(posts_per_network=2)
     rules = [{"rpc": "Commit", "call": 1, "when": "after", "status": "UNAVAILABLE"}]
-    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
+    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
     assert codes(post(client)) == [201]
     engine.install_faults(None)
     assert codes(post(client), post(client)) == [201, "too-many-posts"]

@@ -20,7 +20,8 @@ from comments.events import dispatcher
 from comments.jobs import repair, wiring
 from comments.posting import cast_vote
 from comments.store import connection
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import beginnings, recounts, trees
 from tests.comments import stocktaking
 from tests.comments.calls import ONE, THREAD, answer, bearer, post
@@ -110,7 +111,7 @@ def _votes(posted: dict) -> int:
 
 def _struck(engine: inprocess.Engine, act: Callable[[], TestResponse], **fault: Any) -> int | None:
     """The status of an answer while a call fails; None if there was no such call."""
-    plan = faults.Plan.parse({"rules": [fault]})
+    plan = fault_plans.Plan.parse({"rules": [fault]})
     engine.install_faults(plan)
     try:
         response = act()

@@ -23,7 +23,8 @@ from comments.moderation.rules import Action, Rule
 from comments.sites import budgets, site_settings, usage
 from comments.store import connection
 from comments.web.api import api_tokens
-from emulator import faults, inprocess, testing
+from emulator import inprocess, testing
+from emulator.fault_injection import fault_plans
 from tests import programs, trees
 from tests.comments import callers, calls, entrants, twins
 from tests.comments.conftest import Clock
@@ -127,7 +128,7 @@ def test_a_flush_whose_answer_is_lost_adds_once(
 ) -> None:
     spend(open_store, posts=5)
     lost = [{"rpc": "Commit", "call": 1, "when": "after", "status": "UNAVAILABLE"}]
-    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": lost}))
+    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": lost}))
     with open_store.context():
         usage.flush()
     engine.install_faults(None)
@@ -138,7 +139,7 @@ def test_a_flush_whose_answer_is_lost_adds_once(
 def lose(engine: inprocess.Engine, *rules: dict[str, Any]) -> None:
     """Have commits fail, by rules of a fault plan."""
     asked = [{"rpc": "Commit", **rule} for rule in rules]
-    engine.install_faults(faults.Plan.parse({"seed": 4, "rules": asked}))
+    engine.install_faults(fault_plans.Plan.parse({"seed": 4, "rules": asked}))
 
 
 def test_a_post_whose_answer_was_lost_is_one_new_comment_and_counted(
@@ -211,7 +212,7 @@ def test_what_cannot_be_stored_waits(
     spend(short_deadline, posts=5)
     spend(short_deadline, "other", posts=6)
     failing = [{"rpc": "Commit", "status": "UNAVAILABLE"}]
-    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": failing}))
+    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": failing}))
     with short_deadline.context():
         with pytest.raises(errors.Overloaded):
             usage.flush()

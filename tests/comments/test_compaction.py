@@ -9,7 +9,8 @@ from comments import errors
 from comments.domain import records
 from comments.notifications import follower_compaction, follower_lists, id_sets
 from comments.store import connection, reads
-from emulator import faults, inprocess, testing
+from emulator import inprocess, testing
+from emulator.fault_injection import fault_plans
 
 NAME = records.ListName("a list")
 
@@ -218,7 +219,7 @@ def test_an_interrupted_cleaning_is_found_by_the_mark_that_asks(
         assert NAME in follower_lists.asking()
         assert follower_compaction.switch(prepared(follower_compaction.close(NAME)))
         rule = {"rpc": "Commit", "call": failing, "status": "INVALID_ARGUMENT"}
-        engine.install_faults(faults.Plan.parse({"rules": [rule]}))
+        engine.install_faults(fault_plans.Plan.parse({"rules": [rule]}))
         try:
             follower_compaction.clean(NAME)
         except errors.Overloaded:

@@ -20,7 +20,8 @@ from comments.reading.thread_pages import Order
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
-from emulator import inprocess, meter, testing
+from emulator import inprocess, testing
+from emulator.execution import cost_meter
 from tests import folds, trees
 from tests.comments import filled
 from tests.conftest import ROOT
@@ -53,7 +54,7 @@ class World:
         path = FORMS[form].format(site=NAME.site)
         return f"{path}?thread={NAME.id}{query}"
 
-    def cost(self, url: str) -> meter.Cost:
+    def cost(self, url: str) -> cost_meter.Cost:
         """What a request bills. None of them may write."""
         with testing.meter(self.engine) as cost:
             response = self.client.get(url)

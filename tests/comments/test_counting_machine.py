@@ -45,7 +45,8 @@ from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.tree import ordered_query
 from comments.tree.counters import shard_choice, sharding, totals
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests.comments import chores, ledger, steps, stocktaking
 from tests.comments.chores import Step, Wish
 from tests.conftest import ROOT
@@ -308,7 +309,7 @@ class Machine(RuleBasedStateMachine):
     def _settle(self, step: Step, failing: list[dict[str, object]]) -> None:
         """Take a step while calls fail, and note what came of it."""
         if failing:
-            self.engine.install_faults(faults.Plan.parse({"rules": failing}))
+            self.engine.install_faults(fault_plans.Plan.parse({"rules": failing}))
         try:
             outcome = _outcome(step.act)
         finally:

@@ -34,7 +34,8 @@ from comments.posting import cast_vote
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import sharding
-from emulator import faultrules, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_rules
 from tests import programs, trees
 from tests.comments import stocktaking
 
@@ -66,7 +67,8 @@ from comments.notifications import subscriptions
 from comments.posting import cast_vote
 from comments.jobs import worker_thread
 from comments.jobs import wiring
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import trees
 from tests.comments import test_counting_processes as shared
 
@@ -160,7 +162,7 @@ def work(number):
 
 worker = worker_thread.Worker(store, trees.SETTINGS.scheme)
 worker.start()
-engine.install_faults(faults.Plan.parse(plan))
+engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(shared.THREADS) as pool:
     list(pool.map(work, range(shared.THREADS)))
 worker.stop(30)
@@ -214,7 +216,7 @@ PLANS = [
     (_failing(), 0),
     *(
         (_killed(point, 40 + 25 * number), -signal.SIGKILL)
-        for number, point in enumerate(sorted(faultrules.POINTS))
+        for number, point in enumerate(sorted(fault_rules.POINTS))
     ),
 ]
 

@@ -18,7 +18,8 @@ from benchmarks import ours
 from comments import app as apps
 from comments import config
 from comments.store import connection
-from emulator import inprocess, meter, testing
+from emulator import inprocess, testing
+from emulator.execution import cost_meter
 from tests.comments import callers, desksites
 from tests.comments.callers import OWNER, SECRET
 from tests.comments.desks import Desk
@@ -42,7 +43,7 @@ class World:
     desk: Desk
     newest: str
 
-    def cost(self, path: str, **form: str) -> meter.Cost:
+    def cost(self, path: str, **form: str) -> cost_meter.Cost:
         """What a page, or a form's answer, bills to a process that has just started."""
         for name in ("threads", "sites", "rulebooks"):
             self.store._kept.pop(name, None)
@@ -156,7 +157,7 @@ def test_a_dry_run_reads_what_it_looks_at(worlds: list[World]) -> None:
         _check(f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300))
 
 
-def _check(what: str, costs: list[meter.Cost], most: int, slack: int = 2) -> None:
+def _check(what: str, costs: list[cost_meter.Cost], most: int, slack: int = 2) -> None:
     """Hold the cost of both sizes to each other and to a bound.
 
     A scan of more than 300 entries comes in batches, and each of them bills a read. The first of

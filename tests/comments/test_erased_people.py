@@ -24,7 +24,9 @@ from comments.posting import cast_vote, file_report, submission
 from comments.reading.materialized import thread_view, view_cache
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, reads
-from emulator import inprocess, peers, storage
+from emulator import inprocess
+from emulator.storage import file_store
+from emulator.transactions import shared_lock_files
 from tests import programs, readers, recounts, trees
 from tests.comments import callers
 from tests.comments.callers import SECRET, here
@@ -156,10 +158,10 @@ class World:
 
     def pass_by(self) -> None:
         """Let the engine empty its log and its file of locks, as it does within a minute."""
-        self.clock.now += storage.LOG_SECONDS
+        self.clock.now += file_store.LOG_SECONDS
         assert self.client.get("/healthz").status_code == 200
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(peers, "_SECONDS", 0)
+            patch.setattr(shared_lock_files, "_SECONDS", 0)
             limit = rate_limits.Limit("tests", 1, timedelta(hours=1))
             rate_limits.take(limit, "somebody", SECRET, now=here())
 

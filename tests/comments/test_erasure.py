@@ -24,7 +24,8 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from emulator import inprocess, storage
+from emulator import inprocess
+from emulator.storage import file_store
 from tests import ballots, folds, programs, readers, recounts, trees
 
 pytestmark = pytest.mark.slow
@@ -228,7 +229,7 @@ def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
     assert _stored_forms() == set()
     assert _rows_with_the_text() == set()
 
-    clock.now += storage.LOG_SECONDS
+    clock.now += file_store.LOG_SECONDS
     assert scheduler.look() == []  # any request
     assert _files_with(path, forms) == set()
 
@@ -253,8 +254,8 @@ def test_what_is_erased_is_in_no_file_and_an_address_never_was(
     keeper.round([NAME])
     dispatcher.deliver(recounts.events(), now=trees.START, handlers=wiring.HANDLERS)
     # A worker folds within seconds, and makes a request each time it sweeps.
-    assert storage.LOG_SECONDS + worker_thread.SWEEP_EVERY < 120 - 10
-    clock.now += storage.LOG_SECONDS
+    assert file_store.LOG_SECONDS + worker_thread.SWEEP_EVERY < 120 - 10
+    clock.now += file_store.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()
     # Nor is it in a bucket any more once nobody can read that.

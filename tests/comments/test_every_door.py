@@ -14,7 +14,8 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from comments import app as apps
 from comments.moderation import decisions
 from comments.store import connection
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests.comments import postboxes
 from tests.comments.test_who_may import ROWS, Row, World, path_of
 from tests.conftest import ROOT
@@ -96,7 +97,7 @@ def test_while_the_store_is_away_nobody_may_what_takes_a_role(
     def fail() -> None:
         world.store.deadline = DEADLINE
         rules = [{"status": "UNAVAILABLE"}]
-        engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
+        engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
 
     for caller in ("nobody", "author", "moderator", "owner"):
         usual = row.statuses.get(caller, row.others)

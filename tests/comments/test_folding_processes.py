@@ -33,7 +33,8 @@ import json
 import sys
 from comments.store import connection
 from comments.reading.thread_pages.compaction import compactor
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests.comments import test_folding_processes as shared
 
 compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
@@ -42,7 +43,7 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     def counted(method, request, proceed):
         commits.append(method)
         return proceed()
-    engine.install_faults(faults.Plan.parse(json.loads(sys.argv[2])))
+    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
     store = connection.Store(inprocess.Channel(engine, counted), project="test")
     with store.context():
         folded = compactor.fold(shared.SCHEME, shared.NAME)

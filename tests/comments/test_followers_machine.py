@@ -20,7 +20,8 @@ from comments.domain import records
 from comments.notifications import follower_compaction, follower_lists
 from comments.store import connection, reads
 from emulator import errors as engine_errors
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import programs
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ class Lists(RuleBasedStateMachine):
         return proceed()
 
     def _plan(self, **fault: object) -> None:
-        self.engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
+        self.engine.install_faults(fault_plans.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
 
     def _mark(self, follower: str, *, follows: bool) -> None:
         follower_lists.mark(NAME, follower, follows=follows)

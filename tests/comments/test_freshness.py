@@ -19,7 +19,8 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, meter, testing
+from emulator import inprocess, testing
+from emulator.execution import cost_meter
 from tests import folds, trees
 from tests.comments import calls, twins
 from tests.comments.twins import PAGE, SITE
@@ -158,7 +159,7 @@ def test_without_freshness_every_page_rests_on_its_own_probe(
     with reader.store.context():
         site_settings.change("demo", freshness=0)
     page(reader)
-    with testing.meter(engine, meter.Pricing.STRICT) as cost:
+    with testing.meter(engine, cost_meter.Pricing.STRICT) as cost:
         page(reader)
     assert cost.reads == 1
     post(writer, "by another")

@@ -13,7 +13,8 @@ from comments.posting import submission
 from comments.reading import full_thread
 from comments.store import connection, reads, transactions
 from comments.tree import ordered_query
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import beginnings, folds, readers, trees
 from tests.comments import interceptors
 
@@ -51,7 +52,7 @@ def _edit(comment: records.Comment, body: str) -> None:
 def _cut(engine: inprocess.Engine, most: int, seed: int) -> None:
     """Have the engine end batches after a random number of results, at most so many."""
     cut = {"rpc": "RunQuery", "batch": most}
-    engine.install_faults(faults.Plan.parse({"seed": seed, "rules": [cut]}))
+    engine.install_faults(fault_plans.Plan.parse({"seed": seed, "rules": [cut]}))
 
 
 @pytest.fixture(scope="module")

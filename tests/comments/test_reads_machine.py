@@ -26,7 +26,7 @@ from comments.reading import full_thread, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import deltas
 from comments.tree import ordered_query
-from emulator import faults
+from emulator.fault_injection import fault_plans
 from tests import beginnings, folds, readers, trees
 
 EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
@@ -105,7 +105,7 @@ class Machine(RuleBasedStateMachine):
         """End batches after a random number of results, another one after each change."""
         self.step += 1
         cut = {"rpc": "RunQuery", "batch": self.most}
-        self.engine.install_faults(faults.Plan.parse({"seed": self.step, "rules": [cut]}))
+        self.engine.install_faults(fault_plans.Plan.parse({"seed": self.step, "rules": [cut]}))
 
     def _now(self) -> Shown:
         """The thread by the ordered query, read in one batch."""

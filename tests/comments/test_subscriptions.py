@@ -21,7 +21,8 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import counter_rows
 from comments.tree.counters import new_rows, totals
 from emulator import errors as engine_errors
-from emulator import faults, inprocess, testing
+from emulator import inprocess, testing
+from emulator.fault_injection import fault_plans
 from tests import programs, recounts, trees
 
 SCHEME = trees.SETTINGS.scheme
@@ -248,7 +249,9 @@ def test_a_list_whose_folding_fails_is_tried_again(
 ) -> None:
     store.deadline = 0.25
     subscriptions.follow(THREAD, "ann", now=trees.START)
-    engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]}))
+    engine.install_faults(
+        fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
+    )
     assert worker.step() == scheduler.Done(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0

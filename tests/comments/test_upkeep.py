@@ -19,7 +19,8 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import ordered_query
 from comments.tree.counters import shard_choice, sharding
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import programs, recounts, trees
 from tests.comments.conftest import Clock
 
@@ -140,12 +141,12 @@ def test_what_fails_is_tried_again_and_the_others_are_folded(
     store.deadline = 0.25
     for thread in ("page", "other"):
         trees.post(site, "text", thread=thread)
-    engine.install_faults(faults.Plan.parse(ABORTING))
+    engine.install_faults(fault_plans.Plan.parse(ABORTING))
     assert worker.step() == scheduler.Done(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0
     assert worker.step() == scheduler.Done(2, 0, 2)
-    engine.install_faults(faults.Plan.parse(ABORTING))
+    engine.install_faults(fault_plans.Plan.parse(ABORTING))
     clock.now += compactor.GRACE
     worker.step()
     assert _flags(name) == 1

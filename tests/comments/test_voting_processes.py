@@ -19,7 +19,8 @@ from comments.jobs import recount
 from comments.posting import submission
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import faultrules, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_rules
 from tests import ballots, programs, trees
 from tests.comments import test_counting_processes as counting
 
@@ -36,7 +37,8 @@ from comments.store import connection
 from comments.domain import records
 from comments.posting import cast_vote
 from comments.jobs import worker_thread
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests import ballots, trees
 from tests.comments import test_counting_processes as counting
 from tests.comments import test_voting_processes as shared
@@ -72,7 +74,7 @@ with store.context():
     comments = [ballots.comment(each) for each in ids]
 worker = worker_thread.Worker(store, trees.SETTINGS.scheme)
 worker.start()
-engine.install_faults(faults.Plan.parse(plan))
+engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(shared.THREADS) as pool:
     list(pool.map(work, range(shared.THREADS)))
 worker.stop(30)
@@ -105,7 +107,7 @@ def _start(path: Path, label: str, seed: int, ids: list[str], rules: object) -> 
     ("seed", "rules", "status"),
     [
         (1, counting._failing(), 0),
-        (2, counting._killed(min(faultrules.POINTS), 20), -signal.SIGKILL),
+        (2, counting._killed(min(fault_rules.POINTS), 20), -signal.SIGKILL),
     ],
 )
 def test_every_row_says_what_its_votes_come_to_whatever_fails(

@@ -14,10 +14,11 @@ from google.cloud import datastore
 from google.cloud.datastore_v1.services.datastore import DatastoreClient
 from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrpcTransport
 
-from emulator import inprocess, locks, testing
+from emulator import inprocess, testing
+from emulator.transactions import lock_manager
 from tests import programs
-from tests.emulator import rpc
-from tests.emulator.rpc import Service, Unindexed
+from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import Service, Unindexed
 
 INDEXES = """
 indexes:
@@ -66,7 +67,7 @@ def serving(*arguments: Any) -> Iterator[tuple[str, programs.Program]]:
 
 @pytest.fixture(name="refused")
 def refused_fixture() -> Callable[..., Any]:
-    return rpc.refused
+    return service_calls.refused
 
 
 @pytest.fixture
@@ -149,12 +150,12 @@ def threads():
 @pytest.fixture
 def impatient(monkeypatch):
     """Waiting is over before it has begun."""
-    monkeypatch.setattr(locks, "WRITE_WAIT", 0.0)
-    monkeypatch.setattr(locks, "COMMIT_WAIT", 0.0)
+    monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
+    monkeypatch.setattr(lock_manager, "COMMIT_WAIT", 0.0)
 
 
 @pytest.fixture
 def patient(monkeypatch):
     """Only what ends waiting for a reason of its own ends it in these tests."""
     for name in ("WRITE_WAIT", "COMMIT_WAIT", "READ_WAIT", "READ_QUEUE"):
-        monkeypatch.setattr(locks, name, 300.0)
+        monkeypatch.setattr(lock_manager, name, 300.0)

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.cloud import datastore, ndb
 
-from emulator import errors, inprocess, messages, testing
+from emulator import errors, inprocess, protobufs, testing
 
 
 class Part(ndb.Model):
@@ -190,7 +190,7 @@ def test_a_refusal_is_a_finished_call_and_an_error(engine):
     with inprocess.Channel(engine) as channel:
         method = channel.unary_unary("/google.datastore.v1.Datastore/Commit")
         called = []
-        future = method.future(messages.CommitRequest(), timeout=1, metadata=[("a", "b")])
+        future = method.future(protobufs.CommitRequest(), timeout=1, metadata=[("a", "b")])
         future.add_done_callback(called.append)
         assert called == [future]
         assert isinstance(future, grpc.RpcError)
@@ -202,15 +202,15 @@ def test_a_refusal_is_a_finished_call_and_an_error(engine):
         with pytest.raises(inprocess.CallError):
             future.result()
         with pytest.raises(inprocess.CallError):
-            method.with_call(messages.CommitRequest())
+            method.with_call(protobufs.CommitRequest())
 
 
 def test_an_answer_is_a_finished_call(engine):
     channel = inprocess.Channel(engine)
     method = channel.unary_unary(
-        "/google.datastore.v1.Datastore/Lookup", messages.LookupRequest.SerializeToString
+        "/google.datastore.v1.Datastore/Lookup", protobufs.LookupRequest.SerializeToString
     )
-    request = messages.LookupRequest(project_id="p")
+    request = protobufs.LookupRequest(project_id="p")
     response, call = method.with_call(request, wait_for_ready=True, compression=None)
     assert isinstance(response, bytes)
     assert call.code() is grpc.StatusCode.OK
@@ -220,7 +220,7 @@ def test_an_answer_is_a_finished_call(engine):
     assert (call.details(), call.initial_metadata(), call.trailing_metadata()) == ("", (), ())
     assert (call.exception(), call.traceback(), call.time_remaining()) == (None, None, None)
     by_bytes = channel.unary_unary("/google.datastore.v1.Datastore/Lookup")
-    assert messages.LookupResponse.FromString(by_bytes(request.SerializeToString()))
+    assert protobufs.LookupResponse.FromString(by_bytes(request.SerializeToString()))
 
 
 def test_a_channel_is_always_ready_and_has_no_streams(engine):
@@ -245,7 +245,8 @@ def test_a_fault_of_the_engine_is_permanent_and_logged(engine, monkeypatch, make
 
 def test_importing_the_door_loads_nothing_that_an_application_may_never_need():
     slow = (
-        "google.cloud.ndb", "flask", "yaml", "google.cloud.datastore_admin_v1", "emulator.adminapi",
+        "google.cloud.ndb", "flask", "yaml", "google.cloud.datastore_admin_v1",
+        "emulator.admin_api.admin_service",
     )  # fmt: skip
     program = "import sys, emulator.inprocess; print([m for m in sys.argv[1:] if m in sys.modules])"
     answer = subprocess.run(

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import emulator
-from emulator import admin, cli, httpdoor, messages, verbs
+from emulator import protobufs
+from emulator.cli import command_line, commands
+from emulator.server import admin_port, http_server
 
 README = (Path(emulator.__file__).parent / "README.md").read_text()
 
@@ -100,7 +102,7 @@ def in_transaction(s):
 
 
 def single_use(s):
-    mutation = messages.Mutation(delete=s.key("T", 1))
+    mutation = protobufs.Mutation(delete=s.key("T", 1))
     return s.call(
         "Commit", mode=1, mutations=[mutation], single_use_transaction={"read_write": {}}
     ) and not s.get(s.key("T", 1))
@@ -231,7 +233,7 @@ def filled(near, unindexed):
 
 
 def test_the_table_lists_every_rpc_once():
-    assert set(ROWS) == set(messages.REQUESTS)
+    assert set(ROWS) == set(protobufs.REQUESTS)
 
 
 def cases(place):
@@ -257,24 +259,28 @@ def test_every_probe_is_an_item_of_the_table():
 
 def test_every_command_of_the_guide_is_one():
     named = re.findall(r"^    python -m emulator (.*)$", README, flags=re.MULTILINE)
-    assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(verbs.VERBS)
+    assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(commands.VERBS)
     for line in named:
         words = line.split()
-        parser = cli.verb_parser() if words[0] in verbs.VERBS else cli.server_parser()
+        parser = (
+            command_line.verb_parser()
+            if words[0] in commands.VERBS
+            else command_line.server_parser()
+        )
         assert parser.parse_args(words)
 
 
 def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help():
     flags = re.findall(r"`(--[a-z-]+)", README)
-    helped = cli.server_parser().format_help() + cli.verb_parser().format_help()
+    helped = command_line.server_parser().format_help() + command_line.verb_parser().format_help()
     assert {flag for flag in flags if flag not in helped} <= {"--batch", "--replace"}
 
 
 def test_every_path_of_the_admin_door_is_in_the_guide(engine):
-    door = admin.Admin(engine, lambda: None)
+    door = admin_port.Admin(engine, lambda: None)
     table = README.partition("| path | what it does |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"(?:GET|POST|PUT|DELETE) (/\S*?)`", table))
     for path in listed - {"/ui", "/v1/projects/{project}:{method}"}:
-        with pytest.raises(httpdoor.BadRequest, match="answers"):
-            door.answer(httpdoor.Request("PATCH", path, {}, "", None))
+        with pytest.raises(http_server.BadRequest, match="answers"):
+            door.answer(http_server.Request("PATCH", path, {}, "", None))
     assert {*door.paths, "/ui", "/v1/projects/{project}:{method}"} == listed

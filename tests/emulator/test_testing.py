@@ -8,7 +8,8 @@ import grpc
 import pytest
 from google.cloud import datastore
 
-from emulator import faults, testing
+from emulator import testing
+from emulator.fault_injection import fault_plans
 from tests import programs
 
 
@@ -46,7 +47,7 @@ def test_a_reset_leaves_no_data_no_costs_and_no_faults(make_service):
         service = make_service(started.channel)
         service.put(service.key("T", 1), a=1)
         started.engine.install_faults(
-            faults.Plan.parse({"rules": [{"rpc": "Lookup", "drop": True}]})
+            fault_plans.Plan.parse({"rules": [{"rpc": "Lookup", "drop": True}]})
         )
         started.reset()
         assert started.engine.meter.total().writes == 0
@@ -111,7 +112,7 @@ indexes:
 
 
 def test_a_projects_own_tests_use_the_fixtures(tmp_path):
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["emulator.fixtures"]\n')
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["emulator.pytest_plugin"]\n')
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "test_notes.py").write_text(PROJECT)
     ran = subprocess.run(

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.oracle import metadata, queries, results, values
+from tests.oracle import metadata, queries, query_results, values
 from tests.oracle.queries import Query
-from tests.oracle.results import Paging, State
+from tests.oracle.query_results import Paging, State
 
 NUMBERS = (values.rank(0)[0], values.rank(0.0)[0])
 INT64 = range(-(2**63), 2**63)
@@ -35,10 +35,10 @@ def answers(
     """Return the numbers; None is the null of an average of nothing."""
     wide = widened(query, tuple(dict.fromkeys(each.name for each in asked if each.name)))
     found = sorted(
-        position for stored in state.values() for position in results.positions(wide, stored)
+        position for stored in state.values() for position in query_results.positions(wide, stored)
     )
     if query.distinct:
-        groups = {results.group(wide, each): each for each in reversed(found)}
+        groups = {query_results.group(wide, each): each for each in reversed(found)}
         found = sorted(groups.values())
     end = None if paging.limit is None else paging.offset + paging.limit
     return [_answer(wide, each, found[paging.offset : end]) for each in asked]
@@ -67,10 +67,10 @@ def complaints(query: Query, asked: Sequence[Aggregation]) -> list[str]:
     return []
 
 
-def _answer(query: Query, asked: Aggregation, met: list[results.Position]) -> float | None:
+def _answer(query: Query, asked: Aggregation, met: list[query_results.Position]) -> float | None:
     if asked.operator == "count":
         return len(met) if asked.up_to is None else min(len(met), asked.up_to)
-    picked = [results.picked(query, position, (asked.name,))[0] for position in met]
+    picked = [query_results.picked(query, position, (asked.name,))[0] for position in met]
     numbers = [values.projected(each) for each in picked if each[0] in NUMBERS]
     if asked.operator == "avg":
         return _sum(numbers, to_double=True) / len(numbers) if numbers else None

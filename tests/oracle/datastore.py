@@ -10,8 +10,8 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.oracle import changes
-from tests.oracle.results import State, Stored
+from tests.oracle import mutation_results
+from tests.oracle.query_results import State, Stored
 from tests.oracle.values import Key, Properties, Value
 
 INSERT, UPDATE, UPSERT, DELETE = "insert", "update", "upsert", "delete"
@@ -28,7 +28,7 @@ class Mutation:
     key: Key
     properties: Properties = NOTHING
     mask: tuple[str, ...] | None = None
-    transforms: tuple[changes.Transform, ...] = ()
+    transforms: tuple[mutation_results.Transform, ...] = ()
     base_version: int | None = None
     must_hold: bool = False
 
@@ -129,8 +129,8 @@ class Datastore:
         assert result.updated >= created
         given = mutation.properties
         if mutation.mask is not None:
-            given = changes.merged(old and old.properties, given, mutation.mask)
-        new, answers = changes.transformed(given, mutation.transforms)
+            given = mutation_results.merged(old and old.properties, given, mutation.mask)
+        new, answers = mutation_results.transformed(given, mutation.transforms)
         self.state[key] = Stored(key, new, result.version, created)
         self.used_ids.add(key)
         return answers

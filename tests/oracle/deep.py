@@ -17,7 +17,7 @@ import hypothesis
 from hypothesis import HealthCheck, settings, stateful
 
 from tests import conftest  # noqa: F401 - registers the profiles
-from tests.oracle import doors, machine
+from tests.oracle import grpc_state_machine, state_machine
 
 EXAMPLES = 400
 REMOTE_EXAMPLES = 40
@@ -40,19 +40,23 @@ def main() -> None:
     minutes = 0.0
     while seed == options.seed or minutes < options.minutes:
         is_remote = seed % REMOTE_EVERY == 0
-        run(doors.Remote if is_remote else machine.Machine, seed, options.examples)
-        told = ", ".join(f"{number} {what}" for what, number in machine.Machine.tally.items())
+        run(
+            grpc_state_machine.Remote if is_remote else state_machine.Machine,
+            seed,
+            options.examples,
+        )
+        told = ", ".join(f"{number} {what}" for what, number in state_machine.Machine.tally.items())
         minutes = (time.monotonic() - began) / 60
         say(f"seed {seed}, {minutes:.1f} minutes: {told}")
         seed += 1
     say(f"no difference with seeds {options.seed} to {seed - 1}")
 
 
-def run(made: Callable[[], machine.Machine], seed: int, examples: int) -> None:
+def run(made: Callable[[], state_machine.Machine], seed: int, examples: int) -> None:
     """Run one round with the profile `deep`."""
     deep = settings(
         settings.get_profile("deep"),
-        max_examples=REMOTE_EXAMPLES if made is doors.Remote else examples,
+        max_examples=REMOTE_EXAMPLES if made is grpc_state_machine.Remote else examples,
         stateful_step_count=STEPS,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tests.oracle import values
 from tests.oracle.queries import Query
-from tests.oracle.results import State, Stored
+from tests.oracle.query_results import State, Stored
 from tests.oracle.values import KEY, Key
 
 NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.oracle import queries, results
+from tests.oracle import queries, query_results
 from tests.oracle.queries import Query
-from tests.oracle.results import State, Stored
+from tests.oracle.query_results import State, Stored
 from tests.oracle.values import KEY, Key
 
 MAX_AGE = 270.0
@@ -37,11 +37,11 @@ def read_of_keys(keys: tuple[Key, ...]) -> Read:
     )
 
 
-def read_of_query(query: Query, paging: results.Paging) -> Read:
+def read_of_query(query: Query, paging: query_results.Paging) -> Read:
     """Return the read of a query; whole entities are read with their versions."""
 
     def answer(state: State) -> Any:
-        found = results.page(query, state, paging)
+        found = query_results.page(query, state, paging)
         is_full = not query.projection
         return [
             [(each.position, is_full and each.stored.version) for each in part] for part in found

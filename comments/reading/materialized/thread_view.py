@@ -1,12 +1,12 @@
 """The materialised thread as this process holds it: directory, buckets and delta, made a view.
 
-Owns what is read for a view and what is kept of it. A view costs one read for the directory and
-one for each bucket it needs, both kept in a bounded cache, and a *probe*: a projection of (key,
+Owns what is read for a view and what is kept of it. A view costs one read for the directory and one
+for each bucket it needs, both kept in a bounded cache, and a *probe*: a projection of (key,
 revision) over the rows that are not folded, which bills one read; if it finds none, that is free by
-one reading of the service's price (`emulator/meter.py`). Of those rows, only the ones are read that
-neither the directory nor this process holds at that revision. A caller may take a probe of some
-`age` in seconds, if this process has asked one that is no older and has not written to the thread
-since; 0 always probes.
+one reading of the service's price (`emulator/execution/cost_meter.py`). Of those rows, only the
+ones are read that neither the directory nor this process holds at that revision. A caller may take
+a probe of some `age` in seconds, if this process has asked one that is no older and has not written
+to the thread since; 0 always probes.
 
 What must stay true, or a reader may see an old row:
 

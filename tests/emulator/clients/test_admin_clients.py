@@ -17,8 +17,8 @@ from google.cloud.datastore_admin_v1.services.datastore_admin.transports import 
 )
 
 from tests import programs
-from tests.emulator import rpc
 from tests.emulator.clients import node_driver
+from tests.emulator.support import service_calls
 
 PATIENCE = 60  # seconds
 
@@ -29,7 +29,7 @@ class Started:
     def __init__(self, address, door, channel, exports):
         self.address = address
         self.door = door
-        self.service = rpc.Service(channel)
+        self.service = service_calls.Service(channel)
         self.exports = exports
 
     def path_of(self, url):

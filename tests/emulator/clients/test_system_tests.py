@@ -11,7 +11,8 @@ from google.api_core import exceptions
 from google.cloud import datastore
 from google.cloud.datastore.query import And, Or, PropertyFilter
 
-from emulator import inprocess, locks, messages, testing
+from emulator import inprocess, protobufs, testing
+from emulator.transactions import lock_manager
 
 INDEXES = """
 indexes:
@@ -233,7 +234,7 @@ def test_a_transfer_with_explicit_begin_and_commit(client):
 def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
     door, in_block, monkeypatch
 ):
-    monkeypatch.setattr(locks, "WRITE_WAIT", 0.0)
+    monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
     with (
         inprocess.open_engine(None, concurrency="pessimistic") as engine,
         reached(engine, door) as channel,
@@ -278,7 +279,7 @@ def test_in_optimistic_mode_contention_is_the_conflict_of_who_is_inside(client):
 
 def many(engine, kind, count, properties):
     def entity(number):
-        made = messages.Entity(properties=properties(number))
+        made = protobufs.Entity(properties=properties(number))
         made.key.path.add(kind=kind, id=number + 1)
         return made
 

@@ -1,0 +1,98 @@
+"""The Datastore Admin API behind both doors, loaded when somebody calls it.
+
+Owns the names of its methods, and that a process that never calls one loads none of its messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emulator import engine as engines
+from emulator import errors
+
+if TYPE_CHECKING:
+    from emulator.admin_api import admin_methods
+
+SERVICES = {
+    "google.datastore.admin.v1.DatastoreAdmin": (
+        "ListIndexes",
+        "GetIndex",
+        "CreateIndex",
+        "DeleteIndex",
+        "ExportEntities",
+        "ImportEntities",
+    ),
+    "google.longrunning.Operations": (
+        "ListOperations",
+        "GetOperation",
+        "CancelOperation",
+        "DeleteOperation",
+        "WaitOperation",
+    ),
+}
+
+_logger = logging.getLogger(__name__)
+
+
+class AdminApi:
+    """The admin API of one engine.
+
+    Args:
+        engine: whose data and indexes.
+        folder: where exports are written to and imported from; None refuses both.
+    """
+
+    def __init__(self, engine: engines.Engine, folder: Path | None = None) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._service: admin_methods.DatastoreAdmin | None = None
+
+    def call(self, method: str, request: Any) -> Any:
+        """Answer a request message of a method with its response.
+
+        Raises:
+            errors.DatastoreError: the request is answered with another status than OK.
+        """
+        try:
+            return self._loaded().call(method, request)
+        except errors.DatastoreError:
+            raise
+        except Exception as fault:
+            _logger.exception("%s failed", method)
+            raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
+
+    def parsed(self, method: str, content: bytes) -> Any:
+        """Parse the request message of a method.
+
+        Raises:
+            errors.InvalidArgument: it is no such message.
+        """
+        from google.protobuf import message  # noqa: PLC0415 - only who calls pays
+
+        try:
+            return self.request(method).FromString(content)
+        except message.DecodeError as error:
+            raise errors.InvalidArgument(f"The request is no {method}Request: {error}") from error
+
+    def request(self, method: str) -> Any:
+        """Return the class of a method's requests."""
+        from emulator.admin_api import admin_protobufs  # noqa: PLC0415 - only who calls pays
+
+        return admin_protobufs.REQUESTS[method]
+
+    def _loaded(self) -> admin_methods.DatastoreAdmin:
+        from emulator.admin_api import admin_methods  # noqa: PLC0415 - only who calls pays
+
+        with self._lock:
+            if self._service is None:
+                self._service = admin_methods.DatastoreAdmin(self._engine, self._folder)
+            return self._service
+
+    def close(self) -> None:
+        """End what runs."""
+        if self._service is not None:
+            self._service.close()

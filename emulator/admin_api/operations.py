@@ -1,0 +1,268 @@
+"""Long-running operations: work that goes on in the background, and what is known of it.
+
+Owns the threads of exports, imports and index builds, and their states. An operation is known to
+the process that runs it, by its name; the last `MAX_KEPT` that have ended are remembered. After a
+restart none is known: an export is there if its metadata file is, an import is stored whole or not
+at all.
+
+    INITIALIZING -> PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
+
+An operation that has finished its work when it is cancelled ends as if nobody had.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+
+from emulator import errors, thread_pool
+from emulator.admin_api import admin_protobufs
+from emulator.storage import data_file
+
+MAX_RUNNING = 8  # at once
+MAX_KEPT = 1000  # that have ended
+WAIT_SECONDS = 60.0  # that WaitOperation takes at most
+_END_SECONDS = 10.0  # for running operations when the server stops
+_NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
+_LABELS = "metadata.common.labels."
+FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
+_INITIALIZING, _PROCESSING, _CANCELLING = 1, 2, 3
+_SUCCESSFUL, _FAILED, _CANCELLED = 5, 6, 7
+
+_logger = logging.getLogger(__name__)
+
+Message = admin_protobufs.Message
+
+
+class Job:
+    """What the work of an operation tells and asks: how far it is, and whether to go on."""
+
+    def __init__(self, metadata: Message, lock: threading.Lock) -> None:
+        self._metadata = metadata
+        self._lock = lock
+        self._is_cancelled = False
+
+    def estimate(self, *, entities: int, size: int = 0) -> None:
+        """Say how many entities and bytes there are to be done; 0 if that is not known."""
+        with self._lock:
+            self._metadata.progress_entities.work_estimated = entities
+            if size:
+                self._metadata.progress_bytes.work_estimated = size
+
+    def advance(self, *, entities: int, size: int = 0) -> None:
+        """Say that more has been done.
+
+        Raises:
+            errors.Cancelled: the work is to end.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise errors.Cancelled("The operation was cancelled.")
+            self._metadata.progress_entities.work_completed += entities
+            if size:
+                self._metadata.progress_bytes.work_completed += size
+
+    def cancel(self) -> None:
+        """End the work at its next step. The caller holds the lock."""
+        self._is_cancelled = True
+        self._metadata.common.state = _CANCELLING
+
+
+# Does the work and returns the response.
+Work = Callable[[Job], Message]
+
+
+class _Operation:
+    """One operation; its registry's lock guards what changes."""
+
+    def __init__(self, name: str, metadata: Message, lock: threading.Lock) -> None:
+        self.name = name
+        self.metadata = metadata
+        self.job = Job(metadata, lock)
+        self.ended = threading.Event()
+        self.response: Message | None = None
+        self.error: errors.DatastoreError | None = None
+
+    def message(self) -> Message:
+        """Return the operation as clients see it."""
+        made = admin_protobufs.Operation(name=self.name, done=self.ended.is_set())
+        made.metadata.Pack(self.metadata)
+        if self.error is not None:
+            made.error.code = admin_protobufs.code(self.error.status)
+            made.error.message = self.error.message
+        elif self.response is not None:
+            made.response.Pack(self.response)
+        return made
+
+    def field(self, name: str) -> str:
+        """Return the value of one of FIELDS."""
+        common = self.metadata.common
+        if name.startswith(_LABELS):
+            return str(common.labels.get(name.removeprefix(_LABELS), ""))
+        if name == "done":
+            return str(self.ended.is_set())
+        field = common.DESCRIPTOR.fields_by_name[name.rpartition(".")[2]]
+        return str(field.enum_type.values_by_number[getattr(common, field.name)].name)
+
+
+class Operations:
+    """The operations of one process.
+
+    Args:
+        clock: returns seconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._operations: dict[str, _Operation] = {}  # in the order of their start
+        self._is_closed = False
+
+    def start(self, project: str, metadata: Message, work: Work) -> Message:
+        """Begin work in the background.
+
+        Args:
+            project: whose operation it is.
+            metadata: the operation's; its common part is filled in here.
+            work: returns the response; what it raises is the operation's error.
+
+        Raises:
+            errors.ResourceExhausted: too many operations run.
+            errors.Unavailable: the server stops.
+        """
+        now = self._now()
+        # Names sort by the time of their start.
+        name = f"projects/{project}/operations/{now:014x}-{secrets.token_hex(8)}"
+        metadata.common.start_time.FromMicroseconds(now)
+        metadata.common.state = _INITIALIZING
+        operation = _Operation(name, metadata, self._lock)
+        thread = threading.Thread(
+            target=self._run, args=(operation, work), name="operation", daemon=True
+        )
+        with self._lock:
+            if self._is_closed:
+                raise errors.Unavailable("The server is stopping.")
+            running = [each for each in self._operations.values() if not each.ended.is_set()]
+            if len(running) >= MAX_RUNNING:
+                raise errors.ResourceExhausted(
+                    f"{MAX_RUNNING} operations are running. Wait until one has ended."
+                )
+            try:
+                thread.start()  # it waits for the lock
+            except RuntimeError as error:
+                raise errors.ResourceExhausted(f"No thread can be started: {error}") from error
+            self._operations[name] = operation
+            self._forget_oldest()
+            return operation.message()
+
+    def _forget_oldest(self) -> None:
+        ended = [each.name for each in self._operations.values() if each.ended.is_set()]
+        for name in ended[:-MAX_KEPT]:
+            del self._operations[name]
+
+    def _run(self, operation: _Operation, work: Work) -> None:
+        try:
+            with self._lock:
+                if operation.metadata.common.state == _INITIALIZING:
+                    operation.metadata.common.state = _PROCESSING
+            self._end(operation, _SUCCESSFUL, response=work(operation.job))
+        except errors.Cancelled as end:
+            self._end(operation, _CANCELLED, error=end)
+        except errors.DatastoreError as refusal:
+            self._end(operation, _FAILED, error=refusal)
+        except Exception as fault:
+            known = data_file.refusal(fault)
+            if known is None:
+                _logger.exception("%s failed", operation.name)
+                known = errors.EngineFault(f"The emulator failed: {fault!r}")
+            self._end(operation, _FAILED, error=known)
+
+    def _end(
+        self,
+        operation: _Operation,
+        state: int,
+        *,
+        response: Message | None = None,
+        error: errors.DatastoreError | None = None,
+    ) -> None:
+        with self._lock:
+            operation.metadata.common.state = state
+            operation.metadata.common.end_time.FromMicroseconds(self._now())
+            operation.response, operation.error = response, error
+            operation.ended.set()
+
+    def _now(self) -> int:
+        return int(self._clock() * 1_000_000)
+
+    def get(self, name: str) -> Message:
+        """Return an operation.
+
+        Raises:
+            errors.InvalidArgument: the name is not one of an operation.
+            errors.NotFound: there is no such operation.
+        """
+        with self._lock:
+            return self._find(name).message()
+
+    def _find(self, name: str) -> _Operation:
+        if _NAME.fullmatch(name) is None:
+            raise errors.InvalidArgument(
+                f'name: "{name[:100]}" is not like projects/PROJECT/operations/ID.'
+            )
+        found = self._operations.get(name)
+        if found is None:
+            raise errors.NotFound(
+                f"There is no operation {name}. Operations are forgotten when the emulator ends."
+            )
+        return found
+
+    def all_of(self, project: str) -> Iterator[tuple[Message, Callable[[str], str]]]:
+        """Yield the operations of a project, oldest first, each with its fields for filters."""
+        with self._lock:
+            found = [
+                (each.message(), each.field)
+                for each in self._operations.values()
+                if each.name.startswith(f"projects/{project}/operations/")
+            ]
+        yield from found
+
+    def cancel(self, name: str) -> None:
+        """Ask an operation to end. One that has ended stays as it is."""
+        with self._lock:
+            operation = self._find(name)
+            if not operation.ended.is_set():
+                operation.job.cancel()
+
+    def delete(self, name: str) -> None:
+        """Forget an operation that has ended.
+
+        Raises:
+            errors.FailedPrecondition: it is running.
+        """
+        with self._lock:
+            if not self._find(name).ended.is_set():
+                raise errors.FailedPrecondition(f"{name} is running. Cancel it first.")
+            del self._operations[name]
+
+    def wait(self, name: str, seconds: float | None) -> Message:
+        """Wait until an operation has ended or the time is over; returns its latest state."""
+        with self._lock:
+            operation = self._find(name)
+        most = WAIT_SECONDS if seconds is None else min(max(seconds, 0.0), WAIT_SECONDS)
+        with thread_pool.waiting():
+            operation.ended.wait(most)
+        with self._lock:
+            return operation.message()
+
+    def close(self) -> None:
+        """Cancel what runs, and wait for it a while."""
+        with self._lock:
+            self._is_closed = True
+            running = [each for each in self._operations.values() if not each.ended.is_set()]
+            for operation in running:
+                operation.job.cancel()
+        for operation in running:
+            operation.ended.wait(_END_SECONDS)

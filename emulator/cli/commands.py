@@ -1,0 +1,131 @@
+"""What `python -m emulator VERB` does: one thing to a data file, and then it ends.
+
+Owns how the verbs report. A file that a server has open may be exported, imported to, backed up,
+compacted and checked. Each verb imports what only it needs.
+"""
+
+# ruff: noqa: PLC0415 - a verb imports what only it needs
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from emulator import errors, inprocess
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write entities as lines of JSON."""
+    from emulator.import_export import json_lines
+
+    selection = json_lines.Selection(
+        options.project, options.database, options.namespace, options.kind
+    )
+    with _existing(options.data) as engine, _output(options.target) as file:
+        for part in json_lines.export(engine.storage, selection):
+            file.write(part)
+    return 0
+
+
+def load(options: argparse.Namespace) -> int:
+    """Write the entities of lines of JSON over those that are there."""
+    from emulator.import_export import json_lines
+
+    with _input(options.source) as file, inprocess.open_engine(options.data) as engine:
+        stored = json_lines.load(
+            engine.storage,
+            json_lines.read_lines(file),
+            source=json_lines.name_of(options.source),
+            batch=options.batch,
+        )
+    print(f"{options.data}: {stored} entities written")
+    return 0
+
+
+def backup(options: argparse.Namespace) -> int:
+    """Copy a data file as of one moment."""
+    from emulator.storage import maintenance
+
+    print(maintenance.backup(options.data, options.target))
+    return 0
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Put a backup at a data file's place."""
+    from emulator.storage import maintenance
+
+    print(maintenance.restore(options.source, options.data, now=_micros(), replace=options.replace))
+    return 0
+
+
+def compact(options: argparse.Namespace) -> int:
+    """Give back the room of what was deleted."""
+    from emulator.storage import maintenance
+
+    print(maintenance.compact(options.data, now=_micros()))
+    return 0
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check a data file; the status is 1 if anything is wrong with it."""
+    from emulator.storage import inspection
+
+    report = inspection.check(options.data)
+    print(report)
+    return int(report.wrong > 0)
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "export": export,
+    "import": load,
+    "backup": backup,
+    "restore": restore,
+    "compact": compact,
+    "check": check,
+}
+
+
+def _micros() -> int:
+    return int(time.time() * 1_000_000)
+
+
+def _existing(path: Path) -> inprocess.Engine:
+    """Open a data file, and do not make one."""
+    if not path.is_file():
+        raise errors.FailedPrecondition(f"There is no data file {path}.")
+    return inprocess.open_engine(path)
+
+
+@contextlib.contextmanager
+def _output(path: str) -> Iterator[Any]:
+    """Open a new file that gets its name when it is whole, or standard output."""
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    from emulator.storage import maintenance
+
+    maintenance.check_is_free(path)
+    partial = Path(f"{path}.{os.getpid()}.partial")
+    try:
+        with partial.open("xb") as file:
+            yield file
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _input(path: str) -> Iterator[Any]:
+    if path == "-":
+        from emulator.import_export import json_lines
+
+        with json_lines.spooled(sys.stdin.buffer) as file:
+            yield file
+        return
+    with Path(path).open("rb") as file:
+        yield file

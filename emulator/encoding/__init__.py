@@ -1,0 +1,12 @@
+"""Keys, values, entities and indexes as the bytes that are stored. No I/O.
+
+Use `keys` and `values` to encode and decode, `entities` to check what may be stored, `indexes` for
+index definitions and the entries that an entity has in them, `index_yaml` for the text of an
+index.yaml, `property_paths` and `property_masks` for parts of an entity.
+
+Invariants:
+
+1. Encoded keys and values sort byte by byte in Datastore's order.
+2. Every encoding is stored. Changing one makes existing data files wrong; the tests hold golden
+   values.
+"""

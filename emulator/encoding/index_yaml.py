@@ -1,0 +1,84 @@
+"""index.yaml: the text that names composite indexes.
+
+Owns how the text is read and how an entry of it is written. Pure: `automatic_indexes` reads the
+file.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+
+from emulator import errors
+from emulator.encoding import indexes
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WORDS = frozenset({"yes", "no", "true", "false", "on", "off", "null"})  # YAML: no texts
+
+
+def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
+    """Return the composite indexes that an index.yaml's text names; `path` is for the errors."""
+    import yaml  # noqa: PLC0415 - a quarter of the start-up time, and most engines need it not
+
+    try:
+        return _named(text)
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        raise errors.InvalidArgument(f"{path} is not YAML: {text}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
+
+
+@functools.lru_cache(maxsize=16)  # many engines of one process are opened with one file
+def _named(text: str) -> tuple[indexes.Index, ...]:
+    """The composite indexes that a text names, each once."""
+    import yaml  # noqa: PLC0415 - see `parse`
+
+    # Eight times as fast, and not in every build of PyYAML.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
+    listed = [_index(each) for each in (document or {}).get("indexes") or ()]
+    return tuple(dict.fromkeys(index for index in listed if not index.is_builtin))
+
+
+def _index(entry: dict[str, object]) -> indexes.Index:
+    properties: list[tuple[str, bool]] = []
+    listed = entry.get("properties") or ()
+    if not isinstance(listed, Iterable):
+        raise TypeError("properties is not a list")
+    for each in listed:
+        direction = each.get("direction", "asc")
+        if direction not in ("asc", "desc"):
+            raise ValueError(f"direction: {direction}")
+        properties.append((str(each["name"]), direction == "desc"))
+    # Nothing sorts below a key, and an ascending key ends every index anyway.
+    names = [name for name, _ in properties]
+    is_key_descending = False
+    if indexes.KEY in names:
+        is_key_descending = properties[names.index(indexes.KEY)][1]
+        properties = properties[: names.index(indexes.KEY)]
+    has_ancestor = entry.get("ancestor") in (True, "yes")
+    return indexes.Index(str(entry["kind"]), tuple(properties), has_ancestor, is_key_descending)
+
+
+def entry(index: indexes.Index) -> str:
+    """Return the index.yaml entry of an index."""
+    lines = [f"- kind: {_scalar(index.kind)}"]
+    if index.has_ancestor:
+        lines.append("  ancestor: yes")
+    lines.append("  properties:")
+    key = ((indexes.KEY, True),) if index.is_key_descending else ()
+    for name, is_descending in (*index.properties, *key):
+        lines.append(f"  - name: {_scalar(name)}")
+        if is_descending:
+            lines.append("    direction: desc")
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """Write a text as YAML reads it back: most names need no quotes."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    parts = (
+        each if each.isprintable() and each not in '"\\' else f"\\U{ord(each):08x}" for each in text
+    )
+    return f'"{"".join(parts)}"'

@@ -1,0 +1,238 @@
+"""Indexes: their definitions, and the entries an entity has in them.
+
+Owns what is an index, and the entry's stored form. How index.yaml names one is in `index_yaml`.
+
+    code   text(kind) (N | A) { text(property) (+ | -) }       A: with ancestors
+    entry  [path of one ancestor] value... path
+           a descending value is complemented; so is the path if the code ends with __key__ -
+
+`text` and `path` are those of `keys`, values those of `values`. An entity is in an index once for
+each combination of distinct values (and each ancestor, itself included), and not at all if one of
+the properties is missing or unindexed. A change here makes every data file wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from emulator import errors, protobufs
+from emulator.encoding import keys, values
+
+KEY = "__key__"
+MAX_ENTRIES = 20_000  # of one entity: its indexed values and composite entries
+MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of one entity's composite entries together
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One index of one kind. No properties: the kind's keys."""
+
+    kind: str
+    properties: tuple[tuple[str, bool], ...] = ()
+    has_ancestor: bool = False
+    is_key_descending: bool = False
+    code: bytes = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = [keys.encode_text(self.kind), b"A" if self.has_ancestor else b"N"]
+        for name, is_descending in self.properties:
+            parts += (keys.encode_text(name), b"-" if is_descending else b"+")
+        if self.is_key_descending:
+            parts += (keys.encode_text(KEY), b"-")
+        object.__setattr__(self, "code", b"".join(parts))
+
+    @property
+    def is_builtin(self) -> bool:
+        """Tell whether every kind has this index without index.yaml."""
+        return len(self.properties) < 2 and not (self.has_ancestor or self.is_key_descending)  # noqa: PLR2004
+
+
+@functools.lru_cache(maxsize=4096)
+def builtin(kind: str, name: str | None = None, *, is_descending: bool = False) -> Index:
+    """Return the index of a kind's keys, or of one of its properties."""
+    return Index(kind) if name is None else Index(kind, ((name, is_descending),))
+
+
+@functools.lru_cache(maxsize=4096)
+def decode(code: bytes) -> Index:
+    """Return the index that a code names."""
+    kind, position = keys.decode_text(code, 0)
+    has_ancestor = code[position : position + 1] == b"A"
+    position += 1
+    properties = []
+    while position < len(code):
+        name, position = keys.decode_text(code, position)
+        properties.append((name.decode(), code[position : position + 1] == b"-"))
+        position += 1
+    is_key_descending = bool(properties) and properties[-1] == (KEY, True)
+    if is_key_descending:
+        properties.pop()
+    return Index(kind.decode(), tuple(properties), has_ancestor, is_key_descending)
+
+
+def indexed_values(entity: protobufs.Entity, partition: keys.Partition) -> dict[str, list[bytes]]:
+    """Return the distinct encoded values of each indexed property, embedded ones as `outer.inner`.
+
+    An empty array counts as null.
+    """
+    found: dict[str, set[bytes]] = {}
+    for name, value in entity.properties.items():
+        _collect(name, value, partition, found)
+    return {name: sorted(encoded) for name, encoded in found.items()}
+
+
+def _collect(
+    name: str, value: protobufs.Value, partition: keys.Partition, found: dict[str, set[bytes]]
+) -> None:
+    if value.exclude_from_indexes:
+        return
+    kind = value.WhichOneof("value_type")
+    if kind == "array_value":
+        elements = value.array_value.values
+        if not elements:
+            found.setdefault(name, set()).add(values.NULL)
+        for element in elements:
+            _collect(name, element, partition, found)
+    elif kind == "entity_value":
+        for inner, part in value.entity_value.properties.items():
+            _collect(f"{name}.{inner}", part, partition, found)
+    else:
+        found.setdefault(name, set()).add(values.encode(value, partition))
+
+
+def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[bytes]:
+    """Return an entity's entries in one index."""
+    columns: list[list[bytes]] = []
+    for name, is_descending in index.properties:
+        column = indexed.get(name)
+        if column is None:
+            return []
+        columns.append([values.complement(each) for each in column] if is_descending else column)
+    if math.prod(map(len, columns)) > MAX_ENTRIES:
+        raise errors.InvalidArgument(
+            f"The entity has more than {MAX_ENTRIES} entries in one composite index."
+        )
+    last = values.complement(path) if index.is_key_descending else path
+    joined = [b"".join(each) + last for each in itertools.product(*columns)]
+    if not index.has_ancestor:
+        return joined
+    return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
+
+
+def are_several(code: bytes, listed: list[bytes]) -> bool:
+    """Tell whether a walk along an index can meet an entity, whose entries these are, repeatedly.
+
+    A walk stays below one ancestor. Entries below the same one are listed one after the other.
+    """
+    if len(listed) < 2:  # noqa: PLR2004
+        return False
+    if not _has_ancestor(code):
+        return True
+    first = listed[0]
+    return listed[1].startswith(first[: keys.path_ends(first)[-1] + 1])
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_ancestor(code: bytes) -> bool:
+    return decode(code).has_ancestor
+
+
+def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
+    """Refuse more entries of one entity, by the codes of their indexes, than Datastore takes.
+
+    A value counts once, though it stands in an ascending and a descending index.
+    """
+    count = size = 0
+    for code, listed in found.items():
+        counted, is_composite = _weight(code)
+        count += len(listed) * counted
+        if is_composite:
+            size += sum(map(len, listed))
+    if count > MAX_ENTRIES:
+        raise errors.InvalidArgument(f"The entity has more than {MAX_ENTRIES} index entries.")
+    if size > MAX_COMPOSITE_BYTES:
+        raise errors.InvalidArgument(
+            f"The entity's composite index entries are larger than {MAX_COMPOSITE_BYTES} bytes."
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def _weight(code: bytes) -> tuple[bool, bool]:
+    """Tell whether an index's entries count, and whether their bytes do."""
+    index = decode(code)
+    is_ascending = bool(index.properties) and not index.properties[0][1]
+    return is_ascending or not index.is_builtin, not index.is_builtin
+
+
+Values = dict[str, list[bytes]]  # of an entity, as `indexed_values` returns them
+Entries = dict[bytes, list[bytes]]  # of an entity, by the code of their index
+
+
+def membership(
+    entity: protobufs.Entity, partition: keys.Partition, path: bytes, composites: Iterable[Index]
+) -> Entries:
+    """Return the codes of the indexes that an entity is in, each with its entries there."""
+    kind = entity.key.path[-1].kind
+    indexed = indexed_values(entity, partition)
+    found = _in_some(kind, indexed, path, indexed, composites)
+    found[_builtin_codes(kind, None)[0]] = [path]
+    return found
+
+
+def differing(
+    kind: str, path: bytes, before: Values, after: Values, composites: Iterable[Index]
+) -> tuple[Entries, Entries]:
+    """Return what an entity had and has in the indexes in which a change of it may show.
+
+    In all others, that of its kind's keys among them, its entries are the same before and after.
+    """
+    # In an order of their own, not a set's: the same history gives the same file.
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    if not names:
+        return {}, {}
+    among = [index for index in composites if any(name in names for name, _ in index.properties)]
+    return (
+        _in_some(kind, before, path, names, among),
+        _in_some(kind, after, path, names, among),
+    )
+
+
+def _in_some(
+    kind: str, indexed: Values, path: bytes, names: Iterable[str], composites: Iterable[Index]
+) -> Entries:
+    """Return an entity's entries in the indexes of some properties, and in some composite ones."""
+    found: Entries = {}
+    for name in names:
+        column = indexed.get(name)
+        if column is None:
+            continue
+        ascending, descending = _builtin_codes(kind, name)
+        found[ascending] = [each + path for each in column]
+        found[descending] = [values.complement(each) + path for each in column]
+    for index in composites:
+        listed = entries(index, path, indexed)
+        if listed:
+            found[index.code] = listed
+    return found
+
+
+def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
+    """Tell quickly that an entity is far within the limits; one that is not may be, too."""
+    longest = 0
+    for column in indexed.values():
+        if len(column) > 1:
+            return False
+        longest = max(longest, len(column[0]))
+    depth = len(keys.path_ends(path))
+    width = sum(len(index.properties) for index in composites)
+    size = depth * (width * longest + 2 * len(composites) * len(path))
+    return len(indexed) + depth * len(composites) <= MAX_ENTRIES and size <= MAX_COMPOSITE_BYTES
+
+
+@functools.lru_cache(maxsize=4096)
+def _builtin_codes(kind: str, name: str | None) -> tuple[bytes, bytes]:
+    return builtin(kind, name).code, builtin(kind, name, is_descending=True).code

@@ -1,0 +1,51 @@
+r"""Property paths: how a mask or a transform names a property inside of embedded entities.
+
+Owns their syntax. Pure.
+
+    path     name { "." name }      a dot or a backslash in a name has a backslash before it
+
+`a.b` is the property b of the embedded entity a, `a\.b` the property of the name "a.b". A backquote
+is a character like any other, unlike in Firestore's own field paths.
+"""
+
+from __future__ import annotations
+
+import re
+
+from emulator import errors
+from emulator.encoding import entities
+
+Path = tuple[str, ...]
+
+_SEGMENT = re.compile(r"(?:[^.\\]|\\[.\\])+", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+def parse(text: str) -> Path:
+    """Return the names on a path.
+
+    Raises:
+        errors.InvalidArgument: it is no path, or names a property that cannot be.
+    """
+    names: list[str] = []
+    position = 0
+    while True:
+        found = _SEGMENT.match(text, position)
+        if found is None:
+            raise errors.InvalidArgument(f'"{_shown(text)}" is not a property path.')
+        names.append(_ESCAPED.sub(r"\1", found.group()))
+        position = found.end()
+        if position == len(text):
+            break
+        if text[position] != ".":
+            raise errors.InvalidArgument(f'"{_shown(text)}" has a backslash that escapes nothing.')
+        position += 1
+        if len(names) > entities.MAX_NESTING:
+            raise errors.InvalidArgument(f'"{_shown(text)}" is deeper than entities may nest.')
+    for name in names:
+        entities.check_property_name(name)
+    return tuple(names)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:100]}..."  # noqa: PLR2004 - enough to tell it by

@@ -1,0 +1,294 @@
+"""Aggregations: COUNT, SUM and AVG over the results of a query.
+
+Owns what may be asked of RunAggregationQuery and how its numbers come about. All aggregations of a
+request share one walk over index entries; entities are not read. So, as in production:
+
+* Only index entries count. A property that is summed or averaged has a column in the index that is
+  walked, behind the columns of the query's order, and entities that lack it, or hold it unindexed,
+  are left out of every aggregation of the request. A limit without an order takes the smallest
+  values.
+* An array is in an index once for each distinct value, and each entry that meets the query adds
+  one to a COUNT and its value to a SUM. Nothing is found twice at one position of the order, so an
+  array that meets several equality filters counts once.
+* An index knows no timestamps; they are added up as integer microseconds.
+
+Sums of integers are exact until they leave 64 bits. Sums with doubles are rounded once, at the end,
+so they do not depend on the order of the entries.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from emulator import errors, protobufs
+from emulator.encoding import entities, keys, values
+from emulator.execution import index_scan, metadata_kinds, prepared_queries
+from emulator.queries import parser, planner, query_cursors, query_plan
+from emulator.storage import read_sets, row_reader
+
+MAX_AGGREGATIONS = 5
+_NO_MORE_RESULTS = 3
+_INT64 = range(-(1 << 63), 1 << 63)
+_UNIT_BITS = 1074  # 2^-1074 is the smallest double
+
+
+class Aggregation(NamedTuple):
+    """One aggregation: `count` up to `most`, or `sum` or `avg` of the property `name`."""
+
+    alias: str
+    operator: str
+    name: str = ""
+    most: int | None = None
+
+
+class Answer(NamedTuple):
+    """A number for each alias, None being null, and what it took."""
+
+    numbers: dict[str, int | float | None]
+    version: int
+    plan: query_plan.Plan
+    entries: int
+
+    def content(self) -> bytes:
+        """Return a serialised AggregationResultBatch."""
+        batch = protobufs.AggregationResultBatch(more_results=_NO_MORE_RESULTS)
+        properties = batch.aggregation_results.add().aggregate_properties
+        for alias, number in self.numbers.items():
+            properties[alias].CopyFrom(values.from_number(number))
+        batch.read_time.FromMicroseconds(self.version)
+        return batch.SerializeToString()
+
+
+class Numbers:
+    """The sum of the numbers met in one property, exact whatever their order.
+
+    Doubles are added up as multiples of the smallest one there is.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._integer = 0
+        self._units = 0
+        self._has_doubles = False
+        self._endless: float | None = None
+
+    def add(self, number: float) -> None:
+        """Take one number, an int or a float."""
+        self._count += 1
+        if isinstance(number, int):
+            self._integer += number
+            return
+        self._has_doubles = True
+        if math.isfinite(number):
+            above, below = number.as_integer_ratio()
+            self._units += above << (_UNIT_BITS + 1 - below.bit_length())
+        else:
+            self._endless = number + (self._endless or 0.0)
+
+    def sum(self) -> int | float:
+        """Return the sum: an int if all numbers are integers and it fits in 64 bits."""
+        if not self._has_doubles and self._integer in _INT64:
+            return self._integer
+        return self._divided(1)
+
+    def average(self) -> float | None:
+        """Return the mean, None of no numbers."""
+        return self._divided(self._count) if self._count else None
+
+    def _divided(self, divisor: int) -> float:
+        if self._endless is not None:
+            return self._endless
+        total = self._units + (self._integer << _UNIT_BITS)
+        try:
+            return total / (divisor << _UNIT_BITS)
+        except OverflowError:
+            return math.inf if total > 0 else -math.inf
+
+
+def parse(query: protobufs.AggregationQuery) -> tuple[Aggregation, ...]:
+    """Check what an aggregation query asks for.
+
+    Raises:
+        errors.InvalidArgument: no data could make it legal.
+    """
+    if not query.HasField("nested_query"):
+        raise errors.InvalidArgument("AggregationQuery.nested_query is not set.")
+    if not 1 <= len(query.aggregations) <= MAX_AGGREGATIONS:
+        raise errors.InvalidArgument(
+            "The maximum number of aggregations allowed in an aggregation query is "
+            f"{MAX_AGGREGATIONS}. Received: {len(query.aggregations)}"
+        )
+    found: dict[str, Aggregation] = {}
+    unnamed = 0
+    for given in query.aggregations:
+        alias = given.alias
+        if not alias:
+            unnamed += 1
+            alias = f"property_{unnamed}"
+        entities.check_property_name(alias)
+        if alias in found:
+            raise errors.InvalidArgument(f"Aggregation aliases contain duplicate alias: {alias}.")
+        found[alias] = _parse_one(given, alias)
+    return tuple(found.values())
+
+
+def _parse_one(given: protobufs.Aggregation, alias: str) -> Aggregation:
+    operator = given.WhichOneof("operator")
+    if operator is None:
+        raise errors.InvalidArgument("An aggregation has no operator.")
+    if operator == "count":
+        most = given.count.up_to.value if given.count.HasField("up_to") else None
+        if most is not None and most < 0:
+            raise errors.InvalidArgument("up_to is negative.")
+        return Aggregation(alias, operator, most=most)
+    name = (given.sum if operator == "sum" else given.avg).property.name
+    if not name:
+        raise errors.InvalidArgument("An aggregation's property name is the empty string.")
+    if name == parser.KEY:
+        raise errors.InvalidArgument(f"Aggregations are not supported for the property: {name}")
+    return Aggregation(alias, operator, name)
+
+
+def run(
+    snapshot: row_reader.Reader,
+    query: protobufs.AggregationQuery,
+    partition: keys.Partition,
+    reads: read_sets.ReadSet | None,
+) -> Answer:
+    """Answer an aggregation query."""
+    asked = parse(query)
+    names = _names(asked)
+    nested = query.nested_query
+    parsed = parser.parse(nested, partition)
+    snapshot, parsed, reads = metadata_kinds.through(snapshot, parsed, reads)
+    plan = _plan(snapshot, nested, parsed, names)
+    paging = prepared_queries.paging(nested, query_cursors.header(nested, partition.encoded))
+    walk = index_scan.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)
+    met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
+    found = {each.alias: _number(each, met, numbers) for each in asked}
+    return Answer(found, snapshot.version, plan, walk.entries)
+
+
+def explain(
+    snapshot: row_reader.Reader, query: protobufs.AggregationQuery, partition: keys.Partition
+) -> query_plan.Plan:
+    """Return how an aggregation query would be served, without running it."""
+    names = _names(parse(query))
+    nested = query.nested_query
+    snapshot, parsed, _ = metadata_kinds.through(snapshot, parser.parse(nested, partition), None)
+    prepared_queries.paging(nested, query_cursors.header(nested, partition.encoded))
+    return _plan(snapshot, nested, parsed, names)
+
+
+def _names(asked: tuple[Aggregation, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.name for each in asked if each.name))
+
+
+def _plan(
+    snapshot: row_reader.Reader,
+    nested: protobufs.Query,
+    parsed: parser.Query,
+    names: tuple[str, ...],
+) -> query_plan.Plan:
+    """Plan a walk whose positions hold the values of all names."""
+    _check_names(parsed, names)
+    ordered = {each.name for each in parsed.orders} | set(parsed.projection)
+    missing = [name for name in names if name not in ordered]
+    if missing and (nested.start_cursor or nested.end_cursor):
+        # The cursor came from a walk along another index.
+        raise errors.Unimplemented(f"A cursor with an aggregation over {missing[0]}, not ordered,")
+    projection = tuple(dict.fromkeys((*parsed.projection, *names)))
+    wanted = parsed._replace(projection=projection)
+    return planner.plan(wanted, snapshot.definitions.by_kind.get(parsed.kind or "", ()))
+
+
+def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
+    if names and parsed.kind is None:
+        raise errors.InvalidArgument("kind is required for the aggregation of a property")
+    if names and metadata_kinds.is_kind(parsed.kind):
+        raise errors.InvalidArgument(f"{parsed.kind} has no indexed properties.")
+    for name in names:
+        if parsed.is_keys_only or (parsed.projection and name not in parsed.projection):
+            raise errors.InvalidArgument(
+                f"The aggregation over {name} needs it in the query's projection."
+            )
+        for branch in parsed.branches:
+            if [each for each, _ in branch.equalities].count(name) > 1:
+                raise errors.Unimplemented(f"An aggregation over {name} with two equality filters")
+
+
+def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
+    """Return how many results, skipped ones included, can matter. None: all."""
+    counts = [each.most for each in asked]
+    known = [each for each in counts if each is not None]
+    limits = [max(known)] if len(known) == len(counts) else []
+    if paging.limit is not None:
+        limits.append(paging.limit)
+    return paging.offset + min(limits) if limits else None
+
+
+class _Columns:
+    """Reads the numbers of some properties from positions."""
+
+    def __init__(self, plan: query_plan.Plan, names: tuple[str, ...]) -> None:
+        self._directions = plan.directions
+        self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
+
+    def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
+        """Return the numbers that a position holds."""
+        parts = values.split(position, self._directions)
+        found = []
+        for name, place in self.places.items():
+            part = parts[place]
+            number = values.number(values.complement(part) if self._directions[place] else part)
+            if number is not None:
+                found.append((name, number))
+        return found
+
+
+def _gather(
+    walk: index_scan.Walk, columns: _Columns, reads: read_sets.ReadSet | None, wanted: int | None
+) -> tuple[int, dict[str, Numbers]]:
+    """Count results behind the offset, and gather their numbers."""
+    offset = walk.paging.offset
+    numbers = {name: Numbers() for name in columns.places}
+    if wanted == offset:
+        met = offset
+    elif not numbers and reads is None and walk.is_one_scan:
+        met = walk.count(wanted)
+    else:
+        met = _walk(walk, columns, numbers, reads, wanted)
+    return max(0, met - offset), numbers
+
+
+def _walk(
+    walk: index_scan.Walk,
+    columns: _Columns,
+    numbers: dict[str, Numbers],
+    reads: read_sets.ReadSet | None,
+    wanted: int | None,
+) -> int:
+    """Gather the numbers of results behind the offset. Return how many were met, all in all."""
+    met = 0
+    last = None
+    for hit in walk:
+        met += 1
+        if numbers and met > walk.paging.offset:
+            for name, number in columns.numbers(hit.position):
+                numbers[name].add(number)
+        if reads is not None:
+            walk.note_entry(reads, hit)
+        if met == wanted:
+            last = hit.position
+            break
+    if reads is not None:
+        walk.note(reads, last)
+    return met
+
+
+def _number(asked: Aggregation, met: int, numbers: dict[str, Numbers]) -> int | float | None:
+    if asked.operator == "count":
+        return met if asked.most is None else min(met, asked.most)
+    gathered = numbers[asked.name]
+    return gathered.sum() if asked.operator == "sum" else gathered.average()

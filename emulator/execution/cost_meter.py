@@ -1,0 +1,326 @@
+"""The cost meter: what production would bill for the requests of one process.
+
+Owns the rules of billing, the two readings of them, and the counters. Only answered requests count;
+a refused or aborted one costs nothing here. Every process counts for itself, also when several
+share a data file, and a forked child starts at zero.
+
+The rules, with their sources (cloud.google.com, read in November 2026):
+
+* Lookup: one read for each key that is answered, found or missing; a key named twice is one, and a
+  deferred key is billed when it is answered. (datastore/pricing: "one read operation for each
+  entity read"; that a missing entity costs as much is Firestore's rule for missing documents.)
+* Query for whole entities: one read for each result, and for each result skipped by an offset.
+  (firestore/pricing, "Managing large result sets".)
+* Keys-only and projection queries without distinct_on: one read for the query, a small operation
+  for each result; a skipped result costs what a result costs. (datastore/pricing, "Small
+  operations".) Each RunQuery is a query of its own, also one that continues another.
+* The same queries, and those with distinct_on, if they meet nothing: the sources say both that a
+  query with at most one range property has a minimum charge of zero, and that a projection query
+  counts as one entity read. `Pricing.LENIENT` bills nothing, `Pricing.STRICT` one read. Every other
+  rule is the same in both.
+* Index entries read: one read for each 1,000 begun, only if the query has more than one range
+  property. Range properties are those with an inequality; with one, also those of the orders;
+  and `__key__` with any filter but an ancestor. With at most one the query may cost nothing, else
+  at least one read. (datastore/pricing and firestore/pricing, "Index entries".)
+* Aggregation: one read for each 1,000 index entries begun, at least one. (datastore/docs/
+  aggregation-queries, "Pricing".)
+* Explain without analyze: one read. (firestore/pricing, "Query Explain".)
+* Commit: a write for each insert, update and upsert, a delete for each delete, also of an entity
+  that is missing. (firestore/pricing.)
+* AllocateIds and ReserveIds: one small operation a call. (datastore/pricing, "Small operations",
+  names "calls to allocate IDs"; that reserving costs as much is assumed.)
+* Bytes are those of the request and response messages.
+
+Beginning and ending transactions is free. Counters are added under a lock, a few additions for each
+request; which keys were touched is noted only while a Reading is open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from emulator import protobufs
+from emulator.queries import filters, parser
+
+ENTRIES_PER_READ = 1000
+PLAN_READS = 1  # for a query that is explained and not run
+
+# Kinds and ids or names in turn. The namespace is left out.
+FlatPath = tuple[str | int, ...]
+
+
+class Pricing(enum.StrEnum):
+    """How the pricing of queries for keys or projections that meet nothing is read."""
+
+    LENIENT = "lenient"
+    STRICT = "strict"
+
+
+class Cost(NamedTuple):
+    """What was billed. `index_entries` are those read, whether they were billed or not.
+
+    `empty` is how many reads the strict pricing bills more than the lenient one.
+    """
+
+    reads: int = 0
+    writes: int = 0
+    deletes: int = 0
+    small: int = 0
+    index_entries: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    empty: int = 0
+
+
+class Bill(NamedTuple):
+    """The lenient bill of one query, in the units of the service's explain.
+
+    `empty` is what the strict pricing adds.
+    """
+
+    documents: int = 0
+    index_entries: int = 0
+    small: int = 0
+    minimum: int = 0
+    empty: int = 0
+
+    @property
+    def reads(self) -> int:
+        """The read operations that are billed."""
+        return self.documents + -(-self.index_entries // ENTRIES_PER_READ) + self.minimum
+
+    def with_more(self, more: Bill) -> Bill:
+        """Return the bill of two requests of one query."""
+        return Bill(
+            self.documents + more.documents,
+            self.index_entries + more.index_entries,
+            self.small + more.small,
+            self.minimum + more.minimum,
+            self.empty + more.empty,
+        )
+
+
+def bill_query(query: parser.Query, *, met: int, entries: int) -> Bill:
+    """Price one RunQuery by the results it met, skipped ones included, and the entries it read."""
+    is_partial = query.is_keys_only or bool(query.projection)
+    is_small = is_partial and query.distinct is None
+    documents, small = (0, met) if is_small else (met, 0)
+    if len(_range_properties(query)) > 1:
+        return Bill(documents, entries, small, minimum=int(not entries and not documents))
+    is_empty = is_partial and met == 0
+    return Bill(documents, 0, small, minimum=int(is_small and met > 0), empty=int(is_empty))
+
+
+def bill_aggregation(entries: int) -> Bill:
+    """Price one RunAggregationQuery by the index entries it read."""
+    return Bill(index_entries=entries, minimum=int(not entries))
+
+
+def _range_properties(query: parser.Query) -> set[str]:
+    found = {name for branch in query.branches for name in branch.inequalities}
+    if any(branch.key_ranges != filters.EVERYTHING for branch in query.branches):
+        found.add(parser.KEY)
+    if found:
+        found.update(order.name for order in query.orders)
+    return found
+
+
+class _Counters:
+    """Numbers that only grow, until they are reset."""
+
+    __slots__ = ("bytes_in", "bytes_out", "deletes", "empty", "entries", "reads", "small", "writes")
+
+    def __init__(self) -> None:
+        self.reads = self.writes = self.deletes = self.small = self.entries = 0
+        self.bytes_in = self.bytes_out = self.empty = 0
+
+    def cost(self, pricing: Pricing) -> Cost:
+        return Cost(
+            self.reads + (self.empty if pricing is Pricing.STRICT else 0),
+            self.writes,
+            self.deletes,
+            self.small,
+            self.entries,
+            self.bytes_in,
+            self.bytes_out,
+            self.empty,
+        )
+
+
+class Reading:
+    """What was billed while this reading was open, as it grows."""
+
+    def __init__(self, counters: _Counters, pricing: Pricing) -> None:
+        self._counters = counters
+        self._pricing = pricing
+        self._keys_read: set[FlatPath] = set()
+        self._keys_written: set[FlatPath] = set()
+
+    def __repr__(self) -> str:
+        return f"<{self.total()}, keys_read={self._keys_read}, keys_written={self._keys_written}>"
+
+    def total(self) -> Cost:
+        """Return all costs of this moment."""
+        return self._counters.cost(self._pricing)
+
+    @property
+    def reads(self) -> int:
+        """Entities read, and what is billed like them."""
+        return self.total().reads
+
+    @property
+    def empty(self) -> int:
+        """Queries that only the strict pricing bills, a read each."""
+        return self._counters.empty
+
+    @property
+    def writes(self) -> int:
+        """Entities written."""
+        return self._counters.writes
+
+    @property
+    def deletes(self) -> int:
+        """Entities deleted."""
+        return self._counters.deletes
+
+    @property
+    def small(self) -> int:
+        """Small operations."""
+        return self._counters.small
+
+    @property
+    def index_entries(self) -> int:
+        """Index entries read, billed or not."""
+        return self._counters.entries
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes of requests."""
+        return self._counters.bytes_in
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes of responses."""
+        return self._counters.bytes_out
+
+    @property
+    def keys_read(self) -> frozenset[FlatPath]:
+        """The keys looked up and those of query results, as flat paths: ("Kind", "name")."""
+        return frozenset(self._keys_read)
+
+    @property
+    def keys_written(self) -> frozenset[FlatPath]:
+        """The keys written and deleted, as flat paths."""
+        return frozenset(self._keys_written)
+
+    def note(self, read: set[FlatPath], written: set[FlatPath]) -> None:
+        """Note keys: for the meter."""
+        self._keys_read |= read
+        self._keys_written |= written
+
+
+def _flat(key: protobufs.Key) -> FlatPath:
+    return tuple(part for each in key.path for part in (each.kind, each.name or each.id))
+
+
+class Meter:
+    """Counts the cost of all requests of one engine in this process.
+
+    Args:
+        pricing: by which the total is told. A reading may be opened by the other one.
+    """
+
+    def __init__(self, pricing: Pricing = Pricing.LENIENT) -> None:
+        self.pricing = pricing
+        self.forget()
+
+    def forget(self) -> None:
+        """Start afresh, with a lock of its own, in a forked child."""
+        self._lock = threading.Lock()
+        self._total = _Counters()
+        self._all: tuple[_Counters, ...] = (self._total,)
+        self._readings: tuple[Reading, ...] = ()
+
+    def total(self) -> Cost:
+        """Return the cost of all requests since the start or the last reset."""
+        with self._lock:
+            return self._total.cost(self.pricing)
+
+    def reset(self) -> None:
+        """Count from zero again. Open readings go on."""
+        with self._lock:
+            self._all = tuple(each for each in self._all if each is not self._total)
+            self._total = _Counters()
+            self._all = (self._total, *self._all)
+
+    def count(
+        self,
+        *,
+        reads: int = 0,
+        writes: int = 0,
+        deletes: int = 0,
+        small: int = 0,
+        entries: int = 0,
+        empty: int = 0,
+    ) -> None:
+        """Add what one request costs."""
+        with self._lock:
+            for counters in self._all:
+                counters.reads += reads
+                counters.writes += writes
+                counters.deletes += deletes
+                counters.small += small
+                counters.entries += entries
+                counters.empty += empty
+
+    def count_lookup(self, read: Sequence[protobufs.Key]) -> None:
+        """Add what a lookup costs that answered these keys."""
+        self.count(reads=len(read))
+        if self._readings:
+            self._note(read, ())
+
+    def count_query(
+        self, bill: Bill, entries: int, keys_of: Callable[[], Iterable[protobufs.Key]] = tuple
+    ) -> None:
+        """Add what a query costs that read so many index entries and answered those keys."""
+        self.count(reads=bill.reads, small=bill.small, entries=entries, empty=bill.empty)
+        if self._readings:
+            self._note(keys_of(), ())
+
+    def count_commit(self, written: Iterable[protobufs.Key], *, writes: int, deletes: int) -> None:
+        """Add what a commit costs that wrote and deleted these keys."""
+        self.count(writes=writes, deletes=deletes)
+        if self._readings:
+            self._note((), written)
+
+    def count_bytes(self, received: int, sent: int) -> None:
+        """Add the size of one request and its response."""
+        with self._lock:
+            for counters in self._all:
+                counters.bytes_in += received
+                counters.bytes_out += sent
+
+    def _note(self, read: Iterable[protobufs.Key], written: Iterable[protobufs.Key]) -> None:
+        flat_read, flat_written = set(map(_flat, read)), set(map(_flat, written))
+        with self._lock:
+            for reading in self._readings:
+                reading.note(flat_read, flat_written)
+
+    @contextlib.contextmanager
+    def listen(self, pricing: Pricing | None = None) -> Iterator[Reading]:
+        """Open a reading. It stays readable, and no longer grows, when the block ends."""
+        counters = _Counters()
+        reading = Reading(counters, pricing or self.pricing)
+        with self._lock:
+            self._all = (*self._all, counters)
+            self._readings = (*self._readings, reading)
+        try:
+            yield reading
+        finally:
+            with self._lock:
+                self._all = tuple(each for each in self._all if each is not counters)
+                self._readings = tuple(each for each in self._readings if each is not reading)

@@ -1,0 +1,115 @@
+"""Explain: how a query is served, and what it took.
+
+Owns the ExplainMetrics of RunQuery and RunAggregationQuery. The plan names the indexes that are
+walked, one for each scan of a merge join; the numbers are of what ran, billed as `cost_meter`
+bills.
+
+Answers are those of production as far as its clients' own tests show them: without `analyze` there
+is a plan and no batch; with it the metrics come with the last batch of a query. So a query that
+takes several requests is added up here, from the end cursor of one to the start cursor of the next.
+That memory is of one process and bounded: what was forgotten is missing from the sums, and a query
+that another process goes on with is explained by its last request alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from emulator import protobufs
+from emulator.encoding import indexes
+from emulator.execution import cost_meter
+from emulator.queries import query_plan
+
+_MAX_UNFINISHED = 1000  # queries whose first batches are remembered
+_KEY = "__name__"
+
+
+class Work(NamedTuple):
+    """What a query took, in one request or several."""
+
+    results: int
+    documents: int
+    entries: int
+    seconds: float
+    bill: cost_meter.Bill
+
+    def with_more(self, more: Work) -> Work:
+        """Return the sum of two requests of one query."""
+        return Work(
+            self.results + more.results,
+            self.documents + more.documents,
+            self.entries + more.entries,
+            self.seconds + more.seconds,
+            self.bill.with_more(more.bill),
+        )
+
+
+class Unfinished:
+    """The work of analyzed queries whose last batch is not asked for yet."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start afresh in a forked child."""
+        self._lock = threading.Lock()
+        self._found: dict[tuple[str, bytes], Work] = {}
+
+    def total(self, project: str, start: bytes, work: Work) -> Work:
+        """Return the work of all requests of a query up to this one, which began at a cursor."""
+        with self._lock:
+            before = self._found.pop((project, start), None)
+        return work if before is None else before.with_more(work)
+
+    def keep(self, project: str, end: bytes, work: Work) -> None:
+        """Remember the work of a query that is to go on at a cursor."""
+        with self._lock:
+            self._found[project, end] = work
+            if len(self._found) > _MAX_UNFINISHED:
+                del self._found[next(iter(self._found))]
+
+
+def metrics(plan: query_plan.Plan, work: Work | None = None) -> bytes:
+    """Return serialised ExplainMetrics: of the plan, and of the work if the query ran."""
+    found = protobufs.ExplainMetrics()
+    for each in dict.fromkeys(_described(scan.index) for scan in _scans(plan)):
+        scope, properties = each
+        found.plan_summary.indexes_used.add().update(
+            {"query_scope": scope, "properties": properties}
+        )
+    found.plan_summary.SetInParent()
+    if work is not None:
+        _add_stats(found.execution_stats, work)
+    return found.SerializeToString()
+
+
+def _scans(plan: query_plan.Plan) -> list[query_plan.Scan]:
+    return [scan for branch in plan.branches for scan in branch.scans]
+
+
+def _described(index: indexes.Index | None) -> tuple[str, str]:
+    """Return the scope and the properties of an index, as production writes them."""
+    if index is None:
+        return "Collection group", f"({_KEY} ASC)"
+    columns = (*index.properties, (_KEY, index.is_key_descending))
+    listed = ", ".join(f"{name} {'DESC' if down else 'ASC'}" for name, down in columns)
+    return "Includes ancestors" if index.has_ancestor else "Collection group", f"({listed})"
+
+
+def _add_stats(stats: protobufs.ExecutionStats, work: Work) -> None:
+    stats.results_returned = work.results
+    stats.execution_duration.FromNanoseconds(max(1000, round(work.seconds * 1_000_000_000)))
+    stats.read_operations = work.bill.reads
+    stats.debug_stats.update(
+        {
+            "documents_scanned": str(work.documents),
+            "index_entries_scanned": str(work.entries),
+            "billing_details": {
+                "documents_billable": str(work.bill.documents),
+                "index_entries_billable": str(work.bill.index_entries),
+                "small_ops": str(work.bill.small),
+                "min_query_cost": str(work.bill.minimum),
+            },
+        }
+    )

@@ -1,0 +1,309 @@
+"""Walks: the results of one plan in one snapshot, in order.
+
+Owns the way over index rows, apart from `merge_join`: the merge of branches, and which rows are
+results. An entity that an index holds more than once is met at all its rows, and only the first one
+that qualifies is a result. That is decided from the entity itself and not from what was met before,
+so it also holds across batches, which come in separate requests. Of distinct results only the first
+of each group is one; the walk seeks the next group, and a cursor of one group's result resumes
+behind the group.
+
+What must stay true: a walk is lazy and costs the rows that are taken from it, which `entries` and
+`documents` count; nothing is sorted, and no entity is looked at unless its rows are several or it
+is the only one that a branch can meet. Positions strictly rise. A walk notes in a ReadSet what it
+has read when it is told how far it was followed: whole ranges, so a change between two rows that it
+skipped conflicts, too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from emulator.encoding import indexes, keys, values
+from emulator.execution import merge_join
+from emulator.queries import query_cursors, query_plan
+from emulator.storage import read_sets, row_reader
+
+_MAX_JUDGED = 1000  # entities with several rows that a walk remembers
+
+
+class Hit(NamedTuple):
+    """One row of a plan: its position, and the entity behind it if the scan brought it along."""
+
+    position: bytes
+    entity_id: int
+    is_multiple: int
+    proto: bytes | None
+    meta: bytes | None
+    version: int
+    branch: int
+    suffix: bytes
+
+
+class Paging(NamedTuple):
+    """Which part of the results is wanted."""
+
+    start: query_cursors.Position
+    end: query_cursors.Position | None
+    offset: int
+    limit: int | None
+
+
+class _Judged(NamedTuple):
+    """The positions at which one entity is a result, with its key and version."""
+
+    firsts: frozenset[bytes]
+    key: bytes
+    version: int
+
+
+class Walk:
+    """The results of one plan in one snapshot, in order.
+
+    With `is_every_entry` an entity is a result at all its positions, as aggregations want it.
+    """
+
+    def __init__(
+        self,
+        snapshot: row_reader.Reader,
+        plan: query_plan.Plan,
+        paging: Paging,
+        *,
+        is_full: bool,
+        is_every_entry: bool = False,
+    ) -> None:
+        plan.check(paging.start.after)
+        if paging.end is not None:
+            plan.check(paging.end.after)
+        self._snapshot = snapshot
+        self._plan = plan
+        self.paging = paging
+        self._is_full = is_full
+        self._is_every_entry = is_every_entry
+        self._passed_over: dict[bytes, int] = {}
+        self._judged: dict[int, _Judged] = {}
+        self.entries = 0
+        self.documents = 0
+
+    def __iter__(self) -> Iterator[Hit]:
+        if self._plan.query.distinct is not None:
+            return self._groups()
+        return self._results(self._merged(self.paging.start))
+
+    @property
+    def is_one_scan(self) -> bool:
+        """Tell whether the results are the rows of one scan, so that SQLite can count them."""
+        plan = self._plan
+        if len(plan.branches) != 1 or plan.query.distinct is not None or not self._is_every_entry:
+            return False
+        branch = plan.branches[0]
+        return branch.single is None and len(branch.scans) == 1 and not branch.spans
+
+    def count(self, most: int | None) -> int:
+        """Return how many results a walk of one scan has, counting no further than `most`."""
+        branch = self._plan.branches[0]
+        scan = branch.scans[0]
+        met = 0
+        for low, high in self._plan.segments(branch, self.paging.start, self.paging.end):
+            left = None if most is None else most - met
+            low, high = scan.prefix + low, scan.prefix + high  # noqa: PLW2901
+            met += self._snapshot.count(self._name(scan), low, high, left)
+        self.entries += met
+        return met
+
+    def note(self, reads: read_sets.ReadSet, last: bytes | None) -> None:
+        """Note the ranges walked up to a position; None: to the end."""
+        end = self.paging.end if last is None else query_cursors.Position(last)
+        reads.entities.update(self._passed_over)
+        for branch in self._plan.branches:
+            segments = self._plan.segments(branch, self.paging.start, end)
+            if branch.single is not None:
+                # Of another kind than the query's it has no place in the results.
+                if segments:
+                    key = self._plan.query.partition.encoded + branch.single
+                    reads.entities[key] = self._snapshot.entity_version(key)
+                continue
+            for low, high in segments:
+                for scan in branch.scans:
+                    name = self._name(scan)
+                    reads.ranges.add((name, scan.prefix + low, scan.prefix + high))
+
+    def note_entry(self, reads: read_sets.ReadSet, hit: Hit) -> None:
+        """Note that a result was read from its index entries alone."""
+        for scan in self._plan.branches[hit.branch].scans:
+            reads.entries.add((self._name(scan), scan.prefix + hit.suffix))
+
+    def fetch(self, hit: Hit) -> tuple[bytes, bytes, int]:
+        """Return the stored entity of a result, its meta and its version."""
+        if hit.proto is not None and hit.meta is not None:
+            return hit.proto, hit.meta, hit.version
+        self.documents += 1
+        stored = self._snapshot.entity_by_id(hit.entity_id)
+        return stored.proto, stored.meta, stored.version
+
+    def _results(self, hits: Iterator[Hit]) -> Iterator[Hit]:
+        previous = None
+        for hit in hits:
+            if hit.position == previous:
+                continue
+            previous = hit.position
+            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
+                continue
+            yield hit
+
+    def _groups(self) -> Iterator[Hit]:
+        """Walk to the first result of each group."""
+        start = self.paging.start
+        behind = b""  # the end of the group whose result was given last
+        if start.after and not start.is_before:
+            behind = self._behind_group(start.after)
+            start = query_cursors.Position(behind)
+        hits = self._merged(start)
+        steps = 0
+        while (hit := next(hits, None)) is not None:
+            if hit.position < behind:
+                steps += 1
+                if steps == merge_join.MAX_STEPS:
+                    hits = self._merged(query_cursors.Position(behind))
+                continue
+            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
+                continue
+            yield hit
+            behind, steps = self._behind_group(hit.position), 0
+
+    def _behind_group(self, position: bytes) -> bytes:
+        group = b"" if position == values.ABOVE else self._plan.group(position)
+        return group + values.ABOVE
+
+    def _merged(self, start: query_cursors.Position) -> Iterator[Hit]:
+        walks = [self._branch(number, start) for number in range(len(self._plan.branches))]
+        if len(walks) == 1:
+            return walks[0]
+        return heapq.merge(*walks, key=operator.attrgetter("position"))
+
+    def _name(self, scan: query_plan.Scan) -> read_sets.IndexName:
+        code = None if scan.index is None else scan.index.code
+        return self._plan.query.partition.encoded, code
+
+    def _rows(
+        self, scan: query_plan.Scan, low: bytes, high: bytes, *, with_entities: bool
+    ) -> Iterator[row_reader.Row]:
+        return self._snapshot.scan(
+            self._name(scan), scan.prefix + low, scan.prefix + high, with_entities=with_entities
+        )
+
+    def _counted(self, scan: query_plan.Scan, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
+        for row in self._rows(scan, low, high, with_entities=False):
+            self.entries += 1
+            yield row
+
+    def _branch(self, number: int, start: query_cursors.Position) -> Iterator[Hit]:
+        branch = self._plan.branches[number]
+        segments = self._plan.segments(branch, start, self.paging.end)
+        if branch.single is not None:
+            return self._single(number, segments)
+        if len(branch.scans) == 1 and not branch.spans:
+            return self._scanned(number, segments)
+        return self._joined(number, segments)
+
+    @property
+    def _is_every_row_wanted(self) -> bool:
+        """Tell whether it pays to read the entity together with each row of a scan."""
+        is_plain = len(self._plan.branches) == 1 and self._plan.query.distinct is None
+        return is_plain and not self.paging.offset
+
+    def _scanned(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+        """Walk all rows of one scan."""
+        plan = self._plan
+        branch = plan.branches[number]
+        scan = branch.scans[0]
+        cut = len(scan.prefix)
+        is_full = self._is_full and self._is_every_row_wanted
+        for low, high in segments:
+            for entry, entity_id, is_multiple, proto, meta, version in self._rows(
+                scan, low, high, with_entities=is_full
+            ):
+                self.entries += 1
+                if is_full:
+                    self.documents += 1
+                suffix = entry[cut:]
+                position = plan.position(branch, suffix) if branch.constants else suffix
+                yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
+
+    def _joined(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+        """Walk scans to the suffixes that all of them have and whose values lie in their spans."""
+        branch = self._plan.branches[number]
+        for low, high in segments:
+            for suffix, entity_id, is_multiple in merge_join.Join(self._counted, branch, low, high):
+                position = self._plan.position(branch, suffix)
+                yield Hit(position, entity_id, is_multiple, None, None, 0, number, suffix)
+
+    def _single(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+        """Walk the suffixes of the only entity that a branch can meet."""
+        plan = self._plan
+        branch = plan.branches[number]
+        path = branch.single or b""
+        stored = self._snapshot.entity(plan.query.partition.encoded + path) if segments else None
+        if stored is None:
+            return
+        self.documents += 1
+        indexed = indexes.indexed_values(row_reader.parse(stored.proto), plan.query.partition)
+        found = sorted(_suffixes(branch, path, indexed))
+        for suffix in found:
+            if any(low <= suffix < high for low, high in segments):
+                position = plan.position(branch, suffix)
+                # Whether it is the first is to be asked for the other branches' sake, too.
+                yield Hit(
+                    position, stored.entity_id, 1, stored.proto, stored.meta, stored.version,
+                    number, suffix,
+                )  # fmt: skip
+
+    def _is_first(self, hit: Hit) -> bool:
+        """Tell whether this is the first position at which the query meets the entity.
+
+        A projection meets it once for each combination of projected values.
+        """
+        known = self._judged.get(hit.entity_id) or self._judge(hit)
+        if hit.position in known.firsts:
+            return True
+        self._passed_over[known.key] = known.version
+        return False
+
+    def _judge(self, hit: Hit) -> _Judged:
+        plan = self._plan
+        proto, _, version = self.fetch(hit)
+        entity = row_reader.parse(proto)
+        indexed = indexes.indexed_values(entity, plan.query.partition)
+        path = keys.encode_path(entity.key)
+        firsts: dict[tuple[bytes, ...], bytes] = {}
+        for branch in plan.branches:
+            if branch.single is None or branch.single == path:
+                for suffix in _suffixes(branch, path, indexed):
+                    position = plan.position(branch, suffix)
+                    group = plan.projected(position)
+                    firsts[group] = min(position, firsts.get(group, position))
+        while len(self._judged) >= _MAX_JUDGED:
+            del self._judged[next(iter(self._judged))]
+        judged = _Judged(frozenset(firsts.values()), plan.query.partition.encoded + path, version)
+        self._judged[hit.entity_id] = judged
+        return judged
+
+
+def _suffixes(
+    branch: query_plan.Branch, path: bytes, indexed: dict[str, list[bytes]]
+) -> set[bytes]:
+    """Return the suffixes at which a branch meets an entity."""
+    common: set[bytes] | None = None
+    for scan in branch.scans:
+        if scan.index is None:
+            return {path}
+        cut = len(scan.prefix)
+        found = {
+            entry[cut:]
+            for entry in indexes.entries(scan.index, path, indexed)
+            if entry.startswith(scan.prefix)
+        }
+        common = found if common is None else common & found
+    return {suffix for suffix in common or () if branch.meets(suffix)}

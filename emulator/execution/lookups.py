@@ -1,0 +1,72 @@
+"""Lookups: entities by their keys, from one snapshot.
+
+Owns the bytes of the answers and how much of them one request gets; the rest is deferred. Entities
+are spliced from stored bytes and never parsed.
+
+What a transaction reads is noted in its ReadSet while it is read.
+"""
+
+from __future__ import annotations
+
+from emulator import errors, protobufs
+from emulator.encoding import property_masks
+from emulator.storage import read_sets, row_reader
+
+MAX_BYTES = 3_000_000  # of one answer
+
+
+def lookup(
+    snapshot: row_reader.Reader | row_reader.Glance,
+    asked: list[bytes],
+    encoded: list[bytes],
+    reads: read_sets.ReadSet | None,
+    mask: property_masks.Mask | None,
+) -> tuple[bytes, int]:
+    """Answer a lookup with the fields of a LookupResponse, and how many keys they answer.
+
+    Keys are answered with the very bytes they were asked with: clients match answers by them. The
+    last keys may be deferred.
+    """
+    parts: list[bytes | memoryview] = []
+    size = 0
+    waiting = sum(map(len, asked))
+    if waiting > MAX_BYTES:
+        raise errors.InvalidArgument(
+            f"The keys of a lookup may have at most {MAX_BYTES} bytes: they are answered."
+        )
+    answered = 0
+    for given, name in zip(asked, encoded, strict=True):
+        if size + waiting > MAX_BYTES:
+            parts.append(protobufs.field(3, given))
+            continue
+        answered += 1
+        waiting -= len(given)
+        stored = snapshot.entity(name)
+        if reads is not None:
+            reads.entities[name] = 0 if stored is None else stored.version
+        if stored is None:
+            missing = protobufs.field(1, protobufs.field(1, given))
+            part = protobufs.field(2, missing + protobufs.number_field(4, snapshot.version))
+            parts.append(part)
+            size += len(part)
+        else:
+            proto = (
+                stored.proto if mask is None else property_masks.narrowed_bytes(stored.proto, mask)
+            )
+            size += _splice(parts, given, proto, stored.meta)
+    parts.append(protobufs.field(7, protobufs.timestamp(snapshot.version)))
+    return b"".join(parts), answered
+
+
+def _splice(parts: list[bytes | memoryview], key: bytes, proto: bytes, meta: bytes) -> int:
+    """Add an EntityResult to the parts of an answer; returns its size, tag and length included.
+
+    What is large, the properties, is copied only when the parts are joined.
+    """
+    named = protobufs.field(1, key)
+    properties = memoryview(proto)[protobufs.end_of_key(proto) :]
+    entity = protobufs.opening(1, len(named) + len(properties)) + named
+    size = len(entity) + len(properties) + len(meta)
+    opening = protobufs.opening(1, size) + entity
+    parts += (opening, properties, meta)
+    return len(opening) + len(properties) + len(meta)

@@ -1,0 +1,75 @@
+"""Joins: the suffixes that all scans of a branch have and whose values lie in their spans.
+
+Owns the leapfrog: each scan in turn seeks the furthest suffix that any of them has reached, past
+all that the spans exclude. A scan that is close to it steps there, for a seek costs as much as some
+steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from emulator.queries import query_plan
+from emulator.storage import row_reader
+
+MAX_STEPS = 4  # rows that are stepped over before it pays to seek
+
+# Yields the rows of a scan with low <= suffix < high.
+Rows = Callable[[query_plan.Scan, bytes, bytes], Iterator[row_reader.Row]]
+
+
+class Join:
+    """The suffixes of a branch in [low, high), in order, each with its entity's id and flag."""
+
+    def __init__(self, rows_of: Rows, branch: query_plan.Branch, low: bytes, high: bytes) -> None:
+        self._branch = branch
+        self._low = low
+        self._seekers = [_Seeker(rows_of, scan, high) for scan in branch.scans]
+
+    def __iter__(self) -> Iterator[tuple[bytes, int, int]]:
+        seekers = self._seekers
+        target = self._low
+        is_multiple = 0
+        agreed = 0
+        turn = 0
+        while True:
+            found = seekers[turn].seek(target)
+            if found is None:
+                return
+            suffix, entity_id, multiple = found
+            if suffix == target and agreed:
+                agreed += 1
+                is_multiple |= multiple
+            else:
+                target, agreed, is_multiple = self._branch.sought(suffix), 1, multiple
+                if target != suffix:
+                    agreed = 0
+                    continue
+            if agreed == len(seekers):
+                yield target, entity_id, is_multiple
+                target, agreed = target + b"\x00", 0
+            turn = (turn + 1) % len(seekers)
+
+
+class _Seeker:
+    """One scan of a join: finds the first suffix at or past another one."""
+
+    def __init__(self, rows_of: Rows, scan: query_plan.Scan, high: bytes) -> None:
+        self._rows_of = rows_of
+        self._scan = scan
+        self._high = high
+        self._rows: Iterator[row_reader.Row] | None = None
+        self._row: tuple[bytes, int, int] | None = None
+
+    def seek(self, target: bytes) -> tuple[bytes, int, int] | None:
+        steps = 0
+        while self._row is None or self._row[0] < target:
+            if self._rows is None or steps == MAX_STEPS:
+                self._rows = self._rows_of(self._scan, target, self._high)
+                steps = 0
+            row = next(self._rows, None)
+            if row is None:
+                return None
+            self._row = (row[0][len(self._scan.prefix) :], row[1], row[2])
+            steps += 1
+        return self._row

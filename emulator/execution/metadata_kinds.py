@@ -1,0 +1,192 @@
+"""Metadata kinds: namespaces, kinds and properties, found from the rows of the data.
+
+Owns what queries of `__namespace__`, `__kind__`, `__property__` and `__Stat_*__` answer. They are
+served as if their keys were rows of an index, so paging, cursors and counts are those of any other
+query of a kind by key.
+
+Nothing is stored for them. Names are found by seeks that skip from one to the next, in the keys of
+entities and in the list of indexes, and a name counts while an entity or an index entry is left of
+it. So a query costs what it names and not what is stored. Statistics are not kept: their kinds are
+empty. In a transaction the answer is of its snapshot, and later changes do not conflict with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from emulator import errors, protobufs
+from emulator.encoding import indexes, keys, values
+from emulator.queries import parser
+from emulator.storage import read_sets, row_reader
+
+NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"
+_KINDS = (NAMESPACE, KIND, PROPERTY)
+_STATISTICS = "__Stat_"
+_DEFAULT_NAMESPACE = 1  # the id of its key
+
+# The types that an index tells apart, by the first byte of a value.
+_REPRESENTATIONS = (
+    (b"\x08", "NULL"),
+    (b"\x20", "INT64"),
+    (b"\x30", "BOOLEAN"),
+    (b"\x31", "BOOLEAN"),
+    (b"\x40", "STRING"),
+    (b"\x41", "STRING"),
+    (b"\x50", "DOUBLE"),
+    (b"\x60", "POINT"),
+    (b"\x70", "REFERENCE"),
+)
+
+
+def is_kind(kind: str | None) -> bool:
+    """Tell whether a kind is one of those whose rows are found here."""
+    return kind in _KINDS
+
+
+def through(
+    snapshot: row_reader.Reader, query: parser.Query, reads: read_sets.ReadSet | None
+) -> tuple[row_reader.Reader, parser.Query, read_sets.ReadSet | None]:
+    """Return what a query is to be run with: what was given, unless it is of a metadata kind.
+
+    Raises:
+        errors.InvalidArgument: it asks for more than keys, or for an ancestor that cannot be.
+    """
+    kind = query.kind or ""
+    if not kind.startswith("__"):
+        return snapshot, query, reads
+    if kind.startswith(_STATISTICS):
+        return snapshot, query._replace(branches=()), reads
+    if kind not in _KINDS:
+        return snapshot, query, reads
+    _check(kind, query)
+    return View(snapshot, kind), query, None
+
+
+def _check(kind: str, query: parser.Query) -> None:
+    if any(branch.equalities or branch.ranges for branch in query.branches):
+        raise errors.InvalidArgument(f"A query of {kind} may filter by __key__ only.")
+    if any(order.name != parser.KEY or order.is_descending for order in query.orders):
+        raise errors.InvalidArgument(f"A query of {kind} is ordered by ascending __key__ only.")
+    if query.projection or query.distinct is not None:
+        raise errors.InvalidArgument(f"A query of {kind} may project __key__ only.")
+    if query.ancestor is not None and kind != PROPERTY:
+        raise errors.InvalidArgument(f"A query of {kind} may not have an ancestor.")
+
+
+class View(row_reader.Reader):
+    """A snapshot in which one metadata kind has rows."""
+
+    def __init__(self, source: row_reader.Reader, kind: str) -> None:
+        self._source = source
+        self._kind = kind
+        self.state = source.state
+        self.definitions = source.definitions
+
+    @property
+    def version(self) -> int:
+        """The version of the last commit that the snapshot sees."""
+        return self._source.version
+
+    def scan(
+        self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
+    ) -> Iterator[row_reader.Row]:
+        """Yield the rows of the kind's keys with low <= path < high, in order, with entities."""
+        encoded, code = name
+        if code != indexes.builtin(self._kind).code:
+            raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
+        del with_entities  # there is no other way to get them, and they are cheap to write
+        partition = keys.decode(encoded)[0]
+        found = {NAMESPACE: self._namespaces, KIND: self._kinds, PROPERTY: self._properties}
+        for path, written in found[self._kind](partition, low):
+            if path >= high:
+                return
+            if path < low:
+                continue
+            proto = protobufs.field(1, keys.key_bytes(partition, path)) + written
+            yield path, 0, 0, proto, protobufs.number_field(4, self.version), self.version
+
+    def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
+        """Return how many rows a range of the kind's keys has, counting no further than `most`."""
+        return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
+
+    def _namespaces(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
+        database = keys.Partition(partition.project, partition.database).encoded
+        database = database.removesuffix(keys.encode_text(""))
+        start = _first_text(NAMESPACE, low)
+        key = None if start is None else self._first_key(database + start, database)
+        while key is not None:
+            found = keys.decode(key)[0]
+            path = keys.element(NAMESPACE, found.namespace or _DEFAULT_NAMESPACE)
+            yield path + keys.PATH_END, b""
+            key = self._first_key(found.encoded + values.ABOVE, database)
+
+    def _first_key(self, low: bytes, database: bytes) -> bytes | None:
+        """Return the first key of an entity at or past `low` in a database."""
+        high = database + values.ABOVE
+        row = next(self._source.scan((b"", None), low, high, with_entities=False), None)
+        return None if row is None else row[0]
+
+    def _kinds(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for kind in self._kind_names(partition, low):
+            if self._has_entry(partition, indexes.builtin(kind)):
+                yield keys.element(KIND, kind) + keys.PATH_END, b""
+
+    def _kind_names(self, partition: keys.Partition, low: bytes) -> Iterator[str]:
+        """Yield the names of all kinds that ever were, from the one that a path names."""
+        start = _first_text(KIND, low)
+        while start is not None:
+            code = next(self._source.index_codes(partition.encoded, start, values.ABOVE), None)
+            if code is None:
+                return
+            name, end = keys.decode_text(code, 0)
+            yield name.decode()
+            start = code[:end] + values.ABOVE
+
+    def _properties(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for kind in self._kind_names(partition, low):
+            above = keys.element(KIND, kind)
+            start = keys.encode_text(kind)
+            codes = self._source.index_codes(partition.encoded, start, start + values.ABOVE)
+            for index in map(indexes.decode, codes):
+                if not index.is_builtin or not index.properties or index.properties[0][1]:
+                    continue
+                path = above + keys.element(PROPERTY, index.properties[0][0]) + keys.PATH_END
+                types = self._representations(partition, index) if path >= low else []
+                if types:
+                    yield path, _written(types)
+
+    def _representations(self, partition: keys.Partition, index: indexes.Index) -> list[str]:
+        """Return the types of the values that an index of one property holds."""
+        found = {
+            name: None for tag, name in _REPRESENTATIONS if self._has_entry(partition, index, tag)
+        }
+        return list(found)
+
+    def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
+        name = (partition.encoded, index.code)
+        # Behind the tag may stand any byte, ABOVE too.
+        high = bytes((tag[0] + 1,)) if tag else values.ABOVE
+        return next(self._source.scan(name, tag, high, with_entities=False), None) is not None
+
+
+def _first_text(kind: str, low: bytes) -> bytes | None:
+    """Return the encoded name from which keys of a kind lie at or past a path; None: there is none.
+
+    The default namespace's id comes before all names.
+    """
+    named = keys.named(kind)
+    if low <= named:
+        return b""
+    if not low.startswith(named):
+        return None
+    end = keys.decode_text(low, len(named))[1]
+    return low[len(named) : end]
+
+
+def _written(types: list[str]) -> bytes:
+    """Write the properties of a `__property__` entity."""
+    entity = protobufs.Entity()
+    array = entity.properties["property_representation"].array_value.values
+    for name in types:
+        array.add(string_value=name)
+    return entity.SerializeToString(deterministic=True)

@@ -1,0 +1,115 @@
+"""Prepared queries: checked and planned once, and kept for the next request that asks the same.
+
+Owns what is kept, and for how long: for one generation of indexes. Clients send the same query, or
+one that differs only in its values (`query_shapes`), again and again, and preparing one takes
+longer than answering it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from emulator import errors, protobufs
+from emulator.encoding import keys
+from emulator.execution import index_scan, metadata_kinds
+from emulator.queries import parser, planner, query_cursors, query_plan, query_shapes
+from emulator.storage import read_sets, row_reader
+
+_MOST_KEPT = 256  # queries of one generation of indexes
+_LONGEST_KEPT = 4096  # bytes of a message that is kept
+
+
+# Whose, and a message as it is sent.
+_Asked = tuple[keys.Partition, bytes]
+
+
+class Prepared(NamedTuple):
+    """A query that was checked and planned. It holds for one generation of indexes."""
+
+    query: parser.Query
+    plan: query_plan.Plan
+    header: bytes
+    paging: index_scan.Paging
+
+
+def plan_only(
+    snapshot: row_reader.Reader, message: protobufs.Query, partition: keys.Partition
+) -> query_plan.Plan:
+    """Return how a query would be served, without running it."""
+    query = parser.parse(message, partition)
+    snapshot, query, _ = metadata_kinds.through(snapshot, query, None)
+    paging(message, query_cursors.header(message, partition.encoded))
+    return _plan(snapshot, query)
+
+
+def prepare(
+    snapshot: row_reader.Reader,
+    message: protobufs.Query,
+    partition: keys.Partition,
+    reads: read_sets.ReadSet | None,
+) -> tuple[row_reader.Reader, read_sets.ReadSet | None, Prepared]:
+    """Check and plan a query, or find how that came out before: clients ask the same for ever."""
+    known = snapshot.definitions.plans
+    asked = partition, message.SerializeToString(deterministic=True)
+    found: Prepared | None = known.get(asked)
+    if found is not None:
+        return snapshot, reads, found
+    variant = query_shapes.read(message, partition)
+    if variant is not None:
+        found = _like_another(snapshot, message, partition, variant)
+    if found is None:
+        parsed = parser.parse(message, partition)
+        source, query, reads = metadata_kinds.through(snapshot, parsed, reads)
+        plan = _plan(source, query)
+        header = query_cursors.header(message, partition.encoded)
+        found = Prepared(plan.query, plan, header, paging(message, header))
+        if source is not snapshot:
+            return source, reads, found
+        if variant is not None:
+            _keep(snapshot.definitions.shapes, (partition, variant.shape), found)
+    _keep(known, asked, found)
+    return snapshot, reads, found
+
+
+def _like_another(
+    snapshot: row_reader.Reader,
+    message: protobufs.Query,
+    partition: keys.Partition,
+    variant: query_shapes.Variant,
+) -> Prepared | None:
+    """What a query comes to if one that differs in values was planned before."""
+    other: Prepared | None = snapshot.definitions.shapes.get((partition, variant.shape))
+    if other is None:
+        return None
+    plan = query_shapes.like(other.plan, variant.equals)
+    header = query_cursors.header(message, partition.encoded)
+    # Cursors name their query, values included; what else is said of paging is the shape's.
+    has_cursors = message.start_cursor or message.end_cursor
+    page = paging(message, header) if has_cursors else other.paging
+    return Prepared(plan.query, plan, header, page)
+
+
+def _keep(known: dict[_Asked, Any], asked: _Asked, found: object) -> None:
+    if len(asked[1]) <= _LONGEST_KEPT:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[asked] = found
+
+
+def _plan(snapshot: row_reader.Reader, query: parser.Query) -> query_plan.Plan:
+    return planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
+
+
+def paging(query: protobufs.Query, header: bytes) -> index_scan.Paging:
+    """Return the part of the results that a query message asks for."""
+    if query.offset < 0:
+        raise errors.InvalidArgument("The offset is negative.")
+    limit = query.limit.value if query.HasField("limit") else None
+    if limit is not None and limit < 0:
+        raise errors.InvalidArgument("The limit is negative.")
+    return index_scan.Paging(
+        start=query_cursors.decode(query.start_cursor or header, header),
+        end=query_cursors.decode(query.end_cursor, header) if query.end_cursor else None,
+        offset=query.offset,
+        limit=limit,
+    )

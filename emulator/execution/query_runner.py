@@ -1,0 +1,109 @@
+"""Runs of queries: RunQuery and RunAggregationQuery, read, metered and explained.
+
+Owns the order of things in a run, the same for both: plan it, stop there if only the plan is asked
+for, run it in one snapshot, bill it, and add the metrics if they are asked for. What a query
+answers is not decided here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from emulator import errors, protobufs
+from emulator.encoding import keys, property_masks
+from emulator.execution import aggregations, cost_meter, explain, prepared_queries, query_batches
+from emulator.queries import query_plan
+from emulator.storage import read_sets, row_reader
+
+# What a read holds: a snapshot, what notes its reads, and the id of a transaction it has begun.
+Held = tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]
+Reading = Callable[
+    ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[Held]
+]
+
+
+class Runs:
+    """Runs the queries of one engine.
+
+    Args:
+        reading: holds what a request with read options reads from.
+        meter: is told what each run costs.
+        stopwatch: returns seconds that rise.
+    """
+
+    def __init__(
+        self, reading: Reading, meter: cost_meter.Meter, stopwatch: Callable[[], float]
+    ) -> None:
+        self._reading = reading
+        self._meter = meter
+        self._stopwatch = stopwatch
+        self._unfinished = explain.Unfinished()
+
+    def forget(self) -> None:
+        """Start afresh in a forked child."""
+        self._unfinished.forget()
+
+    def query(self, request: protobufs.RunQueryRequest, partition: keys.Partition) -> bytes:
+        """Answer RunQuery."""
+        if request.WhichOneof("query_type") == "gql_query":
+            raise errors.Unimplemented("RunQueryRequest.gql_query")
+        mask = property_masks.of(request)
+        started = self._stopwatch()
+        with self._reading(request, partition) as (snapshot, reads, began):
+            if _is_plan_only(request):
+                return self._planned(
+                    prepared_queries.plan_only(snapshot, request.query, partition), began
+                )
+            answer = query_batches.run_query(snapshot, request, partition, reads, mask)
+        bill = cost_meter.bill_query(answer.plan.query, met=answer.met, entries=answer.entries)
+        self._meter.count_query(bill, answer.entries, answer.keys)
+        if not request.HasField("explain_options"):
+            return _response(answer.content, began)
+        seconds = self._stopwatch() - started
+        work = explain.Work(len(answer.positions), answer.documents, answer.entries, seconds, bill)
+        return _response(answer.content, began, self._metrics(request, answer, work))
+
+    def aggregation_query(
+        self, request: protobufs.RunAggregationQueryRequest, partition: keys.Partition
+    ) -> bytes:
+        """Answer RunAggregationQuery."""
+        if request.WhichOneof("query_type") == "gql_query":
+            raise errors.Unimplemented("RunAggregationQueryRequest.gql_query")
+        query = request.aggregation_query
+        started = self._stopwatch()
+        with self._reading(request, partition) as (snapshot, reads, began):
+            if _is_plan_only(request):
+                return self._planned(aggregations.explain(snapshot, query, partition), began)
+            answer = aggregations.run(snapshot, query, partition, reads)
+        bill = cost_meter.bill_aggregation(answer.entries)
+        self._meter.count_query(bill, answer.entries)
+        if not request.HasField("explain_options"):
+            return _response(answer.content(), began)
+        seconds = self._stopwatch() - started
+        work = explain.Work(1, 0, answer.entries, seconds, bill)
+        return _response(answer.content(), began, explain.metrics(answer.plan, work))
+
+    def _planned(self, plan: query_plan.Plan, began: bytes) -> bytes:
+        self._meter.count(reads=cost_meter.PLAN_READS)
+        return _response(b"", began, explain.metrics(plan))
+
+    def _metrics(
+        self, request: protobufs.RunQueryRequest, answer: query_batches.Answer, work: explain.Work
+    ) -> bytes:
+        """Return the metrics of an analyzed query with its last batch, and nothing before."""
+        total = self._unfinished.total(request.project_id, request.query.start_cursor, work)
+        if answer.is_last:
+            return explain.metrics(answer.plan, total)
+        self._unfinished.keep(request.project_id, answer.end, total)
+        return b""
+
+
+def _is_plan_only(request: protobufs.ExplainedRequest) -> bool:
+    return request.HasField("explain_options") and not request.explain_options.analyze
+
+
+def _response(batch: bytes, began: bytes, metrics: bytes = b"") -> bytes:
+    """Return the response of a query; its fields have one number in both kinds of response."""
+    fields = ((1, batch), (5, began), (9, metrics))
+    return b"".join(protobufs.field(number, content) for number, content in fields if content)

@@ -1,0 +1,197 @@
+"""The two files of an export, and how they get their place on disk.
+
+Owns their form (README.md describes it for people):
+
+    <name>.overall_export_metadata    JSON: what the export holds
+    entities.jsonl                    its entities, one a line (`json_lines`)
+
+Invariants:
+
+1. An export gets its name when both files are on disk. Until then it is a hidden folder, which the
+   next export removes if its writer has died (the writer holds a lock on it).
+2. Files and folders are for their owner only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from emulator import errors
+
+SUFFIX = ".overall_export_metadata"
+ENTITIES = "entities.jsonl"
+_FORMAT = "emulator-export"
+_VERSION = 1
+_MAX_METADATA = 1024 * 1024  # bytes
+_PARTIAL = re.compile(r"\.[\w-]+\.partial")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contents:
+    """What an export holds. Empty kinds or namespaces mean all of them."""
+
+    project: str
+    kinds: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    read_time: str
+    entities: int
+    bytes: int
+    sha256: str
+
+
+class Digest:
+    """The size and SHA-256 of lines that pass by."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.entities = 0
+        self.bytes = 0
+
+    def add(self, lines: bytes) -> int:
+        """Add whole lines; returns how many they are."""
+        found = lines.count(b"\n")
+        self._hash.update(lines)
+        self.entities += found
+        self.bytes += len(lines)
+        return found
+
+    @property
+    def sha256(self) -> str:
+        """The digest so far."""
+        return self._hash.hexdigest()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Draft:
+    """An export that is being written."""
+
+    path: Path
+    name: str
+
+    @contextlib.contextmanager
+    def entities(self) -> Iterator[BinaryIO]:
+        """Open the file of lines; it is on disk when the block ends."""
+        with _writing(self.path / ENTITIES) as file:
+            yield file
+
+    def describe(self, contents: Contents) -> None:
+        """Write the metadata file."""
+        document = {"format": _FORMAT, "version": _VERSION, **dataclasses.asdict(contents)}
+        with _writing(self.path / f"{self.name}{SUFFIX}") as file:
+            file.write(json.dumps(document, indent=2).encode() + b"\n")
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file, and follow no link.
+
+    Raises:
+        OSError: it is not there, or not such a file.
+    """
+    # Without O_NONBLOCK a pipe would hold the request up for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EISDIR, "not a regular file", str(path))
+        yield file
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[BinaryIO]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(descriptor)
+
+
+def begin(root: Path, name: str) -> tuple[Draft, int]:
+    """Make a hidden folder that is locked for as long as its writer lives."""
+    path = root / f".{name}.partial"
+    turn = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        _remove_abandoned(root)
+        path.mkdir(mode=0o700)
+        lock = os.open(path, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    finally:
+        os.close(turn)
+    return Draft(path, name), lock
+
+
+def _remove_abandoned(root: Path) -> None:
+    """Remove what writers that died have left."""
+    for path in root.iterdir():
+        if not _PARTIAL.fullmatch(path.name) or path.is_symlink():
+            continue
+        lock = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+
+
+def make(folder: Path, root: Path) -> None:
+    """Make a folder below the root, and what is missing above it, on disk."""
+    path = root
+    for part in folder.relative_to(root).parts:
+        parent, path = path, path / part
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync(parent)
+
+
+def sync(folder: Path) -> None:
+    """Wait until the names in a folder are on disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def described(content: BinaryIO, url: str) -> Contents:
+    """Read what an export holds from its metadata file.
+
+    Raises:
+        errors.InvalidArgument: it is not the metadata of an export.
+    """
+    try:
+        return _contents(json.loads(content.read(_MAX_METADATA)))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise errors.InvalidArgument(
+            f"{url} is not the metadata of an export: {error!r}"
+        ) from error
+
+
+def _contents(document: object) -> Contents:
+    if not isinstance(document, dict) or document.pop("format", None) != _FORMAT:
+        raise ValueError(f'its format is not "{_FORMAT}"')
+    fields: dict[str, Any] = document
+    version = fields.pop("version", None)
+    if version != _VERSION:
+        raise ValueError(f"version {version!r} is not supported, only {_VERSION}")
+    for name in ("kinds", "namespaces"):
+        if not isinstance(fields[name], list) or not all(isinstance(x, str) for x in fields[name]):
+            raise TypeError(f"{name} is not a list of texts")
+        fields[name] = tuple(fields[name])
+    wanted = {"project": str, "read_time": str, "entities": int, "bytes": int, "sha256": str}
+    for name, kind in wanted.items():
+        if not isinstance(fields[name], kind):
+            raise TypeError(f"{name} is not of type {kind.__name__}")
+    return Contents(**fields)

@@ -1,0 +1,244 @@
+"""Entities as lines of JSON: out of one engine and into another, or under a person's eyes.
+
+Owns the form of a line: an EntityResult in proto3's JSON, so every type of value comes back as it
+was, and its key says project, database and namespace.
+
+    {"createTime": "...", "entity": {"key": {...}, "properties": {...}}, "updateTime": "...",
+     "version": "1735786984000000"}
+
+A bare entity, {"key": ..., "properties": ...}, is a line too. The times and the version are there
+to be read: what is imported is written anew, by the rules of every write, and gets those of its
+commit. (A backup keeps them.)
+
+What must stay true: an import is one commit, whole or not at all, unless batches are asked for. A
+line that is wrong is named by file and number. Neither way holds more than a page of entities.
+
+Google's managed exports are not read: they are LevelDB logs of the retired service's entities.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from google.protobuf import json_format
+
+from emulator import errors, protobufs
+from emulator.encoding import entities, keys
+from emulator.import_export import bulk_load
+from emulator.storage import file_store, row_reader, row_writer
+
+MAX_LINE = 32 * 1024 * 1024  # bytes; an entity of 1 MiB of zero bytes is six times as long in JSON
+_PAGE = 2000  # entities that are held at a time, of not more than:
+_PAGE_BYTES = 8 * 1024 * 1024
+_SPOOLED = 16 * 1024 * 1024  # bytes held in memory
+_PART = 64 * 1024  # bytes of a piece of an export
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which entities; None is all."""
+
+    project: str | None = None
+    database: str | None = None
+    namespace: str | None = None
+    kind: str | None = None
+
+    def holds(self, partition: keys.Partition) -> bool:
+        """Tell whether a partition is selected."""
+        return (
+            self.project in (None, partition.project)
+            and self.database in (None, partition.database)
+            and self.namespace in (None, partition.namespace)
+        )
+
+    def holds_kind(self, kind: str) -> bool:
+        """Tell whether a kind is selected."""
+        return self.kind in (None, kind)
+
+
+class Selected(Protocol):
+    """What says which entities an export has."""
+
+    def holds(self, partition: keys.Partition) -> bool:
+        """Tell whether a partition is selected."""
+
+    def holds_kind(self, kind: str) -> bool:
+        """Tell whether a kind is selected."""
+
+
+# A binary file, as far as an import reads it.
+Lines = Any
+
+# Returns whether an entity of a line is to be written, and may change it first.
+Adapt = Callable[[protobufs.Entity], bool]
+
+
+def export(store: file_store.Storage, selection: Selection) -> Iterator[bytes]:
+    """Yield the lines of all selected entities as of one moment, in pieces, in key order."""
+    with store.read() as snapshot:
+        yield from pieces(snapshot, selection)
+
+
+def pieces(snapshot: row_reader.Reader, selection: Selected) -> Iterator[bytes]:
+    """Yield the lines of all selected entities of a snapshot, in pieces, in key order."""
+    piece: list[bytes] = []
+    size = 0
+    for line in _lines(snapshot, selection):
+        piece.append(line)
+        size += len(line)
+        if size >= _PART:
+            yield b"".join(piece)
+            piece.clear()
+            size = 0
+    if piece:
+        yield b"".join(piece)
+
+
+def _lines(snapshot: row_reader.Reader, selection: Selected) -> Iterator[bytes]:
+    for partition in snapshot.partitions():
+        if not selection.holds(partition):
+            continue
+        low = partition.encoded
+        found = snapshot.scan((low, None), low, low + keys.ABOVE, with_entities=True)
+        for key, _, _, proto, meta, _ in found:
+            if selection.holds_kind(keys.kind_of(key[len(low) :])):
+                yield _line((proto or b""), (meta or b""))
+
+
+def _line(proto: bytes, meta: bytes) -> bytes:
+    result = protobufs.EntityResult.FromString(protobufs.field(1, proto) + meta)
+    shown = json_format.MessageToDict(result)  # type: ignore[arg-type]  # a message all the same
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.encode() + b"\n"
+
+
+def load(
+    store: file_store.Storage,
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    batch: int | None = None,
+    adapt: Adapt | None = None,
+) -> int:
+    """Write the entities of lines over what is there, and return how many.
+
+    Args:
+        store: is written to; other writers wait.
+        lines: as `export` makes them.
+        source: what the lines are called in errors.
+        batch: entities to a commit. None is all in one, so that an error stores nothing.
+        adapt: called with each entity; those for which it returns False are left out.
+
+    Raises:
+        errors.InvalidArgument: a line is wrong. Earlier batches are stored, and it says so.
+    """
+    numbered = enumerate(lines, start=1)
+    stored = 0
+    while True:
+        try:
+            with store.write() as writer:
+                written = _write(writer, numbered, source, batch, adapt)
+        except errors.InvalidArgument as error:
+            if stored:
+                error.message += f" ({stored} entities of earlier batches are stored.)"
+                error.args = (error.message,)
+            raise
+        stored += written
+        if batch is None or written < batch:
+            return stored
+
+
+def _write(
+    writer: row_writer.Writer,
+    numbered: Iterator[tuple[int, bytes]],
+    source: str,
+    most: int | None,
+    adapt: Adapt | None,
+) -> int:
+    written = 0
+    while page := _page(
+        numbered, source, _PAGE if most is None else min(_PAGE, most - written), adapt
+    ):
+        bulk_load.put(writer, page)
+        writer.flush()
+        written += len(page)
+    return written
+
+
+def _page(
+    numbered: Iterator[tuple[int, bytes]], source: str, most: int, adapt: Adapt | None
+) -> list[bulk_load.Checked]:
+    page: list[bulk_load.Checked] = []
+    size = 0
+    while len(page) < most and size < _PAGE_BYTES:
+        number, line = next(numbered, (0, b""))
+        if not number:
+            break
+        if not line.strip():
+            continue
+        try:
+            entity = _parse(line)
+            if adapt is None or adapt(entity):
+                page.append(_check(entity))
+        except errors.InvalidArgument as error:
+            raise errors.InvalidArgument(f"{source}:{number}: {error.message}") from error
+        size += len(line)
+    return page
+
+
+def _check(given: protobufs.Entity) -> bulk_load.Checked:
+    named = given.key.partition_id
+    default = entities.request_partition(named.project_id, named.database_id)
+    partition = entities.check_written_key(given.key, default, may_be_incomplete=False)
+    return partition, entities.normalized(given, partition, default)
+
+
+def _parse(line: bytes) -> protobufs.Entity:
+    if len(line) > MAX_LINE:
+        raise errors.InvalidArgument(f"The line is longer than {MAX_LINE} bytes.")
+    try:
+        shown = json.loads(line, object_pairs_hook=_object)
+        result = protobufs.EntityResult()
+        if isinstance(shown, dict) and "entity" not in shown:
+            shown = {"entity": shown}
+        json_format.ParseDict(shown, result)  # type: ignore[type-var]  # a message all the same
+    except (ValueError, TypeError, AttributeError, RecursionError, json_format.ParseError) as error:
+        raise errors.InvalidArgument(f"The line is no entity: {error}") from error
+    return result.entity
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return made
+
+
+def read_lines(source: Any) -> Iterator[bytes]:
+    """Yield the lines of a binary file; one that has no end is cut, and refused as too long."""
+    while line := source.readline(MAX_LINE + 1):
+        yield line
+
+
+@contextlib.contextmanager
+def spooled(source: Any) -> Iterator[Any]:
+    """Hold all that a slow source brings, on disk if it is much, before anybody waits for it.
+
+    An import holds the writer; it must not hold it for as long as a client takes to send.
+    """
+    with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
+        shutil.copyfileobj(source, file)
+        file.seek(0)
+        yield file
+
+
+def name_of(path: str | os.PathLike[str]) -> str:
+    """Return what a source is called in errors."""
+    return "standard input" if os.fspath(path) == "-" else os.fspath(path)

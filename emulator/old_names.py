@@ -1,0 +1,45 @@
+"""Renamed modules: their old names go on working through 0.x.
+
+An old name imports the module that is now in its place, with one DeprecationWarning. These are the
+names that the guide told users to import.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+
+MOVED = {
+    "emulator.faults": "emulator.fault_injection.fault_plans",
+    "emulator.fixtures": "emulator.pytest_plugin",
+    "emulator.inspection": "emulator.storage.inspection",
+    "emulator.maintenance": "emulator.storage.maintenance",
+    "emulator.meter": "emulator.execution.cost_meter",
+}
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports a moved module under its old name."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        _path: Sequence[str] | None,
+        _target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in MOVED:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        moved = MOVED[module.__name__]
+        warnings.warn(f"{module.__name__} is now {moved}", DeprecationWarning, stacklevel=2)
+        sys.modules[module.__name__] = importlib.import_module(moved)
+
+
+def install() -> None:
+    """Let the old names be imported."""
+    sys.meta_path.append(_Finder())

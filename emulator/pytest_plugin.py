@@ -1,0 +1,60 @@
+"""Fixtures for pytest: `pytest_plugins = ["emulator.pytest_plugin"]` in the root conftest.py.
+
+Owns the life of the emulators of a test run. There is one engine in memory for each worker of the
+run; every test that asks for it finds it empty, whatever the last one left. Override
+`datastore_options` with a fixture of your own to say, for one:
+
+    @pytest.fixture(scope="session")
+    def datastore_options():
+        return {"indexes": "index.yaml"}
+
+    def test_greeting(datastore_ndb_client):
+        with datastore_ndb_client.context():
+            ...
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from emulator import testing
+
+
+@pytest.fixture(scope="session")
+def datastore_options() -> dict[str, Any]:
+    """Return the arguments of `testing.emulator`: none, unless a project overrides this."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def _datastore_engine(datastore_options: dict[str, Any]) -> Iterator[testing.Emulator]:
+    with testing.emulator(**datastore_options) as started:
+        yield started
+
+
+@pytest.fixture
+def datastore_emulator(_datastore_engine: testing.Emulator) -> testing.Emulator:
+    """Return an emulator without data. `datastore_emulator.address` serves it on a port."""
+    _datastore_engine.reset()
+    return _datastore_engine
+
+
+@pytest.fixture
+def datastore_ndb_client(datastore_emulator: testing.Emulator) -> Any:
+    """Return a google.cloud.ndb.Client of the project "test"."""
+    return datastore_emulator.ndb_client()
+
+
+@pytest.fixture
+def datastore_client(datastore_emulator: testing.Emulator) -> Any:
+    """Return a google.cloud.datastore.Client of the project "test"."""
+    return datastore_emulator.datastore_client()
+
+
+@pytest.fixture
+def datastore_server(datastore_emulator: testing.Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Serve, and name the server in DATASTORE_EMULATOR_HOST for the length of the test."""
+    monkeypatch.setenv("DATASTORE_EMULATOR_HOST", datastore_emulator.address)
+    monkeypatch.setenv("DATASTORE_PROJECT_ID", "test")
+    return datastore_emulator.address

@@ -1,0 +1,252 @@
+"""The choice of indexes: from a query to a plan.
+
+Owns which scans serve a query, and which index.yaml entries are recommended if none do. Pure.
+
+A branch is served by a built-in or composite index whose entries end with the values that order the
+results, in that order, behind a prefix of equality filters; or by several such indexes, joined. The
+values must be there even if only another branch's inequality asks for them. A filter that nothing
+can meet asks for its indexes all the same: whether a query is legal must not depend on its values.
+
+Nothing here may ever sort entities or look at one: a query that no index serves is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from emulator import errors
+from emulator.encoding import index_yaml, indexes, keys, values
+from emulator.queries import filters, parser, query_plan
+
+KEY = parser.KEY
+Columns = tuple[tuple[str, bool], ...]
+
+
+def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan.Plan:
+    """Choose the scans that serve a query.
+
+    Raises:
+        errors.MissingIndex: index.yaml would have to name more indexes.
+    """
+    if query.kind is None:
+        return _plan_kindless(query)
+    ordered = tuple((each.name, each.is_descending) for each in query.orders if each.name != KEY)
+    is_key_descending = any(each.name == KEY and each.is_descending for each in query.orders)
+    candidates = [index for index in composites if index.kind == query.kind]
+    wanted: list[indexes.Index] = []
+    for columns in _column_choices(query, ordered, candidates):
+        directions = tuple(is_descending for _, is_descending in columns)
+        shape = query_plan.Plan(query, (), columns, is_key_descending, directions)
+        needs = [_Need(branch, _varying(shape, branch)) for branch in query.branches]
+        found = [(need, _serve(shape, need, candidates)) for need in needs]
+        if all(scans for _, scans in found):
+            branches = (_branches(shape, need, scans) for need, scans in found)
+            return shape._replace(branches=tuple(itertools.chain.from_iterable(branches)))
+        wanted = wanted or [_wanted(shape, need) for need, scans in found if not scans]
+    raise errors.MissingIndex("".join(map(index_yaml.entry, dict.fromkeys(wanted))))
+
+
+def _plan_kindless(query: parser.Query) -> query_plan.Plan:
+    scans = (query_plan.Scan(None, query.partition.encoded),)
+    branches = [
+        query_plan.Branch(scans, _key_spans(query, each, is_descending=False))
+        for each in query.branches
+    ]
+    return query_plan.Plan(query, tuple(branches), (), is_key_descending=False, directions=())
+
+
+def _column_choices(
+    query: parser.Query, ordered: Columns, candidates: list[indexes.Index]
+) -> Iterator[Columns]:
+    """Yield the columns that a position may have.
+
+    Projected properties that nothing orders come behind those that are, as some index has them.
+    """
+    named = dict(ordered)
+    extra = [name for name in query.projection if name not in named]
+    if extra and any(each.name == KEY for each in query.orders):
+        # No index holds a value behind the key.
+        raise errors.Unimplemented(f"A projection of {extra[0]} with an order by __key__ before it")
+    yield (*ordered, *((name, False) for name in extra))
+    for index in candidates if extra else ():
+        tail = index.properties[-len(extra) :]
+        if sorted(name for name, _ in tail) == sorted(extra):
+            yield (*ordered, *tail)
+
+
+def _varying(shape: query_plan.Plan, branch: filters.Branch) -> dict[int, tuple[str, bool]]:
+    """Return the columns that a branch does not fix, by their place."""
+    if not shape.columns:
+        return {}
+    fixed = {name for name, _ in branch.equalities} - dict(branch.ranges).keys()
+    return {place: each for place, each in enumerate(shape.columns) if each[0] not in fixed}
+
+
+class _Need(NamedTuple):
+    """A branch of the query, and the columns that it does not fix, by their place."""
+
+    branch: filters.Branch
+    varying: dict[int, tuple[str, bool]]
+
+
+# An index whose entries end with the suffix that is wanted, and what stands before that.
+_Candidate = tuple[indexes.Index, Columns]
+
+
+def _serve(
+    shape: query_plan.Plan, need: _Need, composites: list[indexes.Index]
+) -> tuple[query_plan.Scan, ...]:
+    """Choose the scans of a branch; none if no index serves it."""
+    query = shape.query
+    suffix = tuple(need.varying.values())
+    fixed = dict(need.branch.equalities)
+    has_ancestor = query.ancestor is not None
+    needs_ancestor = has_ancestor and bool(suffix or shape.is_key_descending)
+    candidates = []
+    for index in (*_builtins(query, fixed, suffix), *composites):
+        if index.is_key_descending != shape.is_key_descending:
+            continue
+        if has_ancestor if index.has_ancestor else not needs_ancestor:
+            prefix = _prefix(index, fixed, suffix)
+            if prefix is not None:
+                candidates.append((index, prefix))
+    return _cover(candidates, need.branch.equalities, query.ancestor)
+
+
+def _builtins(
+    query: parser.Query, fixed: Iterable[str], suffix: Columns
+) -> Iterator[indexes.Index]:
+    kind = query.kind or ""
+    yield indexes.builtin(kind)
+    for name in fixed:
+        yield indexes.builtin(kind, name)
+    for name, is_descending in suffix[:1]:
+        yield indexes.builtin(kind, name, is_descending=is_descending)
+
+
+def _prefix(index: indexes.Index, fixed: dict[str, bytes], suffix: Columns) -> Columns | None:
+    """Return what stands before a suffix in an index, None if that is not all fixed."""
+    split = len(index.properties) - len(suffix)
+    if split < 0 or index.properties[split:] != suffix:
+        return None
+    prefix = index.properties[:split]
+    names = {name for name, _ in prefix}
+    return prefix if len(names) == len(prefix) and names <= fixed.keys() else None
+
+
+def _cover(
+    candidates: list[_Candidate],
+    equalities: tuple[tuple[str, bytes], ...],
+    ancestor: bytes | None,
+) -> tuple[query_plan.Scan, ...]:
+    """Choose scans that together meet all equalities, the longest prefixes first."""
+    if not equalities:
+        bare = [index for index, prefix in candidates if not prefix]
+        return (_scan(bare[0], [], ancestor),) if bare else ()
+    open_pairs = list(equalities)
+    scans = []
+    while open_pairs:
+        # For each property a value, one that is still to be met if there is one.
+        picked = {pair[0]: pair for pair in (*equalities, *open_pairs)}
+        gains = [sum(picked[name] in open_pairs for name, _ in prefix) for _, prefix in candidates]
+        most = max(gains, default=0)
+        if not most:
+            return ()
+        index, prefix = candidates[gains.index(most)]
+        fixed = [
+            values.complement(picked[name][1]) if is_descending else picked[name][1]
+            for name, is_descending in prefix
+        ]
+        scans.append(_scan(index, fixed, ancestor))
+        met = [picked[name] for name, _ in prefix]
+        open_pairs = [pair for pair in open_pairs if pair not in met]
+    return tuple(scans)
+
+
+def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> query_plan.Scan:
+    above = ancestor if index.has_ancestor and ancestor is not None else b""
+    return query_plan.Scan(index, above + b"".join(fixed))
+
+
+def _branches(
+    shape: query_plan.Plan, need: _Need, scans: tuple[query_plan.Scan, ...]
+) -> Iterator[query_plan.Branch]:
+    """Yield the branches of a plan that walk one of a query's."""
+    branch, varying = need
+    directions = tuple(is_descending for _, is_descending in varying.values())
+    spans = _spans(shape, branch, list(varying.values()))
+    single = _single(branch) if varying else None
+    if single is not None and keys.kind_of(single) != shape.query.kind:
+        spans = [()]
+    for constants in itertools.product(*_constants(shape, branch, varying)):
+        yield query_plan.Branch(
+            scans=scans,
+            segments=() if branch.is_void else spans[0],
+            constants=constants,
+            spans=() if all(each == query_plan.ANYTHING for each in spans[1:]) else tuple(spans),
+            directions=directions,
+            single=single,
+        )
+
+
+def _single(branch: filters.Branch) -> bytes | None:
+    """Return the only key that can meet a branch."""
+    ranges = branch.key_ranges
+    return ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
+
+
+def _constants(
+    shape: query_plan.Plan, branch: filters.Branch, varying: dict[int, tuple[str, bool]]
+) -> list[list[tuple[int, bytes]]]:
+    """Return for each fixed place of a position the values that it takes in turn.
+
+    Equalities may fix several values of an array. It sorts by the first of them; only a projection
+    gives them all.
+    """
+    found = []
+    for place, (name, is_descending) in enumerate(shape.columns):
+        if place in varying:
+            continue
+        fixed = sorted(
+            values.complement(value) if is_descending else value
+            for other, value in branch.equalities
+            if other == name
+        )
+        if name not in shape.query.projection:
+            fixed = fixed[:1]
+        found.append([(place, value) for value in fixed])
+    return found
+
+
+def _spans(
+    shape: query_plan.Plan, branch: filters.Branch, varying: list[tuple[str, bool]]
+) -> list[query_plan.Spans]:
+    """Return the spans of each value of a suffix, and of its key."""
+    ranges = dict(branch.ranges)
+    found = [
+        query_plan.spans(ranges.get(name, filters.EVERYTHING), is_descending=is_descending)
+        for name, is_descending in varying
+    ]
+    return [*found, _key_spans(shape.query, branch, is_descending=shape.is_key_descending)]
+
+
+def _key_spans(
+    query: parser.Query, branch: filters.Branch, *, is_descending: bool
+) -> query_plan.Spans:
+    found = query_plan.spans(branch.key_ranges, is_descending=is_descending)
+    if query.ancestor is None or is_descending:
+        return found
+    return query_plan.within(keys.descendants(query.ancestor), found)
+
+
+def _wanted(shape: query_plan.Plan, need: _Need) -> indexes.Index:
+    """Return the one index that would serve a branch."""
+    prefix = sorted({(name, False) for name, _ in need.branch.equalities})
+    return indexes.Index(
+        kind=shape.query.kind or "",
+        properties=(*prefix, *need.varying.values()),
+        has_ancestor=shape.query.ancestor is not None,
+        is_key_descending=shape.is_key_descending,
+    )

@@ -1,0 +1,70 @@
+"""Query cursors: positions in the results of one query.
+
+Owns the bytes that clients keep. Pure.
+
+    01 flags digest(8) position...
+
+`position` is the encoded order values and key of the last result that was passed, empty before the
+first one. So a cursor is a place, not a count: it survives inserts before it and the deletion of
+the entity it points at. `digest` names the query without its paging, partition included. Flag 1
+says that the query's first order is descending: the reversed query has the same digest, and its
+positions are the complement of these (only when the last order is the key; else nothing is
+reversible and the digest differs).
+"""
+
+import hashlib
+from typing import NamedTuple
+
+from emulator import errors, protobufs
+from emulator.encoding import values
+
+_FORMAT = 1
+_DIGEST_SIZE = 8
+_HEADER_SIZE = 2 + _DIGEST_SIZE
+_DESCENDING = 2
+
+
+class Position(NamedTuple):
+    """A gap between results: behind `after`, or, seen from the reversed query, before it."""
+
+    after: bytes
+    is_before: bool = False
+
+
+def header(query: protobufs.Query, partition: bytes) -> bytes:
+    """Return the first bytes of all cursors of a query."""
+    plain = protobufs.Query()
+    plain.CopyFrom(query)
+    for paging in ("start_cursor", "end_cursor", "offset", "limit"):
+        plain.ClearField(paging)
+    is_descending = False
+    if plain.order and plain.order[-1].property.name == "__key__":
+        is_descending = plain.order[0].direction == _DESCENDING
+        for order in plain.order:
+            goes_down = order.direction == _DESCENDING
+            order.direction = _DESCENDING if goes_down != is_descending else 1
+    content = partition + plain.SerializeToString(deterministic=True)
+    digest = hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()
+    return bytes((_FORMAT, is_descending)) + digest
+
+
+def decode(cursor: bytes, expected: bytes) -> Position:
+    """Return the position of a cursor of the query whose cursors begin with `expected`.
+
+    Raises:
+        errors.InvalidArgument: the cursor is of another query, or not a cursor.
+    """
+    given = cursor[:_HEADER_SIZE]
+    if len(given) < _HEADER_SIZE or given[0] != _FORMAT or given[1] > 1:
+        raise errors.InvalidArgument("The cursor is not valid.")
+    if given[2:] != expected[2:]:
+        raise errors.InvalidArgument(
+            "Cursor does not match query: it was issued for a query with another kind, ancestor, "
+            "filter, order or projection."
+        )
+    position = cursor[_HEADER_SIZE:]
+    if given == expected:
+        return Position(position)
+    if not position:
+        return Position(values.ABOVE)
+    return Position(values.complement(position), is_before=True)

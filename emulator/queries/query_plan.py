@@ -1,0 +1,194 @@
+"""Plans: the scans that serve a query, and the arithmetic of positions. Pure.
+
+A plan is a union of branches, a branch a merge join of scans. An index entry is `prefix + suffix`:
+the prefix holds what equality filters fix, the suffix the values that order the results and the
+key. All scans of a branch have the same kind of suffix, so the join is one walk along equal
+suffixes; all branches give the same kind of *position*, so the union is a merge by position. A
+position is the suffix, with the values put back in that a branch fixes (IN on a property that also
+orders). Positions are total, and cursors hold nothing else.
+
+What inequalities leave of a value is a few *spans* of bytes. Those of a suffix's first value cut
+the walk into segments. Those of the later ones are met by skipping: `Branch.sought` says where the
+next suffix can lie that meets all, and the walk seeks that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from emulator import errors
+from emulator.encoding import indexes, keys, values
+from emulator.queries import filters, parser, query_cursors
+
+# [first, beyond) of encoded values (complemented where the index descends), rising. As a value is
+# never the beginning of another one, they hold for whatever follows the value, too.
+Spans = tuple[tuple[bytes, bytes], ...]
+ANYTHING: Spans = ((b"", values.ABOVE),)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The entries of one index that begin with `prefix`. No index: the entities by key."""
+
+    index: indexes.Index | None
+    prefix: bytes
+
+
+class Branch(NamedTuple):
+    """A merge join of scans over the suffixes that lie in one of the segments.
+
+    `constants` are the values (encoded as in a descending or ascending entry) that the position has
+    and the suffix lacks, by their place in the position. `spans` are those of each value of a
+    suffix and of its key, none if the segments say it all; `directions` tell which of the values
+    are complemented. `single` is the path of the only entity that can be met, if it is known: its
+    suffixes are made from it, for walking to them could take the whole index.
+    """
+
+    scans: tuple[Scan, ...]
+    segments: Spans
+    constants: tuple[tuple[int, bytes], ...] = ()
+    spans: tuple[Spans, ...] = ()
+    directions: tuple[bool, ...] = ()
+    single: bytes | None = None
+
+    def sought(self, suffix: bytes) -> bytes:
+        """Return the first suffix from this one on whose values can all lie in their spans."""
+        if not self.spans:
+            return suffix
+        passed = b""
+        for part, spans in zip(values.split(suffix, self.directions), self.spans, strict=False):
+            for first, beyond in spans:
+                if part < first:
+                    return passed + first
+                if part < beyond:
+                    break
+            else:
+                return passed + values.ABOVE
+            passed += part
+        return suffix
+
+    def meets(self, suffix: bytes) -> bool:
+        """Tell whether a suffix is one of the branch's."""
+        return (
+            any(low <= suffix < high for low, high in self.segments)
+            and self.sought(suffix) == suffix
+        )
+
+
+class Plan(NamedTuple):
+    """How to walk the results of a query in order.
+
+    `columns` are the names and directions of the position's values; its key follows them.
+    `directions` tell for each value whether it is complemented.
+    """
+
+    query: parser.Query
+    branches: tuple[Branch, ...]
+    columns: tuple[tuple[str, bool], ...]
+    is_key_descending: bool
+    directions: tuple[bool, ...]
+
+    def position(self, branch: Branch, suffix: bytes) -> bytes:
+        """Put a branch's constants into a suffix."""
+        if not branch.constants:
+            return suffix
+        fixed = dict(branch.constants)
+        parts = iter(values.split(suffix, branch.directions))
+        places = range(len(self.columns) + 1)
+        return b"".join(fixed[place] if place in fixed else next(parts) for place in places)
+
+    def suffix_from(self, branch: Branch, position: bytes, *, past: bool) -> bytes:
+        """Return the first suffix of a branch at a position, or past it.
+
+        A position may be cut off behind any of its values if ABOVE stands there.
+        """
+        end = b"\x00" if past else b""
+        if not branch.constants or not position:
+            return position and position + end
+        fixed = dict(branch.constants)
+        suffix = b""
+        for place, is_descending in enumerate(self.directions):
+            constant = fixed.get(place)
+            if constant is None and position == values.ABOVE:
+                return suffix + values.ABOVE
+            if constant is None:
+                part, position = values.split(position, (is_descending,))
+                suffix += part
+            elif position.startswith(constant):
+                position = position[len(constant) :]
+            else:
+                return suffix if constant > position else suffix + values.ABOVE
+        return suffix + position + end
+
+    def check(self, position: bytes) -> None:
+        """Refuse a cursor's position that no result of this plan can have.
+
+        Raises:
+            errors.InvalidArgument: the bytes were changed or cut, or the indexes are others now.
+        """
+        if position in (b"", values.ABOVE):
+            return
+        try:
+            path = self.path(position)
+            is_whole = path.endswith(keys.PATH_END) and keys.path_ends(path)[-1] == len(path) - 1
+        except (IndexError, KeyError, ValueError):
+            is_whole = False
+        if not is_whole:
+            raise errors.InvalidArgument("The cursor is not valid.")
+
+    def path(self, position: bytes) -> bytes:
+        """Return the encoded key path that a position ends with."""
+        path = values.split(position, self.directions)[-1] if self.columns else position
+        return values.complement(path) if self.is_key_descending else path
+
+    def group(self, position: bytes) -> bytes:
+        """Return the values of a position in which distinct results differ."""
+        return b"".join(values.split(position, self.directions[: self.query.distinct or 0])[:-1])
+
+    def projected(self, position: bytes) -> tuple[bytes, ...]:
+        """Return the encoded values of the projected properties."""
+        if not self.query.projection:
+            return ()
+        parts = values.split(position, self.directions)
+        found = {
+            name: values.complement(part) if is_descending else part
+            for (name, is_descending), part in zip(self.columns, parts, strict=False)
+        }
+        return tuple(found[name] for name in self.query.projection)
+
+    def segments(
+        self, branch: Branch, start: query_cursors.Position, end: query_cursors.Position | None
+    ) -> Spans:
+        """Return the suffixes of a branch between two cursors, as spans that are not empty."""
+        first = self.suffix_from(branch, start.after, past=not start.is_before)
+        beyond = values.ABOVE
+        if end is not None:
+            beyond = self.suffix_from(branch, end.after, past=not end.is_before)
+        cut = ((max(low, first), min(high, beyond)) for low, high in branch.segments)
+        return tuple((low, high) for low, high in cut if low < high)
+
+
+def spans(ranges: filters.Ranges, *, is_descending: bool) -> Spans:
+    """Return the bytes of the values that lie in ranges, rising."""
+    if ranges == filters.EVERYTHING:
+        return ANYTHING
+    found = sorted(_span(each, is_descending=is_descending) for each in ranges)
+    return tuple((first, beyond) for first, beyond in found if first < beyond)
+
+
+def _span(limits: filters.Range, *, is_descending: bool) -> tuple[bytes, bytes]:
+    low, low_open = limits.low, limits.is_low_open
+    high, high_open = limits.high, limits.is_high_open
+    if is_descending:
+        low, high = (None if each is None else values.complement(each) for each in (high, low))
+        low_open, high_open = high_open, low_open
+    first = b"" if low is None else low + (values.ABOVE if low_open else b"")
+    beyond = values.ABOVE if high is None else high + (b"" if high_open else values.ABOVE)
+    return first, beyond
+
+
+def within(outer: tuple[bytes, bytes], parts: Spans) -> Spans:
+    """Return the parts of spans that lie in another one."""
+    cut = ((max(first, outer[0]), min(beyond, outer[1])) for first, beyond in parts)
+    return tuple((first, beyond) for first, beyond in cut if first < beyond)

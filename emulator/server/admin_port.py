@@ -1,0 +1,221 @@
+"""The admin door: what tests and people ask of a running emulator, beside the API itself.
+
+Owns the paths of the second port and what each does. `http_server` keeps everyone out who is not a
+program or a page of ours on this machine, so nothing here asks for a password.
+
+    GET    /                    "Ok", as Google's emulators answer
+    POST   /reset               all data are gone; ?project= &database= &namespace= a part of them
+    POST   /shutdown            the process ends as on SIGTERM
+    GET    /export              entities as `json_lines`; ?project= ... &kind= a part
+    POST   /import              writes such lines: all or nothing, or ?batch= to a commit
+    GET    /faults              the fault plan; PUT installs one, DELETE ends it
+    GET    /clock               the engine's time; POST moves it on by {"advance": seconds}
+    GET    /ui                  pages for people: kinds, entities, indexes (`browser_pages`)
+    GET    /indexes             the composite indexes as an index.yaml
+    GET    /meter               what production would bill for; POST or DELETE counts from zero
+    POST   /v1/projects/P:M     the API (`rest_api`)
+           /v1/projects/P/...   the Datastore Admin API (`admin_rest`)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from emulator import clock as clocks
+from emulator import engine as engines
+from emulator import errors
+from emulator.admin_api import admin_service
+from emulator.encoding import index_yaml
+from emulator.fault_injection import fault_plans
+from emulator.server import admin_rest, http_server, rest_api
+
+JSON = "application/json"
+_MAX_BODY = 1024 * 1024
+
+_Answer = Callable[[http_server.Request], http_server.Response]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Admin:
+    """Answers for one engine.
+
+    Args:
+        engine: what is looked at and changed.
+        shut_down: ends the process, soon.
+        clock: the engine's, if it can be moved.
+        given_api: the Datastore Admin API of the engine; None for one without exports.
+    """
+
+    engine: engines.Engine
+    shut_down: Callable[[], None]
+    clock: clocks.Clock | None = None
+    given_api: dataclasses.InitVar[admin_service.AdminApi | None] = None
+    api: admin_service.AdminApi = dataclasses.field(init=False)
+
+    def __post_init__(self, given_api: admin_service.AdminApi | None) -> None:
+        """Take the API that is given, or make one."""
+        object.__setattr__(self, "api", given_api or admin_service.AdminApi(self.engine))
+
+    def answer(self, request: http_server.Request) -> http_server.Response:
+        """Answer one request."""
+        if admin_rest.is_path(request.path):
+            return admin_rest.answer(self.api, request)
+        if request.path.startswith(rest_api.PREFIX):
+            return rest_api.answer(self.engine, request)
+        if request.path == "/ui" or request.path.startswith("/ui/"):
+            return self._look(request)
+        by_method = self._routes().get(request.path)
+        if by_method is None:
+            raise http_server.BadRequest(f"There is no {request.path}.", HTTPStatus.NOT_FOUND)
+        answer = by_method.get(request.method)
+        if answer is None:
+            raise http_server.BadRequest(
+                f"{request.path} answers {' and '.join(by_method)}.", HTTPStatus.METHOD_NOT_ALLOWED
+            )
+        try:
+            return answer(request)
+        except errors.DatastoreError as error:
+            status = rest_api.http_status(error)
+            raise http_server.BadRequest(f"{error.status}: {error.message}", status) from error
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths that are answered, besides the API's and the pages'."""
+        return frozenset(self._routes())
+
+    def _look(self, request: http_server.Request) -> http_server.Response:
+        from emulator.server import browser_pages  # noqa: PLC0415 - only who looks pays
+
+        if request.method != "GET":
+            raise http_server.BadRequest(
+                "The pages are for reading.", HTTPStatus.METHOD_NOT_ALLOWED
+            )
+        return browser_pages.answer(self.engine, request)
+
+    def _routes(self) -> dict[str, dict[str, _Answer]]:
+        return {
+            "/": {"GET": _health},
+            "/reset": {"POST": self._reset},
+            "/shutdown": {"POST": self._shutdown},
+            "/export": {"GET": self._export},
+            "/import": {"POST": self._import},
+            "/meter": {
+                "GET": self._cost,
+                "POST": self._forget_cost,
+                "DELETE": self._forget_cost,
+            },
+            "/faults": {
+                "GET": self._faults,
+                "PUT": self._install_faults,
+                "DELETE": self._remove_faults,
+            },
+            "/clock": {"GET": self._time, "POST": self._advance},
+            "/indexes": {"GET": self._indexes},
+        }
+
+    def _reset(self, request: http_server.Request) -> http_server.Response:
+        self.engine.reset(**_part(request, "project", "database", "namespace"))
+        return http_server.Response(b"Resetting...\n")
+
+    def _shutdown(self, request: http_server.Request) -> http_server.Response:
+        _part(request)
+        return http_server.Response(b"Shutting down...\n", after=self.shut_down)
+
+    def _export(self, request: http_server.Request) -> http_server.Response:
+        from emulator.import_export import json_lines  # noqa: PLC0415 - only who moves data pays
+
+        selection = json_lines.Selection(
+            **_part(request, "project", "database", "namespace", "kind")
+        )
+        return http_server.Response(
+            json_lines.export(self.engine.storage, selection), content_type="application/x-ndjson"
+        )
+
+    def _import(self, request: http_server.Request) -> http_server.Response:
+        from emulator.import_export import json_lines  # noqa: PLC0415 - same
+
+        batch = _part(request, "batch").get("batch", "")
+        if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):
+            raise http_server.BadRequest("batch is not a positive number.")
+        with json_lines.spooled(request.body) as body:
+            stored = json_lines.load(
+                self.engine.storage,
+                json_lines.read_lines(body),
+                source="the body",
+                batch=int(batch) if batch else None,
+            )
+        return _json({"entities": stored})
+
+    def _faults(self, _request: http_server.Request) -> http_server.Response:
+        plan = self.engine.fault_plan
+        log = [] if plan is None else [each._asdict() for each in plan.log]
+        return _json({"is_installed": plan is not None, "injected": log})
+
+    def _install_faults(self, request: http_server.Request) -> http_server.Response:
+        self.engine.install_faults(fault_plans.Plan.parse(request.read(_MAX_BODY)))
+        return self._faults(request)
+
+    def _remove_faults(self, request: http_server.Request) -> http_server.Response:
+        self.engine.install_faults(None)
+        return self._faults(request)
+
+    def _time(self, _request: http_server.Request) -> http_server.Response:
+        return _json({"now": self.engine.clock(), "is_manual": self.clock is not None})
+
+    def _advance(self, request: http_server.Request) -> http_server.Response:
+        if self.clock is None:
+            raise http_server.BadRequest(
+                "The clock runs by itself: start with --clock manual.", HTTPStatus.CONFLICT
+            )
+        match _object(request):
+            case {"advance": int() | float() as seconds, **rest} if not rest:
+                pass
+            case _:
+                raise http_server.BadRequest('Send {"advance": seconds}.')
+        try:
+            self.clock.advance(seconds)
+        except (ValueError, OverflowError) as error:
+            raise http_server.BadRequest(str(error)) from error
+        return self._time(request)
+
+    def _indexes(self, _request: http_server.Request) -> http_server.Response:
+        with self.engine.storage.read() as snapshot:
+            entries = map(index_yaml.entry, snapshot.definitions.composites)
+            return http_server.Response("".join(("indexes:\n", *entries)).encode())
+
+    def _cost(self, _request: http_server.Request) -> http_server.Response:
+        return _json(self.engine.meter.total()._asdict())
+
+    def _forget_cost(self, request: http_server.Request) -> http_server.Response:
+        self.engine.meter.reset()
+        return self._cost(request)
+
+
+def _health(_request: http_server.Request) -> http_server.Response:
+    return http_server.Response(b"Ok\n")
+
+
+def _part(request: http_server.Request, *names: str) -> dict[str, str]:
+    """Return the query's parameters; one that is not known must not be passed over."""
+    for name in request.query:
+        if name not in names:
+            raise http_server.BadRequest(f"{request.path} knows no parameter {name}.")
+    return dict(request.query)
+
+
+def _object(request: http_server.Request) -> dict[str, Any]:
+    try:
+        given = json.loads(request.read(_MAX_BODY))
+    except (ValueError, RecursionError) as error:
+        raise http_server.BadRequest(f"The body is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise http_server.BadRequest("The body is not a JSON object.")
+    return given
+
+
+def _json(content: object) -> http_server.Response:
+    return http_server.Response(json.dumps(content).encode() + b"\n", content_type=JSON)

@@ -1,0 +1,118 @@
+"""What is in a data file, for people who look: kinds, entities and indexes, counted and in pages.
+
+Owns the looking. It reads one snapshot, changes nothing, and is no part of the API: it costs what a
+look may cost, a scan of the entries that it counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from emulator import protobufs
+from emulator.encoding import indexes, keys, values
+from emulator.storage import row_reader
+
+PAGE = 50  # entities
+_MAX_SHOWN = 20  # entries of one index
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of a partition and how many entities it has."""
+
+    partition: keys.Partition
+    name: str
+    entities: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One entity, with its encoded key and its times in microseconds."""
+
+    key: bytes
+    entity: protobufs.Entity
+    created: int
+    updated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """An index of a partition: how many entries it holds and how long they are."""
+
+    partition: keys.Partition
+    index: indexes.Index
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entity's entries in one index: how many, and the values of the first ones."""
+
+    index: indexes.Index
+    entries: int
+    shown: tuple[tuple[protobufs.Value, ...], ...]
+
+
+def kinds(reader: row_reader.Reader) -> list[Kind]:
+    """Return all kinds that have entities, by partition and name."""
+    found = []
+    for partition in reader.partitions():
+        for code in reader.index_codes(partition.encoded, b"", keys.ABOVE):
+            index = indexes.decode(code)
+            if index == indexes.builtin(index.kind):
+                number = reader.entry_count((partition.encoded, code))
+                if number:
+                    found.append(Kind(partition, index.kind, number))
+    return found
+
+
+def page(
+    reader: row_reader.Reader, partition: keys.Partition, kind: str, after: bytes
+) -> tuple[list[Found], bytes]:
+    """Return a kind's next entities after an encoded path, and where the next page begins.
+
+    The place is empty if this page is the last.
+    """
+    name = (partition.encoded, indexes.builtin(kind).code)
+    low = after + b"\x00" if after else b""
+    scanned = reader.scan(name, low, keys.ABOVE, with_entities=True)
+    found = []
+    for path, entity_id, *_ in itertools.islice(scanned, PAGE + 1):
+        found.append(_found(partition.encoded + path, reader.entity_by_id(entity_id)))
+    is_last = len(found) <= PAGE
+    return found[:PAGE], b"" if is_last else found[PAGE - 1].key[len(partition.encoded) :]
+
+
+def entity(reader: row_reader.Reader, key: bytes) -> Found | None:
+    """Return the entity of an encoded key."""
+    stored = reader.entity(key)
+    return None if stored is None else _found(key, stored)
+
+
+def _found(key: bytes, stored: row_reader.Stored) -> Found:
+    return Found(key, row_reader.parse(stored.proto), stored.created, stored.version)
+
+
+def entries(reader: row_reader.Reader, found: Found) -> list[Entry]:
+    """Return what an entity has in each index."""
+    partition, path = keys.decode(found.key)
+    composites = reader.definitions.by_kind.get(found.entity.key.path[-1].kind, ())
+    indexed = indexes.indexed_values(found.entity, partition)
+    listed = []
+    for code, made in indexes.membership(found.entity, partition, path, composites).items():
+        index = indexes.decode(code)
+        columns = [indexed[name] for name, _ in index.properties]
+        shown = itertools.islice(itertools.product(*columns), _MAX_SHOWN) if columns else ()
+        rows_shown = tuple(tuple(values.projected(each) for each in row) for row in shown)
+        listed.append(Entry(index, len(made), rows_shown))
+    return listed
+
+
+def sizes(reader: row_reader.Reader) -> list[Size]:
+    """Return all indexes that hold entries."""
+    return [
+        Size(keys.decode(partition)[0], indexes.decode(code), number, size)
+        for partition, code, number, size in reader.index_sizes()
+    ]

@@ -1,0 +1,158 @@
+"""The door for everyone else: a plaintext gRPC server.
+
+Owns the sockets. The threads behind them are a pool in which a request that waits for another
+transaction is not counted, so it never keeps the commit it waits for from running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf import message
+
+from emulator import engine as engines
+from emulator import errors, protobufs, thread_pool
+from emulator.admin_api import admin_service
+from emulator.fault_injection import fault_plans
+from emulator.server import client_sockets
+
+SERVICE = "google.datastore.v1.Datastore"
+THREADS = 128  # requests that run at once
+_RECEIVE_BYTES = 64 * 1024 * 1024  # more than the engine takes: it says INVALID_ARGUMENT itself
+_GRACE = 2.0  # seconds for the requests that run when the server stops
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers."""
+
+    server: Any
+    port: int
+    threads: thread_pool.Pool
+    api: admin_service.AdminApi
+
+    def stop(self) -> None:
+        """Let running requests finish, end operations, then close."""
+        self.server.stop(_GRACE).wait()
+        self.api.close()
+        self.threads.shutdown(wait=False)
+
+
+def start(
+    engine: engines.Engine, host: str, port: int, api: admin_service.AdminApi | None = None
+) -> Running:
+    """Serve an engine; port 0 picks a free one.
+
+    Args:
+        engine: answers the calls.
+        host: the address to listen on.
+        port: of the server.
+        api: the Datastore Admin API of the engine; None for one without exports.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    _check_is_free(host, port)
+    threads = thread_pool.Pool(THREADS)
+    server = grpc.server(
+        threads,  # type: ignore[arg-type]  # any executor will do
+        options=(
+            ("grpc.max_receive_message_length", _RECEIVE_BYTES),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),
+        ),
+    )
+    handlers: dict[str, Any] = {
+        method: grpc.unary_unary_rpc_method_handler(_handler(engine, method))
+        for method in protobufs.REQUESTS
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    api = api or admin_service.AdminApi(engine)
+    _add_admin_api(server, api)
+    try:
+        bound = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        raise OSError(f"{host}:{port} cannot be had: {error}") from error
+    server.start()
+    return Running(server, bound, threads, api)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach what listens at a host."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)
+
+
+def _check_is_free(host: str, port: int) -> None:
+    """Refuse a port that another program has at any of the host's addresses.
+
+    gRPC is content with one of them, and clients that ask for another would meet that program.
+    """
+    if not port:
+        return
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
+        with contextlib.closing(socket.socket(family, kind, protocol)) as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                candidate.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                candidate.bind(address)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise OSError(f"{host}:{port} cannot be had: {address[0]} is taken") from error
+
+
+def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:
+    def handle(raw: bytes, context: Any) -> bytes:
+        try:
+            request = _parsed(method, raw)
+            return engine.call(method, request, fault_plans.Caller(on_gone=context.add_callback))
+        except errors.DatastoreError as error:
+            if isinstance(error, errors.Dropped):
+                client_sockets.cut(context.peer())
+            context.abort(grpc.StatusCode[error.status], error.message)
+            raise
+
+    return handle
+
+
+def _add_admin_api(server: Any, api: admin_service.AdminApi) -> None:
+    for service, methods in admin_service.SERVICES.items():
+        handlers: dict[str, Any] = {
+            method: grpc.unary_unary_rpc_method_handler(_admin_handler(api, method))
+            for method in methods
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+
+
+def _admin_handler(api: admin_service.AdminApi, method: str) -> Callable[[Any, Any], bytes]:
+    def handle(raw: bytes, context: Any) -> bytes:
+        try:
+            content: bytes = api.call(method, api.parsed(method, raw)).SerializeToString()
+        except errors.DatastoreError as error:
+            context.abort(grpc.StatusCode[error.status], error.message)
+            raise
+        return content
+
+    return handle
+
+
+def _parsed(method: str, raw: bytes) -> protobufs.Request:
+    """Parse a request here: gRPC would say INTERNAL, which clients retry for seconds."""
+    try:
+        parsed: protobufs.Request = protobufs.REQUESTS[method].FromString(raw)
+    except message.DecodeError as error:
+        raise errors.InvalidArgument(f"The request is no {method}Request: {error}") from error
+    return parsed

@@ -1,0 +1,14 @@
+"""The data file: the only room that uses SQLite.
+
+Use `file_store` for snapshots and commits. `row_reader` and `row_writer` are what a snapshot and a
+commit offer; `schema` draws the tables. `maintenance` makes backups and compacts, `inspection`
+checks a file. The rest is internal: `data_file` opens files, `group_commit` lets commits share a
+sync, `write_ahead_log` keeps the log small, `history` reads the past.
+
+Invariants:
+
+1. A commit is one SQLite transaction: an entity and its index entries change together.
+2. A commit is on disk before it is acknowledged, unless the caller chose `fast`.
+3. A snapshot never changes.
+4. Files of every released format can be opened.
+"""

@@ -1,0 +1,207 @@
+"""History: reading the file as it was at an earlier moment.
+
+Owns which moments may be asked for and how the past is put together: what is current and was
+already there, and what `history` keeps of entities that were changed or deleted since. Index
+entries of the latter are computed from the entities, so a query of the past may use every index of
+today, and finds with it what was in the file then.
+
+What must stay true: a read of the past costs what the same read of today costs, and what was
+changed since in the kinds it asks for; the batches of one query share the latter. An entity is in
+one state at one moment: the current one if its version is not newer, else the one revision that
+began before the moment and ended after.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import operator
+from collections.abc import Iterable, Iterator
+
+from emulator import errors, protobufs
+from emulator.encoding import indexes, keys
+from emulator.storage import read_sets, row_reader
+
+MAX_AGE = 3600  # seconds that production can look back
+_entry_of = operator.itemgetter(0)
+
+
+def micros(timestamp: protobufs.Timestamp) -> int:
+    """Return a request's read_time as microseconds since 1970.
+
+    Raises:
+        errors.InvalidArgument: it is no timestamp, or not of whole microseconds.
+    """
+    if not 0 <= timestamp.nanos < 1_000_000_000 or timestamp.nanos % 1000:  # noqa: PLR2004
+        raise errors.InvalidArgument("read_time must be a timestamp of whole microseconds.")
+    return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000
+
+
+def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
+    """Check that a moment can be read; `history` is how long it is kept, in microseconds.
+
+    Raises:
+        errors.InvalidArgument: it is in the future, or too long ago.
+        errors.Unimplemented: no history is kept.
+    """
+    if not history:
+        raise errors.Unimplemented("read_time, with the history switched off,")
+    if moment > max(now, state.version):
+        raise errors.InvalidArgument("read_time is in the future.")
+    if moment < now - history:
+        raise errors.InvalidArgument(
+            f"read_time is older than the {history // 1_000_000} seconds that are kept."
+        )
+    if moment < state.kept_since:
+        raise errors.InvalidArgument("read_time is older than the history of this data file.")
+
+
+class Gone:
+    """What was computed for one moment, shared by its readers: what is gone stays gone.
+
+    `entries` has the rows that an index had for what has changed since, and the version up to which
+    that is known; `keys` those of the entities in these rows.
+    """
+
+    def __init__(self, moment: int) -> None:
+        self.moment = moment
+        self.entries: dict[read_sets.IndexName, tuple[list[row_reader.Row], int]] = {}
+        self.keys: dict[int, bytes] = {}
+
+
+class PastReader(row_reader.Reader):
+    """Reads the state of an earlier moment. Call `look_back` before the first read."""
+
+    moment: int
+    _gone: Gone
+
+    def look_back(self, gone: Gone) -> None:
+        """Fix the moment."""
+        self.moment = gone.moment
+        self._gone = gone
+
+    @property
+    def version(self) -> int:
+        """The moment: everything up to it is seen, nothing after."""
+        return self.moment
+
+    def entity(self, key: bytes) -> row_reader.Stored | None:
+        """Return the entity of an encoded key as it was."""
+        current = super().entity(key)
+        if current is not None and current.version <= self.moment:
+            return current
+        row = self._connection.execute(
+            "SELECT entity_id, proto, version, created FROM history "
+            "WHERE key = ? AND until > ? ORDER BY until LIMIT 1",
+            (key, self.moment),
+        ).fetchone()
+        if row is None or row[2] > self.moment:
+            return None
+        entity_id, proto, version, created = row
+        return row_reader.Stored(
+            entity_id, proto, version, created, row_reader.meta(version, created)
+        )
+
+    def entity_by_id(self, entity_id: int) -> row_reader.Stored:
+        """Return the entity that an index entry named."""
+        key = self._gone.keys.get(entity_id)
+        if key is None:
+            row = self._connection.execute(
+                "SELECT key FROM entities WHERE id = ?", (entity_id,)
+            ).fetchone()
+            key = row[0] if row else b""
+        stored = self.entity(key)
+        if stored is None:
+            raise errors.Damaged(f"An index entry names the entity {entity_id}, which is missing.")
+        return stored
+
+    def entity_version(self, key: bytes) -> int:
+        """Return the version an entity had, 0 if it was missing."""
+        stored = self.entity(key)
+        return 0 if stored is None else stored.version
+
+    def scan(
+        self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
+    ) -> Iterator[row_reader.Row]:
+        """Yield the rows an index had with low <= entry < high, in order, without entities."""
+        del with_entities  # an entry and its entity may be of different revisions
+        if name[1] is None:
+            return heapq.merge(
+                (
+                    row
+                    for row in super().scan(name, low, high, with_entities=True)
+                    if self._was(row)
+                ),
+                self._ended(low, high),
+                key=_entry_of,
+            )
+        # An index that nothing is in now, and perhaps never was since it was defined, has no id.
+        current = self._connection.execute(
+            "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
+            "WHERE index_id = ? AND entry >= ? AND entry < ? AND version <= ? ORDER BY entry",
+            (self.index_id(name), low, high, self.moment),
+        )
+        gone = self._gone_entries(name[0], name[1])
+        first = bisect.bisect_left(gone, low, key=_entry_of)
+        last = bisect.bisect_left(gone, high, key=_entry_of)
+        return _merged(current, gone[first:last]) if first < last else current
+
+    def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
+        """Return how many rows an index had in a range, counting no further than `most`."""
+        return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
+
+    def _was(self, row: row_reader.Row) -> bool:
+        return row[5] <= self.moment
+
+    def _ended(self, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
+        """Yield the revisions of a range of keys that were valid and have ended since."""
+        found = self._connection.execute(
+            "SELECT key, entity_id, proto, version, created FROM history "
+            "WHERE key >= ? AND key < ? AND until > ? AND version <= ? ORDER BY key",
+            (low, high, self.moment, self.moment),
+        )
+        for key, entity_id, proto, version, created in found:
+            yield key, entity_id, 0, proto, row_reader.meta(version, created), version
+
+    def _gone_entries(self, partition: bytes, code: bytes) -> list[row_reader.Row]:
+        """Return the rows in an index of all entities that have changed since, sorted."""
+        name = (partition, code)
+        entries, known = self._gone.entries.get(name, ([], self.moment))
+        if self.state.version > known:
+            entries = sorted(itertools.chain(entries, self._compute_gone(name, known)))
+            self._gone.entries[name] = entries, self.state.version
+        return entries
+
+    def _compute_gone(self, name: tuple[bytes, bytes], known: int) -> Iterator[row_reader.Row]:
+        """Yield the rows of entities that were there and were changed after a version."""
+        index = indexes.decode(name[1])
+        found = self._connection.execute(
+            "SELECT entity_id, key, proto FROM history WHERE key >= ? AND key < ? "
+            "AND kind_id = ? AND until > ? AND version <= ?",
+            (
+                *keys.partition_range(name[0]),
+                self.index_id((name[0], indexes.builtin(index.kind).code)),
+                known,
+                self.moment,
+            ),
+        )
+        for entity_id, key, proto in found:
+            partition, path = keys.decode(key)
+            indexed = indexes.indexed_values(row_reader.parse(proto), partition)
+            entries = indexes.entries(index, path, indexed)
+            if entries:
+                self._gone.keys[entity_id] = key
+            for entry in entries:
+                yield entry, entity_id, int(len(entries) > 1), None, None, 0
+
+
+def _merged(
+    current: Iterable[row_reader.Row], gone: Iterable[row_reader.Row]
+) -> Iterator[row_reader.Row]:
+    """Merge two sorted lists; an entry that outlived a change of its entity is in both."""
+    previous = None
+    for row in heapq.merge(current, gone, key=_entry_of):
+        if row[0] != previous:
+            yield row
+        previous = row[0]

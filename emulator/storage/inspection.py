@@ -1,0 +1,200 @@
+"""Inspection: whether a data file is what the engine would have written.
+
+Owns the one check of everything: SQLite's own of its pages, and ours of the rows: values of another
+type than their column's, each entity against its checksum and its key, its index entries computed
+again and compared with those stored, entries without an entity, versions and history. It reads one
+snapshot, so engines may write on, and keeps a page of entities in memory. It mends nothing: a
+backup does.
+
+What must stay true: whatever the rows hold is a problem in the report, never an exception. Only a
+file that cannot be opened, or is of another format, is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulator import errors
+from emulator.encoding import indexes, keys
+from emulator.storage import data_file, read_sets, row_reader, schema
+
+MAX_LISTED = 100  # problems that are described; all are counted
+_PAGE = 1000  # entities held at a time
+_UNREADABLE = (errors.DatastoreError, *data_file.MALFORMED)
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found in a file. `problems` describes the first ones; `wrong` counts all."""
+
+    path: str
+    entities: int = 0
+    entries: int = 0
+    revisions: int = 0
+    wrong: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def note(self, problem: str) -> None:
+        """Count a problem, and describe it unless there are too many."""
+        self.wrong += 1
+        if len(self.problems) < MAX_LISTED:
+            self.problems.append(problem)
+
+    def __str__(self) -> str:
+        counts = (
+            f"{self.path}: {self.entities} entities, {self.entries} index entries, "
+            f"{self.revisions} revisions in the history, {self.wrong} problems"
+        )
+        return "\n".join([counts, *self.problems])
+
+
+def check(path: str | os.PathLike[str]) -> Report:
+    """Check a data file of this engine's format and report what is wrong with it.
+
+    Raises:
+        errors.FailedPrecondition: it cannot be opened, or is not of this engine's format.
+            `errors.Damaged`, which is one, if SQLite cannot even read which format it is of.
+    """
+    name = os.fspath(path)
+    report = Report(name)
+    if not Path(name).is_file():
+        raise errors.FailedPrecondition(f"There is no data file {name}.")
+    with data_file.translated_at_opening(name):
+        connection = data_file.connect(name, data_file.Durability.DURABLE)
+        with contextlib.closing(connection):
+            if data_file.found_format(connection, name) != schema.FORMAT:
+                raise errors.FailedPrecondition(
+                    f"{name} is not of format {schema.FORMAT}: an engine that opens it upgrades it."
+                )
+            connection.execute("BEGIN")
+            try:
+                _check_pages(connection, report)
+                _check_types(connection, report)
+                _Inspection(connection, report).run()
+            except (sqlite3.DatabaseError, *_UNREADABLE) as fault:
+                report.note(f"reading stopped: {fault}")
+    return report
+
+
+def _check_pages(connection: sqlite3.Connection, report: Report) -> None:
+    for (line,) in connection.execute(f"PRAGMA integrity_check({MAX_LISTED})"):
+        if line != "ok":
+            report.note(f"SQLite: {line}")
+
+
+def _check_types(connection: sqlite3.Connection, report: Report) -> None:
+    """SQLite stores a value of any type in any column, so damage can change it."""
+    columns = connection.execute(
+        'SELECT stored.name, columns.name, lower(columns.type), columns."notnull" OR columns.pk '
+        "FROM sqlite_master AS stored, pragma_table_info(stored.name) AS columns "
+        "WHERE stored.type = 'table' AND stored.name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+    ).fetchall()
+    for table, column, declared, is_required in columns:
+        allowed = (declared, declared if is_required else "null")
+        # The names are those of `schema`, unless the file's is damaged: then this is refused.
+        query = f'SELECT count(*) FROM "{table}" WHERE typeof("{column}") NOT IN (?, ?)'  # noqa: S608
+        (wrong,) = connection.execute(query, allowed).fetchone()
+        if wrong:
+            report.note(f"{wrong} values of {table}.{column} are not of type {declared}")
+
+
+class _Inspection:
+    """The check of the rows of one snapshot."""
+
+    def __init__(self, connection: sqlite3.Connection, report: Report) -> None:
+        self._connection = connection
+        self._report = report
+        self._reader = row_reader.Reader(connection, row_reader.load_definitions)
+        self._ids: dict[read_sets.IndexName, int] = {
+            (partition, code): index_id
+            for index_id, partition, code in connection.execute(
+                "SELECT id, partition, code FROM indexes"
+            )
+        }
+
+    def run(self) -> None:
+        for stored, key, crc in self._entities():
+            self._report.entities += 1
+            where = f"entity {stored.entity_id}"
+            with self._noting(where):
+                self._check_row(where, stored, crc)
+            with self._noting(where):
+                self._check_entity(stored.entity_id, key, stored.proto)
+        self._check_counts()
+        self._check_history()
+
+    @contextlib.contextmanager
+    def _noting(self, where: str) -> Iterator[None]:
+        try:
+            yield
+        except _UNREADABLE as fault:
+            self._report.note(f"{where} cannot be read: {fault}")
+
+    def _check_row(self, where: str, stored: row_reader.Stored, crc: int | None) -> None:
+        if crc not in (None, zlib.crc32(stored.proto)):
+            self._report.note(f"{where} has another checksum than when it was written")
+        if stored.meta != row_reader.meta(stored.version, stored.created):
+            self._report.note(f"{where} is answered with other times than its own")
+        if stored.version > self._reader.version:
+            self._report.note(f"{where} is newer than the last commit")
+
+    def _entities(self) -> Iterator[tuple[row_reader.Stored, bytes, int | None]]:
+        after = -1
+        while page := self._connection.execute(
+            "SELECT key, crc, id, proto, version, created, meta FROM entities WHERE id > ? "
+            "ORDER BY id LIMIT ?",
+            (after, _PAGE),
+        ).fetchall():
+            for key, crc, *stored in page:
+                yield row_reader.Stored(*stored), key, crc
+            after = page[-1][2]
+
+    def _check_entity(self, entity_id: int, key: bytes, proto: bytes) -> None:
+        entity = row_reader.parse(proto)
+        partition, path = keys.decode(key)
+        if keys.encode(keys.partition_of(entity.key, partition), entity.key) != key:
+            self._report.note(f"entity {entity_id} is stored under another key than its own")
+        composites = self._reader.definitions.by_kind.get(entity.key.path[-1].kind, ())
+        wanted = indexes.membership(entity, partition, path, composites)
+        for code, entries in wanted.items():
+            index_id = self._ids.get((partition.encoded, code))
+            # Older engines took entries below several ancestors for several. That only costs time.
+            right = ((entity_id, int(indexes.are_several(code, entries))), (entity_id, 1))
+            for entry in entries:
+                found = self._connection.execute(
+                    "SELECT entity_id, is_multiple FROM index_entries "
+                    "WHERE index_id = ? AND entry = ?",
+                    (index_id, entry),
+                ).fetchone()
+                if found in right:
+                    self._report.entries += 1
+                    continue
+                what = "missing" if found is None else "wrong"
+                self._report.note(f"entity {entity_id}: an entry in {code!r} is {what}")
+
+    def _check_counts(self) -> None:
+        """Every entry that an entity should have was counted: more are nobody's."""
+        (stored,) = self._connection.execute("SELECT count(*) FROM index_entries").fetchone()
+        if stored != self._report.entries:
+            self._report.note(
+                f"{stored} index entries are stored, and {self._report.entries} of them belong to "
+                "an entity as it is"
+            )
+
+    def _check_history(self) -> None:
+        revisions = self._connection.execute("SELECT id, key, proto, version, until FROM history")
+        for revision_id, key, proto, version, until in revisions:
+            self._report.revisions += 1
+            where = f"revision {revision_id}"
+            with self._noting(where):
+                keys.decode(key)
+                row_reader.parse(proto)
+            with self._noting(where):
+                if not version < until <= self._reader.version:
+                    self._report.note(f"{where} is of no time")

@@ -1,0 +1,241 @@
+"""Maintenance: backup, restore and compaction of a data file.
+
+Owns whole files: how one is copied while it is written to, put in another's place and made small.
+
+What must stay true: a kill at any moment leaves the old file or the new one. A copy is made under
+another name, checked, synced, and only then gets its name, in one step. Nothing is overwritten
+unless that is asked for, and never a file that is in use. A restored file gives out no id that was
+given out after the backup: its counter jumps by a number for each microsecond since, which is more
+than can have been taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator import errors
+from emulator.storage import data_file, history, row_writer, write_ahead_log
+
+_DURABLE = data_file.Durability.DURABLE
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a backup or a restore wrote."""
+
+    path: str
+    entities: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.entities} entities, {self.size} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction won, in bytes, the log included."""
+
+    path: str
+    before: int
+    after: int
+    is_log_empty: bool
+
+    def __str__(self) -> str:
+        said = f"{self.path}: {self.before} bytes before, {self.after} bytes after"
+        if self.is_log_empty:
+            return said
+        return f"{said}; its log is in use and is emptied later"
+
+
+def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copied:
+    """Copy a data file as of one moment, while engines read and write it.
+
+    Raises:
+        errors.AlreadyExists: there is something at the target.
+        errors.FailedPrecondition: the data file is not there, not an engine's or too new.
+        errors.Damaged: it is not as an engine left it. Nothing is written.
+    """
+    source, final = os.fspath(path), os.fspath(target)
+    check_is_free(final)
+    with _partial(final) as partial:
+        _copy(source, partial)
+        copied = Copied(final, _checked(partial), Path(partial).stat().st_size)
+        _name(partial, final)
+    return copied
+
+
+def restore(
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    now: int,
+    replace: bool = False,
+) -> Copied:
+    """Put a copy of a backup at a data file's place; `now` in microseconds.
+
+    Moments before `now` cannot be read in the restored file: what was there then is not in it.
+
+    Raises:
+        errors.AlreadyExists: there is a data file and it is not to be replaced.
+        errors.Unavailable: it is to be replaced and is in use.
+        errors.FailedPrecondition: the backup is not there, not an engine's, damaged or too new.
+    """
+    final = os.fspath(path)
+    if not replace:
+        check_is_free(final)
+    with _partial(final) as partial:
+        _copy(os.fspath(source), partial)
+        data_file.prepare(partial, _DURABLE, lambda: now)
+        _renew(partial, now)
+        copied = Copied(final, _checked(partial), Path(partial).stat().st_size)
+        if not Path(final).exists():
+            _remove_beside(final)
+            _name(partial, final)
+            return copied
+        with _retired(final):
+            Path(partial).replace(final)
+            data_file.sync_folder(final)
+    return copied
+
+
+def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
+    """Give back the room of what was deleted, and forget history older than an hour.
+
+    Engines may be open and read on; their writes wait. It needs as much free disk as the file has.
+    """
+    name = os.fspath(path)
+    before = _size(name)
+    with _existing(name), data_file.translated_at_opening(name):
+        data_file.prepare(name, _DURABLE, lambda: now)
+        with contextlib.closing(data_file.connect(name, _DURABLE)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            row_writer.forget_history(connection, now - history.MAX_AGE * 1_000_000)
+            connection.execute("COMMIT")
+            connection.execute("VACUUM")
+        log = write_ahead_log.Log(name, lambda wait: data_file.connect(name, _DURABLE, wait=wait))
+        is_empty = log.empty(data_file.BUSY_SECONDS)
+    return Compacted(name, before, _size(name), is_empty)
+
+
+def check_is_free(path: str) -> None:
+    """Refuse a name that a new file cannot have.
+
+    Raises:
+        errors.AlreadyExists: there is something.
+        errors.FailedPrecondition: there is no folder for it.
+    """
+    if os.path.lexists(path):
+        raise errors.AlreadyExists(f"{path} exists already.")
+    if not Path(path).parent.is_dir():
+        raise errors.FailedPrecondition(f"There is no folder for {path}.")
+
+
+@contextlib.contextmanager
+def _existing(path: str) -> Iterator[None]:
+    """Refuse to make a file where one is expected."""
+    if not Path(path).is_file():
+        raise errors.FailedPrecondition(f"There is no data file {path}.")
+    yield
+
+
+@contextlib.contextmanager
+def _partial(final: str) -> Iterator[str]:
+    """Yield a free name in the same folder, and leave nothing there."""
+    partial = f"{final}.{os.getpid()}-{os.urandom(4).hex()}.partial"
+    try:
+        yield partial
+    except OSError as error:
+        raise errors.FailedPrecondition(f"{final}: {error}") from error
+    finally:
+        Path(partial).unlink(missing_ok=True)
+        _remove_beside(partial)
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file's last committed state. One step: it never starts anew for a writer."""
+    with (
+        _existing(source),
+        data_file.translated_at_opening(source),
+        contextlib.closing(data_file.connect(source, _DURABLE)) as giver,
+    ):
+        if not data_file.found_format(giver, source):
+            raise errors.FailedPrecondition(f"{source} is empty.")
+        with (
+            data_file.translated_at_opening(target),
+            contextlib.closing(data_file.connect(target, _DURABLE)) as taker,
+        ):
+            giver.backup(taker, pages=-1)
+
+
+def _renew(path: str, now: int) -> None:
+    """Jump over all ids and versions that may have been given out since the backup."""
+    with contextlib.closing(data_file.connect(path, _DURABLE)) as connection:
+        connection.execute(
+            "UPDATE store SET next_id = next_id + max(0, ? - version), "
+            "version = max(version, ?), kept_since = max(version, ?)",
+            (now, now, now),
+        )
+
+
+def _checked(path: str) -> int:
+    """Check a copy, put it on disk as one file without a log, and count its entities."""
+    with (
+        data_file.translated_at_opening(path),
+        contextlib.closing(data_file.connect(path, _DURABLE)) as connection,
+    ):
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise errors.Damaged(f"The data file is damaged: {found}")
+        connection.execute("PRAGMA journal_mode = DELETE")
+        entities: int = connection.execute("SELECT count(*) FROM entities").fetchone()[0]
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return entities
+
+
+def _name(partial: str, final: str) -> None:
+    """Give a finished file its name, unless another one has it by now."""
+    try:
+        os.link(partial, final)
+    except FileExistsError:
+        check_is_free(final)
+    data_file.sync_folder(final)
+
+
+@contextlib.contextmanager
+def _retired(path: str) -> Iterator[None]:
+    """Hold a data file that nobody uses for ourselves, its log folded into it.
+
+    The log must not outlive the file: SQLite would apply it to the one that takes its place.
+    """
+    try:
+        connection = data_file.connect(path, _DURABLE, wait=0)
+        with contextlib.closing(connection):
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("BEGIN EXCLUSIVE")
+            yield
+    except sqlite3.Error as fault:
+        known = data_file.refusal(fault)
+        if not isinstance(known, errors.Damaged):
+            raise errors.Unavailable(f"{path} is in use: {fault}.") from fault
+        _remove_beside(path)  # a damaged file is what a backup is for
+        yield
+
+
+def _remove_beside(path: str) -> None:
+    for ending in _BESIDE:
+        Path(path + ending).unlink(missing_ok=True)
+
+
+def _size(path: str) -> int:
+    files = [Path(path), *(Path(path + ending) for ending in _BESIDE)]
+    return sum(each.stat().st_size for each in files if each.exists())

@@ -1,0 +1,328 @@
+"""The rows of the data file, and reading them.
+
+Owns the statements that read the tables (`schema`), and what a stored row says.
+
+What must stay true: a Reader lives inside one SQLite transaction, which its maker begins and ends,
+so all that it reads is of one version. Statements that name a table stand here, where they read,
+and in `row_writer`, where they write.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from google.protobuf import message
+
+from emulator import errors, protobufs
+from emulator.encoding import indexes, keys
+from emulator.storage import read_sets
+
+# One row of a scan: entry, entity id, whether the entity has more entries here, and, if they were
+# asked for, the entity's proto, meta and version.
+Row = tuple[bytes, int, int, bytes | None, bytes | None, int]
+
+
+class Stored(NamedTuple):
+    """One entity as it lies in the file."""
+
+    entity_id: int
+    proto: bytes
+    version: int
+    created: int
+    meta: bytes
+
+
+class State(NamedTuple):
+    """The one row of `store`."""
+
+    version: int
+    next_id: int
+    seed: int
+    generation: int
+    kept_since: int
+
+
+class Definitions:
+    """The composite indexes of one generation, and what was worked out about them.
+
+    `ids` are those of all indexes met so far. `plans` are of queries met so far, by partition and
+    message, `shapes` those of one for each shape (`query_shapes`); whoever plans a query keeps
+    them.
+    """
+
+    def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
+        self.generation = generation
+        self.composites = composites
+        self.by_kind: dict[str, list[indexes.Index]] = {}
+        for index in composites:
+            self.by_kind.setdefault(index.kind, []).append(index)
+        self.ids: dict[read_sets.IndexName, int] = {}
+        self.plans: dict[tuple[keys.Partition, bytes], Any] = {}
+        self.shapes: dict[tuple[keys.Partition, bytes], Any] = {}
+
+
+class Glance(NamedTuple):
+    """One entity and the version of the last commit, read in one statement."""
+
+    version: int
+    stored: Stored | None
+
+    def entity(self, _key: bytes) -> Stored | None:
+        """Return the entity; who glances at one knows which."""
+        return self.stored
+
+
+def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
+    """Read the entity of an encoded key. The statement sees one state, without a transaction."""
+    # The cursor ends with this call: one that is kept would hold that state.
+    found = connection.execute(
+        "SELECT store.version, entities.id, proto, entities.version, created, meta, crc "
+        "FROM store LEFT JOIN entities ON key = ?",
+        (key,),
+    ).fetchone()
+    if not found:
+        raise _no_state()
+    version, *stored = found
+    return Glance(version, None if stored[0] is None else _sound(tuple(stored)))
+
+
+class Reader:
+    """Reads from one connection inside one SQLite transaction."""
+
+    # Whether an index's id that it reads is the file's: one of a commit that fails is free again.
+    _sees_commits_only = True
+
+    def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
+        self._connection = connection
+        row = connection.execute(
+            "SELECT version, next_id, seed, generation, kept_since FROM store"
+        ).fetchone()
+        if row is None:
+            raise _no_state()
+        self.state = State(*row)
+        self.definitions = definitions(connection, self.state.generation)
+
+    @property
+    def version(self) -> int:
+        """The version of the last commit that this transaction sees."""
+        return self.state.version
+
+    def entity(self, key: bytes) -> Stored | None:
+        """Return the entity of an encoded key."""
+        row = self._connection.execute(
+            "SELECT id, proto, version, created, meta, crc FROM entities WHERE key = ?", (key,)
+        ).fetchone()
+        return None if row is None else _sound(row)
+
+    def entity_by_id(self, entity_id: int) -> Stored:
+        """Return the entity that an index entry names."""
+        row = self._connection.execute(
+            "SELECT id, proto, version, created, meta, crc FROM entities WHERE id = ?", (entity_id,)
+        ).fetchone()
+        if row is None:
+            raise errors.Damaged(f"An index entry names the entity {entity_id}, which is missing.")
+        return _sound(row)
+
+    def entity_version(self, key: bytes) -> int:
+        """Return the version of an entity, 0 if it is missing."""
+        row = self._connection.execute(
+            "SELECT version FROM entities WHERE key = ?", (key,)
+        ).fetchone()
+        return 0 if row is None else row[0]
+
+    def is_reserved(self, key: bytes) -> bool:
+        """Tell whether a key's id is not to be given out."""
+        found = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
+        return found.fetchone() is not None
+
+    def index_id(self, name: read_sets.IndexName) -> int | None:
+        """Return the id of an index, None if nothing was ever in it."""
+        ids = self.definitions.ids
+        if name in ids:
+            return ids[name]
+        row = self._connection.execute(
+            "SELECT id FROM indexes WHERE partition = ? AND code = ?", name
+        ).fetchone()
+        if row is None:
+            return None
+        found: int = row[0]
+        if self._sees_commits_only:
+            ids[name] = found
+        return found
+
+    def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
+        """Yield the codes of a partition's indexes with low <= code < high, also of empty ones."""
+        found = self._connection.execute(
+            "SELECT code FROM indexes WHERE partition = ? AND code >= ? AND code < ? ORDER BY code",
+            (partition, low, high),
+        )
+        return (code for (code,) in found)
+
+    def scan(
+        self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
+    ) -> Iterator[Row]:
+        """Yield the rows of an index with low <= entry < high, in order.
+
+        The iterator is lazy: a scan costs the rows that are taken from it.
+        """
+        if name[1] is None:
+            if not with_entities:
+                return self._connection.execute(
+                    "SELECT key, id, 0, NULL, NULL, version FROM entities "
+                    "WHERE key >= ? AND key < ? ORDER BY key",
+                    (low, high),
+                )
+            return _sound_rows(
+                self._connection.execute(
+                    "SELECT key, id, 0, proto, meta, version, crc FROM entities "
+                    "WHERE key >= ? AND key < ? ORDER BY key",
+                    (low, high),
+                )
+            )
+        index_id = self.index_id(name)
+        if index_id is None:
+            return iter(())
+        if with_entities:
+            return _sound_rows(
+                self._connection.execute(
+                    "SELECT entry, entity_id, is_multiple, proto, meta, entities.version, crc "
+                    "FROM index_entries CROSS JOIN entities ON entities.id = entity_id "
+                    "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
+                    (index_id, low, high),
+                )
+            )
+        return self._connection.execute(
+            "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
+            "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry",
+            (index_id, low, high),
+        )
+
+    def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
+        """Return how many rows a scan would yield, counting no further than `most`.
+
+        A reader that yields other rows counts with `counted`.
+        """
+        limit = -1 if most is None else min(most, sys.maxsize)
+        if name[1] is None:
+            found = self._connection.execute(
+                "SELECT count(*) FROM "
+                "(SELECT 1 FROM entities WHERE key >= ? AND key < ? ORDER BY key LIMIT ?)",
+                (low, high, limit),
+            )
+        else:
+            found = self._connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM index_entries "
+                "WHERE index_id = ? AND entry >= ? AND entry < ? ORDER BY entry LIMIT ?)",
+                (self.index_id(name), low, high, limit),
+            )
+        number: int = found.fetchone()[0]
+        return number
+
+    def has_newer(self, name: read_sets.IndexName, low: bytes, high: bytes, version: int) -> bool:
+        """Tell whether a range of an index holds an entry that is newer than a version."""
+        if name[1] is None:
+            found = self._connection.execute(
+                "SELECT 1 FROM entities WHERE key >= ? AND key < ? AND version > ? LIMIT 1",
+                (low, high, version),
+            )
+        else:
+            found = self._connection.execute(
+                "SELECT 1 FROM index_entries "
+                "WHERE index_id = ? AND entry >= ? AND entry < ? AND version > ? LIMIT 1",
+                (self.index_id(name), low, high, version),
+            )
+        return found.fetchone() is not None
+
+    def has_entry(self, name: read_sets.IndexName, entry: bytes, version: int) -> bool:
+        """Tell whether an entry is still there as it was at a version."""
+        if name[1] is None:
+            return 0 < self.entity_version(entry) <= version
+        found = self._connection.execute(
+            "SELECT 1 FROM index_entries WHERE index_id = ? AND entry = ? AND version <= ?",
+            (self.index_id(name), entry, version),
+        )
+        return found.fetchone() is not None
+
+    def entry_count(self, name: read_sets.IndexName) -> int:
+        """Count the entries of an index."""
+        found = self._connection.execute(
+            "SELECT COUNT(*) FROM index_entries WHERE index_id = ?", (self.index_id(name),)
+        )
+        count: int = found.fetchone()[0]
+        return count
+
+    def index_sizes(self) -> list[tuple[bytes, bytes, int, int]]:
+        """Return each index that holds entries: partition, code, entries and their bytes."""
+        return self._connection.execute(
+            "SELECT partition, code, number, size FROM (SELECT index_id, COUNT(*) AS number, "
+            "SUM(LENGTH(entry)) AS size FROM index_entries GROUP BY index_id) "
+            "JOIN indexes ON indexes.id = index_id ORDER BY partition, code"
+        ).fetchall()
+
+    def partitions(self) -> list[keys.Partition]:
+        """Return all partitions that ever held an entity, in order."""
+        found = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
+        return [keys.decode(encoded)[0] for (encoded,) in found]
+
+
+def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> Stored:
+    """Return an entity if it is as it was written."""
+    entity_id, proto, version, created, meta, crc = row
+    if crc not in (None, zlib.crc32(proto)):
+        raise _damaged(entity_id)
+    return Stored(entity_id, proto, version, created, meta)
+
+
+def _sound_rows(
+    found: Iterable[tuple[bytes, int, int, bytes, bytes, int, int | None]],
+) -> Iterator[Row]:
+    crc32 = zlib.crc32
+    for entry, entity_id, is_multiple, proto, meta, version, crc in found:
+        if crc32(proto) != crc and crc is not None:
+            raise _damaged(entity_id)
+        yield entry, entity_id, is_multiple, proto, meta, version
+
+
+def _no_state() -> errors.Damaged:
+    return errors.Damaged("The data file has lost its state.")
+
+
+def _damaged(entity_id: int) -> errors.Damaged:
+    return errors.Damaged(f"The stored entity {entity_id} is not as it was written.")
+
+
+DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
+
+
+def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:
+    """Read the composite indexes that a connection sees at this generation."""
+    found = connection.execute("SELECT code FROM composites ORDER BY code").fetchall()
+    return Definitions(generation, tuple(indexes.decode(code) for (code,) in found))
+
+
+def meta(version: int, created: int) -> bytes:
+    """Return what follows an entity in an EntityResult: its version and its two times."""
+    return (
+        protobufs.number_field(4, version)
+        + protobufs.field(5, protobufs.timestamp(version))
+        + protobufs.field(6, protobufs.timestamp(created))
+    )
+
+
+def counted(scanned: Iterator[Row], most: int | None) -> int:
+    """Return how many rows there are, taking no more than `most`."""
+    limit = None if most is None else min(most, sys.maxsize)
+    return sum(1 for _ in itertools.islice(scanned, limit))
+
+
+def parse(proto: bytes) -> protobufs.Entity:
+    """Parse a stored entity."""
+    try:
+        return protobufs.Entity.FromString(proto)
+    except message.DecodeError as error:
+        raise errors.Damaged("A stored entity cannot be read.") from error

@@ -1,0 +1,359 @@
+"""Changes to the rows: the one writer.
+
+Owns every statement that changes a row, and the upkeep of indexes: which entries a change removes
+and adds, and the composite indexes that are filled or dropped when the definitions change.
+
+What must stay true: an entity and its index entries change together, in the caller's SQLite
+transaction; `group_commit` sees to it that there is only one at a time and commits it. An entry
+that stays as it was keeps its version, so a transaction that read it is not aborted for it; indexes
+of properties that a change leaves alone are not even looked at. Ids that were given to indexes are
+the file's only after the commit, so until then they stay in `new_ids`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from emulator import protobufs
+from emulator.encoding import indexes, keys
+from emulator.fault_injection import fault_plans
+from emulator.storage import read_sets, row_reader
+
+_PAGE = 1000  # entities that a new index is filled from at a time
+_FORGET = 4  # rows of history that every commit may delete, beyond those that it must
+
+
+def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
+    """Delete all history that ended before a version."""
+    connection.execute("DELETE FROM history WHERE until <= ?", (horizon,))
+    connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
+
+
+_Row = tuple[int, int, int]  # entity id, version, whether the entity has several in the index
+New = tuple[keys.Partition, bytes, protobufs.Entity]  # what `Writer.add` stores: with its path
+
+
+class Writer(row_reader.Reader):
+    """Changes the file inside the one write transaction. Sees its own changes."""
+
+    _sees_commits_only = False
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        definitions: row_reader.DefinitionsOf,
+        now: int,
+        *,
+        history: int,
+    ) -> None:
+        super().__init__(connection, definitions)
+        self.commit_version = max(self.state.version + 1, now)
+        self.next_id = self.state.next_id
+        self.index_updates = 0
+        self.new_ids: dict[read_sets.IndexName, int] = {}
+        self._history = history
+        self._kept_since = self.state.kept_since
+        self._kept = 0
+        # Each entry changed: its new row, or None. Written in key order, so that rows which share
+        # a page are written together, and once however often the commit changes them.
+        self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
+        # What has changed, for those who keep locks: keys of entities and entries of indexes.
+        self.touched: set[tuple[read_sets.IndexName, bytes]] | None = None
+
+    def put(
+        self,
+        partition: keys.Partition,
+        path: bytes,
+        entity: protobufs.Entity,
+        old: row_reader.Stored | None,
+    ) -> row_reader.Stored:
+        """Store an entity in place of the old one and bring its index entries up to date."""
+        key = partition.encoded + path
+        self._touch(key)
+        created = self.commit_version if old is None else old.created
+        version = self.commit_version
+        meta = row_reader.meta(version, created)
+        proto = entity.SerializeToString(deterministic=True)
+        crc = zlib.crc32(proto)
+        if old is None:
+            cursor = self._connection.execute(
+                "INSERT INTO entities (key, proto, version, created, meta, crc) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (key, proto, version, created, meta, crc),
+            )
+            entity_id = cursor.lastrowid or 0
+        else:
+            entity_id = old.entity_id
+            self._keep(partition, path, old)
+            self._connection.execute(
+                "UPDATE entities SET proto = ?, version = ?, meta = ?, crc = ? WHERE id = ?",
+                (proto, version, meta, crc, entity_id),
+            )
+        fault_plans.point("commit.indexes")
+        before, after = self._differing(partition, path, entity, old)
+        self._update_entries(partition, entity_id, before, after, version)
+        return row_reader.Stored(entity_id, proto, version, created, meta)
+
+    def add(self, new: Sequence[New]) -> None:
+        """Store entities that are not there yet, each once, with their index entries."""
+        (last,) = self._connection.execute("SELECT max(id) FROM entities").fetchone()
+        version = self.commit_version
+        meta = row_reader.meta(version, version)
+        stored = []
+        for entity_id, (partition, path, entity) in enumerate(new, start=(last or 0) + 1):
+            proto = entity.SerializeToString(deterministic=True)
+            key = partition.encoded + path
+            stored.append((entity_id, key, proto, version, version, meta, zlib.crc32(proto)))
+            self._touch(key)
+            after = self._entries(partition, path, entity)
+            indexes.check_limits(after)
+            self._update_entries(partition, entity_id, {}, after, version)
+        self._connection.executemany("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
+
+    def delete(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
+        """Remove an entity and its index entries."""
+        self._keep(partition, path, old)
+        self._touch(partition.encoded + path)
+        self._connection.execute("DELETE FROM entities WHERE id = ?", (old.entity_id,))
+        before = self._entries(partition, path, row_reader.parse(old.proto))
+        self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
+
+    def _keep(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
+        """Keep an entity as it was until this commit, for readers of the past."""
+        if not self._history:
+            self._kept_since = self.commit_version
+            return
+        if old.version == self.commit_version:
+            return  # no reader ever sees it: the same commit made it
+        kind = indexes.builtin(keys.kind_of(path))
+        self._connection.execute(
+            "INSERT INTO history (until, version, created, entity_id, kind_id, key, proto) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.commit_version,
+                old.version,
+                old.created,
+                old.entity_id,
+                self._interned(partition, kind.code),
+                partition.encoded + path,
+                old.proto,
+            ),
+        )
+        self._kept += 1
+
+    def reserve(self, key: bytes) -> None:
+        """Never give out the id of a key."""
+        self._connection.execute("INSERT OR IGNORE INTO reserved VALUES (?)", (key,))
+
+    def clear(
+        self, project: str | None = None, database: str | None = None, namespace: str | None = None
+    ) -> None:
+        """Remove all entities, or those whose partition has the named parts."""
+        wanted = (project, database, namespace)
+        if wanted == (None, None, None):
+            self._clear_all()
+            return
+        for partition in self.partitions():
+            parts = (partition.project, partition.database, partition.namespace)
+            if all(one in (None, other) for one, other in zip(wanted, parts, strict=True)):
+                self._clear_partition(partition)
+
+    def _clear_all(self) -> None:
+        for table in ("entities", "index_entries", "indexes", "history", "reserved"):
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+        self._kept_since = self.commit_version
+        # The ids of indexes are free again: nobody, in this process or another, may use those
+        # that were known.
+        self._connection.execute("UPDATE store SET generation = generation + 1")
+        self.definitions = row_reader.Definitions(
+            self.state.generation, self.definitions.composites
+        )
+        self.new_ids.clear()
+        self._entry_changes.clear()
+
+    def _clear_partition(self, partition: keys.Partition) -> None:
+        low, high = partition.encoded, partition.encoded + keys.ABOVE
+        while found := self._connection.execute(
+            "SELECT key, id, proto, version, created, meta FROM entities "
+            "WHERE key >= ? AND key < ? ORDER BY key LIMIT ?",
+            (low, high, _PAGE),
+        ).fetchall():
+            for key, *stored in found:
+                self.delete(partition, key[len(partition.encoded) :], row_reader.Stored(*stored))
+            self._write_entries()
+
+    def flush(self) -> None:
+        """Write the index entries gathered so far: a long commit calls this to hold few of them."""
+        self._write_entries()
+
+    def save_state(self) -> None:
+        """Write what was gathered, the version and the next id: the last before the commit."""
+        self._write_entries()
+        self._forget_past()
+        self._connection.execute(
+            "UPDATE store SET version = ?, next_id = ?, kept_since = ?",
+            (self.commit_version, self.next_id, self._kept_since),
+        )
+
+    def _forget_past(self) -> None:
+        """Delete some of the history that is too old to be asked for.
+
+        Twice what this commit kept and a little more: the past shrinks again after a busy hour,
+        and no commit pays for all of it.
+        """
+        horizon = self.commit_version - self._history
+        oldest = self._connection.execute(
+            "SELECT id, until FROM history ORDER BY id LIMIT ?", (2 * self._kept + _FORGET,)
+        ).fetchall()
+        ended = [row for row in oldest if row[1] <= horizon]
+        if ended:
+            self._connection.execute("DELETE FROM history WHERE id <= ?", (ended[-1][0],))
+            self._kept_since = max(self._kept_since, ended[-1][1])
+
+    def _touch(self, key: bytes) -> None:
+        if self.touched is not None:
+            self.touched.add((read_sets.ENTITIES, key))
+
+    def _entries(
+        self, partition: keys.Partition, path: bytes, entity: protobufs.Entity
+    ) -> indexes.Entries:
+        composites = self.definitions.by_kind.get(entity.key.path[-1].kind, ())
+        return indexes.membership(entity, partition, path, composites)
+
+    def _differing(
+        self,
+        partition: keys.Partition,
+        path: bytes,
+        entity: protobufs.Entity,
+        old: row_reader.Stored | None,
+    ) -> tuple[indexes.Entries, indexes.Entries]:
+        """Return the entries that an entity had and is to have, where they may differ.
+
+        Only what is stored anew is held to the limits: one that new indexes made too big can go.
+        """
+        if old is None:
+            after = self._entries(partition, path, entity)
+            indexes.check_limits(after)
+            return {}, after
+        kind = entity.key.path[-1].kind
+        composites = self.definitions.by_kind.get(kind, ())
+        indexed = indexes.indexed_values(entity, partition)
+        if not indexes.are_few(path, indexed, composites):
+            indexes.check_limits(self._entries(partition, path, entity))
+        had = indexes.indexed_values(row_reader.parse(old.proto), partition)
+        return indexes.differing(kind, path, had, indexed, composites)
+
+    def _update_entries(
+        self,
+        partition: keys.Partition,
+        entity_id: int,
+        before: indexes.Entries,
+        after: indexes.Entries,
+        version: int,
+    ) -> None:
+        for code in before.keys() - after.keys():
+            self._gather(partition, code, dict.fromkeys(before[code]))
+        for code, new in after.items():
+            row = (entity_id, version, int(indexes.are_several(code, new)))
+            old = before.get(code)
+            if old is None:
+                self._gather(partition, code, dict.fromkeys(new, row))
+            elif old != new:
+                stays = (
+                    set(old).intersection(new)
+                    if indexes.are_several(code, old) == row[2]
+                    else set()
+                )
+                changed: dict[bytes, _Row | None] = dict.fromkeys(set(old).difference(new))
+                changed.update((entry, row) for entry in new if entry not in stays)
+                self._gather(partition, code, changed)
+
+    def _gather(
+        self, partition: keys.Partition, code: bytes, changed: Mapping[bytes, _Row | None]
+    ) -> None:
+        self._entry_changes.setdefault(self._interned(partition, code), {}).update(changed)
+        self.index_updates += len(changed)
+        if self.touched is not None:
+            name = (partition.encoded, code)
+            self.touched.update((name, entry) for entry in changed)
+
+    def _write_entries(self) -> None:
+        changes = [
+            (index_id, entry, row)
+            for index_id, changed in sorted(self._entry_changes.items())
+            for entry, row in sorted(changed.items())
+        ]
+        self._entry_changes = {}
+        self._connection.executemany(
+            "DELETE FROM index_entries WHERE index_id = ? AND entry = ?",
+            [(index_id, entry) for index_id, entry, row in changes if row is None],
+        )
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO index_entries VALUES (?, ?, ?, ?, ?)",
+            [(index_id, entry, *row) for index_id, entry, row in changes if row is not None],
+        )
+
+    def _interned(self, partition: keys.Partition, code: bytes) -> int:
+        name = (partition.encoded, code)
+        known = self.new_ids.get(name) or self.index_id(name)
+        if known is None:
+            cursor = self._connection.execute(
+                "INSERT INTO indexes (partition, code) VALUES (?, ?)", name
+            )
+            known = cursor.lastrowid or 0
+        self.new_ids[name] = known
+        return known
+
+    def define(self, wanted: Iterable[indexes.Index]) -> None:
+        """Drop the composite indexes that are not wanted and fill those that are new."""
+        codes = {index.code for index in wanted}
+        known = {index.code for index in self.definitions.composites}
+        if codes == known:
+            return
+        # No data changes, so no version is used up: a transaction may move on to a snapshot that
+        # has the new index, and is not aborted for entries that were only filled in.
+        self.commit_version = self.state.version
+        execute = self._connection.execute
+        for code in known - codes:
+            execute(
+                "DELETE FROM index_entries WHERE index_id IN "
+                "(SELECT id FROM indexes WHERE code = ?)",
+                (code,),
+            )
+            execute("DELETE FROM indexes WHERE code = ?", (code,))
+            execute("DELETE FROM composites WHERE code = ?", (code,))
+        for code in sorted(codes - known):
+            execute("INSERT INTO composites VALUES (?)", (code,))
+            self._fill(indexes.decode(code))
+        execute("UPDATE store SET generation = generation + 1")
+
+    def _fill(self, index: indexes.Index) -> None:
+        kind = indexes.builtin(index.kind).code
+        found = self._connection.execute("SELECT id FROM indexes WHERE code = ?", (kind,))
+        for (kind_id,) in found.fetchall():
+            after = b""
+            while holders := self._holders(kind_id, after):
+                for key, stored in holders:
+                    self._fill_from(index, key, stored)
+                self._write_entries()
+                after = keys.decode(holders[-1][0])[1]
+
+    def _holders(self, kind_id: int, after: bytes) -> list[tuple[bytes, row_reader.Stored]]:
+        """Return a page of a kind's entities, in key order."""
+        found = self._connection.execute(
+            "SELECT key, entity_id, proto, entities.version, created, meta FROM index_entries "
+            "CROSS JOIN entities ON entities.id = entity_id "
+            "WHERE index_id = ? AND entry > ? ORDER BY entry LIMIT ?",
+            (kind_id, after, _PAGE),
+        )
+        return [(key, row_reader.Stored(*stored)) for key, *stored in found]
+
+    def _fill_from(self, index: indexes.Index, key: bytes, stored: row_reader.Stored) -> None:
+        partition, path = keys.decode(key)
+        indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
+        listed = indexes.entries(index, path, indexed)
+        entries = {index.code: listed} if listed else {}
+        # As old as the entity, and not as the index: so the past can be read through it.
+        self._update_entries(partition, stored.entity_id, {}, entries, stored.version)

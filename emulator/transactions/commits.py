@@ -1,0 +1,139 @@
+"""Commits: one request's mutations, in a transaction or not.
+
+Owns the order of things in a Commit: which transaction it ends, if any, what is checked before
+anything is locked, what is written and answered, and its bill. What a mutation does is decided in
+`mutations`, whether a transaction may commit in `open_transactions`.
+
+What must stay true: OK and ABORTED end the transaction, after any other refusal it is still open.
+An answer is made before the file is changed for good: what cannot be sent must not be committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator import errors, protobufs
+from emulator.encoding import keys
+from emulator.execution import cost_meter
+from emulator.fault_injection import fault_plans
+from emulator.storage import row_writer
+from emulator.transactions import mutations, open_transactions
+
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # what gRPC clients take unless told otherwise
+_NON_TRANSACTIONAL = 2
+
+Begin = Callable[["protobufs.TransactionOptions", tuple[str, str]], open_transactions.Transaction]
+
+
+class Commits:
+    """Answers the commits of one engine.
+
+    Args:
+        opened: the transactions that a commit may be of.
+        begin: begins one for a single use, with options for a project and database.
+        meter: is told what each commit costs.
+    """
+
+    def __init__(
+        self, opened: open_transactions.Transactions, begin: Begin, meter: cost_meter.Meter
+    ) -> None:
+        self._transactions = opened
+        self._begin = begin
+        self._meter = meter
+
+    def commit(self, request: protobufs.CommitRequest, default: keys.Partition) -> bytes:
+        """Answer Commit; `default` is the partition of keys that name none."""
+        selector = request.WhichOneof("transaction_selector")
+        has_transaction = selector is not None
+        if request.mode == _NON_TRANSACTIONAL and has_transaction:
+            raise errors.InvalidArgument(
+                "A non-transactional commit may not specify a transaction."
+            )
+        if request.mode != _NON_TRANSACTIONAL and not has_transaction:
+            raise errors.InvalidArgument("A transactional commit must specify a transaction.")
+        if not has_transaction:
+            return self._write(request, default, None)
+        if selector == "single_use_transaction":
+            return self._single_use(request, default)
+        return self._in_transaction(request, request.transaction, default)
+
+    def _single_use(self, request: protobufs.CommitRequest, default: keys.Partition) -> bytes:
+        options = request.single_use_transaction
+        if options.WhichOneof("mode") == "read_only":
+            raise errors.InvalidArgument("A single-use transaction must be read-write.")
+        scope = (default.project, default.database)
+        name = self._begin(options, scope).name
+        try:
+            return self._in_transaction(request, name, default)
+        except BaseException:
+            # Nobody knows its id.
+            self._transactions.roll_back(name, scope)
+            raise
+
+    def _in_transaction(
+        self, request: protobufs.CommitRequest, name: bytes, default: keys.Partition
+    ) -> bytes:
+        scope = (default.project, default.database)
+        with self._transactions.using(name, scope) as transaction:
+            if transaction.is_read_only and request.mutations:
+                raise errors.InvalidArgument("Cannot modify entities in a read-only transaction.")
+            try:
+                answer = self._write(request, default, transaction)
+            except errors.Aborted:
+                self._transactions.end(transaction, open_transactions.Outcome.ABORTED)
+                raise
+            self._transactions.end(transaction, open_transactions.Outcome.COMMITTED)
+            return answer
+
+    def _write(
+        self,
+        request: protobufs.CommitRequest,
+        default: keys.Partition,
+        transaction: open_transactions.Transaction | None,
+    ) -> bytes:
+        if not request.mutations:
+            # Nothing is written, so what was read is consistent: it is one snapshot.
+            if transaction is None:
+                return b""
+            seen = self._transactions.snapshot_of(transaction).version
+            return protobufs.field(8, protobufs.timestamp(seen))
+
+        def check() -> list[mutations.Write]:
+            checked = mutations.check(request.mutations, default)
+            if transaction is None:
+                mutations.check_each_once(checked)
+            return checked
+
+        def apply(
+            writer: row_writer.Writer, checked: list[mutations.Write]
+        ) -> tuple[bytes, protobufs.CommitResponse, list[mutations.Write]]:
+            response = protobufs.CommitResponse()
+            for write in checked:
+                fault_plans.point("commit.mutation")
+                response.mutation_results.append(mutations.apply(writer, write))
+            response.index_updates = writer.index_updates
+            if transaction is not None:
+                response.commit_time.FromMicroseconds(writer.commit_version)
+            return sent(response), response, checked
+
+        answer, response, checked = self._transactions.write(transaction, check, apply)
+        applied = [
+            write
+            for write, result in zip(checked, response.mutation_results, strict=True)
+            if not result.conflict_detected
+        ]
+        deletes = sum(write.entity is None for write in applied)
+        self._meter.count_commit(
+            [write.key for write in applied], writes=len(applied) - deletes, deletes=deletes
+        )
+        return answer
+
+
+def sent(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
+    """Serialise what cannot be cut, before it is committed: a client would refuse more."""
+    answer = response.SerializeToString()
+    if len(answer) >= MAX_RESPONSE_BYTES:
+        raise errors.InvalidArgument(
+            f"The answer would be {MAX_RESPONSE_BYTES} bytes or more. Send fewer at once."
+        )
+    return answer

@@ -1,0 +1,165 @@
+"""Holders: who has read what, who wants to change what, and who waits for whom.
+
+Owns the arithmetic of locks. Pure: the waiting is in `lock_manager`, the sharing in
+`shared_lock_files`.
+
+A *place* is where a change can be seen: an entity's key or one entry of an index, as a string of
+the characters 0 to 255, so that strings compare as the bytes do and JSON can carry them.
+
+    E key                                                an entity
+    I length "," length "," partition code entry         an entry of an index
+
+A holder is a transaction, or a single commit outside of one. A lock on what is missing, or on a
+range of an index, is a lock like any other: a change conflicts with it if one of its places lies
+there. Locks only grow until the holder ends.
+
+Of the holders that wait for each other in a ring the youngest gives up, whichever came last. So the
+oldest transaction of all is never the one, and somebody always commits.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from emulator.storage import read_sets
+
+Event = list[Any]  # a verb, a holder's name, and what `Table.apply` says; as JSON carries it
+
+
+class Footprint(NamedTuple):
+    """The places that one request has read: single ones, and ranges low <= place < high."""
+
+    places: list[str]
+    ranges: list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class Holder:
+    """One holder of locks."""
+
+    age: float  # when its first attempt began: the lower, the older
+    until: float  # its locks count no longer after this time
+    places: set[str] = field(default_factory=set)
+    ranges: set[tuple[str, str]] = field(default_factory=set)
+    wanted: list[str] = field(default_factory=list)  # the places it is about to change, sorted
+    awaited: frozenset[str] = frozenset()  # the names of those it waits for
+
+    def stands_against(self, wanted: list[str]) -> bool:
+        """Tell whether a change of these places, sorted, touches what was read."""
+        return not self.places.isdisjoint(wanted) or _meets(wanted, self.ranges)
+
+    def is_to_change(self, footprint: Footprint) -> bool:
+        """Tell whether the change this holder is about to make touches what was read."""
+        if not self.wanted:
+            return False
+        return not set(self.wanted).isdisjoint(footprint.places) or _meets(
+            self.wanted, footprint.ranges
+        )
+
+
+class Table:
+    """The holders of one process."""
+
+    def __init__(self) -> None:
+        self.holders: dict[str, Holder] = {}
+
+    def apply(self, event: Event) -> None:
+        """Follow one event.
+
+        ["open", name, age, until]                 a holder appears
+        ["read", name, until, places, ranges]      it has read these
+        ["want", name, until, places]              it is about to change these and no others
+        ["wait", name, names]                      it waits for these and no others
+        ["end", name]                              it is gone, and its locks with it
+        """
+        verb, name, *rest = event
+        if verb == "open":
+            self.holders[name] = Holder(*rest)
+            return
+        if verb == "end":
+            self.holders.pop(name, None)
+            return
+        holder = self.holders[name]
+        if verb == "wait":
+            holder.awaited = frozenset(rest[0])
+            return
+        holder.until = rest[0]
+        if verb == "want":
+            holder.wanted = rest[1]
+            return
+        holder.places.update(rest[1])
+        holder.ranges.update((low, high) for low, high in rest[2])
+
+    def events(self) -> Iterator[Event]:
+        """Yield events that lead from nothing to this table."""
+        for name, holder in self.holders.items():
+            yield ["open", name, holder.age, holder.until]
+            yield ["read", name, holder.until, list(holder.places), list(holder.ranges)]
+            yield ["want", name, holder.until, holder.wanted]
+            yield ["wait", name, list(holder.awaited)]
+
+
+def footprint(reads: read_sets.ReadSet) -> Footprint:
+    """Return the places that a request has read."""
+    places = [_place(read_sets.ENTITIES, key) for key in reads.entities]
+    places += [_place(name, entry) for name, entry in reads.entries]
+    ranges = [(_place(name, low), _place(name, high)) for name, low, high in reads.ranges]
+    return Footprint(places, ranges)
+
+
+def places(touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> list[str]:
+    """Return the places of a change, sorted."""
+    return sorted(_place(name, entry) for name, entry in touched)
+
+
+def leads_to(holders: Mapping[str, Holder], names: Iterable[str], name: str) -> bool:
+    """Tell whether one of some holders is, or waits through others for, the one of a name."""
+    return _leads_to(holders, names, name, through=holders.keys())
+
+
+def is_victim(holders: Mapping[str, Holder], name: str) -> bool:
+    """Tell whether a holder is the youngest in a ring of holders that wait for each other."""
+    age = holders[name].age, name
+    older = {other for other, holder in holders.items() if (holder.age, other) < age}
+    return _leads_to(holders, holders[name].awaited, name, through=older)
+
+
+def _leads_to(
+    holders: Mapping[str, Holder], names: Iterable[str], name: str, *, through: AbstractSet[str]
+) -> bool:
+    todo, seen = list(names), set(names)
+    while todo:
+        each = todo.pop()
+        if each == name:
+            return True
+        if each in through:
+            new = holders[each].awaited - seen
+            todo += new
+            seen |= new
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _prefix(name: read_sets.IndexName) -> str:
+    partition, code = name
+    if code is None:
+        return "E"
+    return f"I{len(partition)},{len(code)}," + (partition + code).decode("latin-1")
+
+
+def _place(name: read_sets.IndexName, entry: bytes) -> str:
+    return _prefix(name) + entry.decode("latin-1")
+
+
+def _meets(wanted: list[str], ranges: Iterable[tuple[str, str]]) -> bool:
+    """Tell whether one of some sorted places lies in one of the ranges."""
+    for low, high in ranges:
+        found = bisect.bisect_left(wanted, low)
+        if found < len(wanted) and wanted[found] < high:
+            return True
+    return False

@@ -1,0 +1,237 @@
+"""Peers: the processes that share one data file, and the locks that each of them holds.
+
+Owns the folder of locks beside the data file:
+
+    gate            held (flock) by the process whose turn it is; holds how often one has joined
+    <pid>-<random>  one process's own file, held (flock) for as long as the process lives:
+                    8 bytes that change when the file is written anew, then one event (`lock_table`)
+                    to the line, as JSON
+
+What must stay true: a process writes its own file only, and reads and writes only in its turn. The
+kernel lets go of a process's file when the process ends, however it ends and whatever container it
+ran in; that ends its locks at once, which a process id and a start time could not tell across pid
+namespaces. Nothing here is worth keeping: after a crash of the machine the files are held by nobody
+and are removed, so nothing is ever synced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from emulator import errors
+from emulator.storage import file_permissions
+from emulator.transactions import lock_table
+
+_COUNTER = 8  # bytes
+_CHUNK = 1 << 20
+_MAX_BYTES = 1 << 18  # a longer file is written anew, with what still holds
+# ... and so is one that began longer ago: what was locked may be of somebody who is erased since.
+_SECONDS = 60
+
+
+class Peer:
+    """Another process, as far as its file has been read."""
+
+    def __init__(self, path: Path) -> None:
+        self.table = lock_table.Table()
+        self._path = path
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._counter = b""
+        self._read = 0
+
+    def is_alive(self) -> bool:
+        """Tell whether the process still lives."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        return False
+
+    def catch_up(self) -> bool:
+        """Follow what the process has written since. Tell whether there was anything."""
+        counter = os.pread(self._file, _COUNTER, 0)
+        if counter != self._counter:
+            self._counter, self._read, self.table = counter, _COUNTER, lock_table.Table()
+        news = b""
+        while chunk := os.pread(self._file, _CHUNK, self._read + len(news)):
+            news += chunk
+        # A process that was killed while it wrote leaves half a line.
+        news = news[: news.rfind(b"\n") + 1]
+        self._read += len(news)
+        for line in news.splitlines():
+            self.table.apply(json.loads(line.decode("latin-1")))
+        return bool(news)
+
+    def close(self) -> None:
+        """Forget the process."""
+        os.close(self._file)
+
+    def remove(self) -> None:
+        """Remove what a process has left behind."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+
+class Peers:
+    """All processes on one data file, this one included."""
+
+    def __init__(self, folder: Path) -> None:
+        self.table = lock_table.Table()
+        self.folder = folder
+        self._gate: int | None = None
+        self._own = -1
+        self._path = folder
+        self._size = 0
+        self._began = 0.0
+        self._is_torn = False
+        self._counter = 0
+        self._joined = b""
+        self._others: dict[str, Peer] = {}
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Keep the other processes out. Yields whether anything is new of them.
+
+        Raises:
+            errors.Unavailable: the folder cannot be used.
+        """
+        with _says_unavailable():
+            gate = self._join() if self._gate is None else self._gate
+            fcntl.flock(gate, fcntl.LOCK_EX)
+        try:
+            with _says_unavailable():
+                news = self._catch_up(gate)
+            yield news
+        finally:
+            fcntl.flock(gate, fcntl.LOCK_UN)
+
+    def tell(self, *events: lock_table.Event) -> None:
+        """Apply events to this process's table, and tell the others."""
+        for event in events:
+            self.table.apply(event)
+        with _says_unavailable():
+            is_old = time.monotonic() - self._began > _SECONDS
+            if self._is_torn or is_old or self._size > _MAX_BYTES:
+                self._write_anew()
+            else:
+                self._write(_lines(events), self._size)
+
+    def all(self) -> dict[str, lock_table.Holder]:
+        """Return the holders of all processes."""
+        if not self._others:
+            return self.table.holders
+        found = dict(self.table.holders)
+        for other in self._others.values():
+            found.update(other.table.holders)
+        return found
+
+    def drop_dead(self, names: set[str]) -> bool:
+        """Forget the processes of these holders if they are gone. Tell whether any was."""
+        return self._drop(
+            file
+            for file, other in self._others.items()
+            if not names.isdisjoint(other.table.holders) and not other.is_alive()
+        )
+
+    def leave(self) -> None:
+        """End this process's locks and close its files."""
+        if self._gate is None:
+            return
+        self._path.unlink(missing_ok=True)
+        self.close()
+        self.table = lock_table.Table()
+
+    def close(self) -> None:
+        """Close the files without a word to the others: in a forked child they are the parent's."""
+        if self._gate is None:
+            return
+        for file in (self._gate, self._own):
+            os.close(file)
+        self._gate = None
+        while self._others:
+            self._others.popitem()[1].close()
+
+    def _join(self) -> int:
+        self.folder.mkdir(mode=file_permissions.FOLDER, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        gate = os.open(self.folder / "gate", flags, file_permissions.FILE)
+        try:
+            # A command of root's shares the file with the service, which is another user.
+            file_permissions.give_to_owner(gate, self.folder)
+            self._path = self.folder / f"{os.getpid()}-{os.urandom(8).hex()}"
+            # Nobody else may meet the file before it is held.
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            self._own = os.open(self._path, flags | os.O_EXCL, file_permissions.FILE)
+            file_permissions.give_to_owner(self._own, self.folder)
+            fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._write_anew()
+            joined = int.from_bytes(os.pread(gate, _COUNTER, 0), "big")
+            os.pwrite(gate, (joined + 1).to_bytes(_COUNTER, "big"), 0)
+            fcntl.flock(gate, fcntl.LOCK_UN)
+        except BaseException:
+            os.close(gate)
+            raise
+        self._gate = gate
+        return gate
+
+    def _catch_up(self, gate: int) -> bool:
+        joined = os.pread(gate, _COUNTER, 0)
+        if joined != self._joined:
+            self._meet_others()
+            self._joined = joined
+        news = [other.catch_up() for other in self._others.values()]
+        return any(news)
+
+    def _meet_others(self) -> None:
+        self._drop(file for file, other in self._others.items() if not other.is_alive())
+        known = {"gate", self._path.name, *self._others}
+        for path in self.folder.iterdir():
+            if path.name in known:
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                other = Peer(path)
+                if other.is_alive():
+                    self._others[path.name] = other
+                else:
+                    other.remove()
+
+    def _drop(self, dead: Iterable[str]) -> bool:
+        found = list(dead)
+        for file in found:
+            self._others.pop(file).remove()
+        return bool(found)
+
+    def _write_anew(self) -> None:
+        self._counter += 1
+        self._began = time.monotonic()
+        os.ftruncate(self._own, 0)
+        counter = self._counter.to_bytes(_COUNTER, "big")
+        self._write(counter + _lines(self.table.events()), 0)
+
+    def _write(self, content: bytes, place: int) -> None:
+        self._is_torn = True
+        if os.pwrite(self._own, content, place) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._size = place + len(content)
+        self._is_torn = False
+
+
+def _lines(events: Iterable[lock_table.Event]) -> bytes:
+    lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in events)
+    return "".join(lines).encode("latin-1")
+
+
+@contextlib.contextmanager
+def _says_unavailable() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise errors.Unavailable(f"The locks cannot be kept: {error}") from error

@@ -1,0 +1,149 @@
+"""Claims about long-running operations: their states, their end, and how many there are."""
+
+import threading
+
+import pytest
+
+from emulator import errors
+from emulator.admin_api import admin_protobufs, operations
+from tests.emulator.support.admin_calls import metadata
+
+STATES = {"PROCESSING": 2, "CANCELLING": 3, "SUCCESSFUL": 5, "FAILED": 6, "CANCELLED": 7}
+
+
+@pytest.fixture
+def running():
+    made = operations.Operations(lambda: 1_000_000.0)
+    yield made
+    made.close()
+
+
+def start(running, work, project="test", kind="EXPORT_ENTITIES"):
+    made = admin_protobufs.ExportEntitiesMetadata()
+    made.common.operation_type = admin_protobufs.operation_type(kind)
+    return running.start(project, made, work)
+
+
+def answer(_job):
+    return admin_protobufs.ExportEntitiesResponse(output_url="there")
+
+
+def state_of(operation):
+    return {number: name for name, number in STATES.items()}[metadata(operation).common.state]
+
+
+class Held:
+    """Work that goes on until it is let go, or cancelled."""
+
+    def __init__(self):
+        self.has_begun = threading.Event()
+        self.may_end = threading.Event()
+
+    def __call__(self, job):
+        self.has_begun.set()
+        assert self.may_end.wait(60)
+        job.advance(entities=1)
+        return admin_protobufs.ExportEntitiesResponse()
+
+
+def test_an_operation_ends_with_its_response(running):
+    begun = start(running, answer)
+    ended = running.wait(begun.name, None)
+    response = admin_protobufs.ExportEntitiesResponse()
+    assert ended.done
+    assert ended.response.Unpack(response)
+    assert (response.output_url, state_of(ended)) == ("there", "SUCCESSFUL")
+    common = metadata(ended).common
+    assert common.start_time.seconds == common.end_time.seconds == 1_000_000
+    assert running.get(begun.name) == ended
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (errors.ResourceExhausted("full"), "RESOURCE_EXHAUSTED"),
+        (KeyError("x"), "FAILED_PRECONDITION"),
+    ],
+)
+def test_a_fault_is_the_operation_s_error(running, fault, code):
+    def fail(_job):
+        raise fault
+
+    ended = running.wait(start(running, fail).name, None)
+    assert ended.error.code == admin_protobufs.code(code)
+    assert str(getattr(fault, "message", repr(fault))) in ended.error.message
+    assert state_of(ended) == "FAILED"
+
+
+def test_an_operation_is_cancelled_at_its_next_step(running):
+    held = Held()
+    name = start(running, held).name
+    assert held.has_begun.wait(60)
+    assert state_of(running.get(name)) == "PROCESSING"
+    running.cancel(name)
+    assert state_of(running.get(name)) == "CANCELLING"
+    with pytest.raises(errors.FailedPrecondition, match="is running"):
+        running.delete(name)
+    assert not running.wait(name, 0).done
+    held.may_end.set()
+    ended = running.wait(name, None)
+    assert ended.error.code == admin_protobufs.code("CANCELLED")
+    assert state_of(ended) == "CANCELLED"
+
+
+def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(running):
+    name = start(running, answer).name
+    running.wait(name, None)
+    running.cancel(name)
+    assert state_of(running.get(name)) == "SUCCESSFUL"
+    running.delete(name)
+    for method in (running.get, running.cancel, running.delete):
+        with pytest.raises(errors.NotFound):
+            method(name)
+
+
+@pytest.mark.parametrize("name", ["", "x", "projects/test", "projects/a/b/operations/c"])
+def test_a_name_of_no_operation_is_refused(running, name):
+    with pytest.raises(errors.InvalidArgument, match="is not like projects/PROJECT/operations/ID"):
+        running.get(name)
+
+
+def test_more_than_some_at_once_are_refused(running):
+    held = [Held() for _ in range(operations.MAX_RUNNING)]
+    for each in held:
+        start(running, each)
+    with pytest.raises(errors.ResourceExhausted, match="are running"):
+        start(running, answer)
+    held[0].may_end.set()
+    running.wait(next(running.all_of("test"))[0].name, None)
+    assert running.wait(start(running, answer).name, None).done
+    for each in held:
+        each.may_end.set()
+
+
+def test_the_oldest_that_have_ended_are_forgotten(running, monkeypatch):
+    monkeypatch.setattr(operations, "MAX_KEPT", 2)
+    names = []
+    for _ in range(4):
+        names.append(start(running, answer).name)
+        running.wait(names[-1], None)
+    with pytest.raises(errors.NotFound):
+        running.get(names[0])
+    assert running.get(names[3]).done
+
+
+def test_operations_are_their_project_s(running):
+    for project in ("test", "other", "example.com:test"):
+        running.wait(start(running, answer, project).name, None)
+    assert len(list(running.all_of("test"))) == len(list(running.all_of("example.com:test"))) == 1
+
+
+def test_closing_ends_what_runs_and_takes_no_more(running):
+    held = Held()
+    name = start(running, held).name
+    assert held.has_begun.wait(60)
+    held.may_end.set()
+    running.close()
+    assert running.get(name).done
+    with pytest.raises(errors.Unavailable):
+        start(running, answer)

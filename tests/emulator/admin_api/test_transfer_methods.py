@@ -1,0 +1,372 @@
+"""Claims about exports and imports by the admin API: one moment, one commit, all or nothing."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from emulator import errors, inprocess
+from emulator.admin_api import admin_protobufs, operations, transfer_methods
+from emulator.import_export import export_files, export_folder, json_lines
+from emulator.storage import row_writer
+from tests.emulator.support.admin_calls import Admin, metadata
+from tests.emulator.support.service_calls import Service
+
+CANCELLED, FAILED_PRECONDITION, RESOURCE_EXHAUSTED = 1, 9, 8
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "exports"
+
+
+@pytest.fixture
+def admin(engine, folder):
+    made = Admin(engine, folder)
+    yield made
+    made.api.close()
+
+
+def fill(service, numbers=range(1, 4)):
+    for namespace in ("", "n"):
+        for kind in ("T", "U"):
+            service.commit(
+                *(
+                    {"upsert": service.entity(service.key(kind, n, namespace=namespace), a=n)}
+                    for n in numbers
+                )
+            )
+
+
+def whole(engine):
+    """Return all entities as lines, without the times of their commits."""
+    lines = b"".join(json_lines.export(engine.storage, json_lines.Selection())).splitlines()
+    return [json.loads(line)["entity"] for line in lines]
+
+
+def path_of(folder, url):
+    return folder / url.removeprefix("gs://")
+
+
+def test_what_was_exported_is_imported_as_it_was(admin, near, engine, folder, unindexed):
+    near.put(near.key("P", "x", "T", 1), v=[1, None, b"\xff"], w=unindexed("é"), k=near.key("T", 5))
+    fill(near)
+    before = whole(engine)
+    url = admin.exported("gs://bucket/a/b")
+    engine.reset()
+    assert admin.loaded(url) == len(before) == 13
+    assert whole(engine) == before
+    assert near.names("T", ("a", ">", 1)) == [2, 3]
+    contents = json.loads(path_of(folder, url).read_text())
+    assert (contents["format"], contents["version"], contents["entities"]) == (
+        "emulator-export", 1, 13,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kinds", "namespaces", "found"),
+    [
+        ([], [], 12),
+        (["T"], [], 6),
+        ([], ["n"], 6),
+        (["T"], [""], 3),
+        (["T", "U"], ["", "n"], 12),
+        (["T", "None"], ["n", "none"], 3),
+    ],
+)
+def test_a_filter_chooses_on_either_way(admin, near, engine, kinds, namespaces, found):
+    fill(near)
+    chosen = {"kinds": kinds, "namespace_ids": namespaces}
+    operation = admin.ended(admin.export(entity_filter=chosen))
+    assert metadata(operation).progress_entities.work_completed == found
+    assert metadata(operation).progress_entities.work_estimated == found
+    assert metadata(operation).progress_bytes.work_completed > 0
+    url = admin.exported()
+    engine.reset()
+    admin.loaded(url, entity_filter=chosen)
+    assert len(whole(engine)) == found
+
+
+def test_an_import_may_not_ask_for_what_the_export_left_out(admin, near):
+    fill(near)
+    url = admin.exported(entity_filter={"kinds": ["T"], "namespace_ids": ["n"]})
+    for wanted in ({"kinds": ["T", "U"]}, {"namespace_ids": [""]}):
+        with pytest.raises(errors.FailedPrecondition, match="the export was made without"):
+            admin.load(url, entity_filter=wanted)
+    assert admin.loaded(url, entity_filter={"namespace_ids": ["n"]}) == 3
+
+
+def test_only_the_project_s_default_database_is_exported(admin, near, engine):
+    fill(near)
+    other = Service(inprocess.Channel(engine), "other")
+    other.put(other.key("T", 9), a=1)
+    near.database = "d"
+    near.put(near.key("T", 1), a=1)
+    operation = admin.ended(admin.export())
+    assert metadata(operation).progress_entities.work_completed == 12
+
+
+def test_an_import_into_another_project_moves_keys_in_properties_too(admin, near, engine):
+    inner = {"key": near.key("T", 2), "list": 1}
+    near.put(near.key("T", 1), link=near.key("T", 2), links=[near.key("T", 3)], inner=inner)
+    url = admin.exported()
+    admin.loaded(url, project="other")
+    other = Service(inprocess.Channel(engine), "other")
+    found = other.lookup(other.key("T", 1)).found[0].entity
+    named = {found.key.partition_id.project_id}
+    for value in (
+        found.properties["link"],
+        found.properties["links"].array_value.values[0],
+        found.properties["inner"].entity_value.properties["key"],
+    ):
+        named.add(value.key_value.partition_id.project_id)
+    assert named == {"other"}
+    assert near.get(near.key("T", 1))["link"].partition_id.project_id == "test"
+
+
+def test_an_export_holds_the_moment_of_its_call(admin, near, engine, monkeypatch):
+    fill(near)
+    before = whole(engine)
+    may_run = threading.Event()
+    run = operations.Operations._run
+
+    def held(self, *arguments):
+        assert may_run.wait(60)
+        run(self, *arguments)
+
+    monkeypatch.setattr(operations.Operations, "_run", held)
+    operation = admin.export()
+    near.put(near.key("T", 1), a=99)
+    near.delete(near.key("T", 2))
+    may_run.set()
+    admin.ended(operation)
+    monkeypatch.undo()
+    engine.reset()
+    admin.loaded(unpacked(admin, operation))
+    assert whole(engine) == before
+
+
+def unpacked(admin, operation):
+    response = admin_protobufs.ExportEntitiesResponse()
+    assert admin.call("GetOperation", name=operation.name).response.Unpack(response)
+    return response.output_url
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: text.index(b"\n") + 1],
+        lambda text: text.replace(b'"1"', b'"4"', 1),
+        lambda text: text + text[: text.index(b"\n") + 1],
+        lambda text: text[:-1],
+        lambda _: b"",
+        lambda text: text[:100] + b"\xff" + text[101:],
+    ],
+    ids=["cut", "changed", "doubled", "without its end", "empty", "not UTF-8"],
+)
+def test_a_damaged_export_is_refused_and_nothing_is_stored(admin, near, engine, folder, damage):
+    fill(near)
+    url = admin.exported()
+    data = path_of(folder, url).with_name("entities.jsonl")
+    data.write_bytes(damage(data.read_bytes()))
+    engine.reset()
+    operation = admin.ended(admin.load(url))
+    assert operation.error.code in (FAILED_PRECONDITION, 3)
+    assert operation.error.message
+    assert whole(engine) == []
+
+
+def test_an_export_without_its_entities_is_refused(admin, near, engine, folder):
+    fill(near)
+    url = admin.exported()
+    path_of(folder, url).with_name("entities.jsonl").unlink()
+    operation = admin.ended(admin.load(url))
+    assert "entities.jsonl is missing" in operation.error.message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"format": "other"}', b'{"format": "emulator-export", "version": 2}',
+     b'{"format": "emulator-export", "version": 1, "project": 5}', b"[" * 100_000, b"\xff"],
+)  # fmt: skip
+def test_a_file_that_is_no_metadata_is_refused_at_once(admin, near, folder, content):
+    url = admin.exported()
+    path_of(folder, url).write_bytes(content)
+    with pytest.raises(errors.InvalidArgument, match="is not the metadata of an export"):
+        admin.load(url)
+
+
+def test_what_is_not_there_or_no_file_is_refused_at_once(admin, folder):
+    with pytest.raises(errors.InvalidArgument, match="must be the output_url of an export"):
+        admin.load("gs://bucket/x")
+    with pytest.raises(errors.NotFound, match="there is no export"):
+        admin.load(f"gs://bucket/x{export_files.SUFFIX}")
+    folder.mkdir()
+    os.mkfifo(folder / f"pipe{export_files.SUFFIX}")
+    with pytest.raises(errors.FailedPrecondition):
+        admin.load(f"gs://pipe{export_files.SUFFIX}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"entity_filter": {"kinds": [""]}}, "entity_filter.kinds"),
+        ({"entity_filter": {"kinds": ["__kind__"]}}, "entity_filter.kinds"),
+        ({"entity_filter": {"kinds": ["T", "T"]}}, "names one twice"),
+        ({"entity_filter": {"namespace_ids": ["a b"]}}, "a b"),
+        ({"entity_filter": {"namespace_ids": ["", ""]}}, "names one twice"),
+        ({"labels": {str(n): "" for n in range(65)}}, "labels"),
+        ({"labels": {"a": "b" * 64}}, "labels"),
+        ({"project": ""}, "project"),
+        ({"project": "no/project"}, "project"),
+        ({"labels": {"a": "b" * 1_100_000}}, "larger than"),
+    ],
+)
+def test_a_wrong_request_starts_nothing(admin, folder, fields, text):
+    with pytest.raises(errors.InvalidArgument, match=text):
+        admin.export(**fields)
+    assert not folder.exists()
+
+
+def test_a_cancelled_export_leaves_nothing(admin, near, folder, monkeypatch):
+    fill(near)
+    has_begun, may_go_on = threading.Event(), threading.Event()
+    pieces = json_lines.pieces
+
+    def held(snapshot, chosen):
+        has_begun.set()
+        assert may_go_on.wait(60)
+        return pieces(snapshot, chosen)
+
+    monkeypatch.setattr(json_lines, "pieces", held)
+    operation = admin.export()
+    assert has_begun.wait(60)
+    admin.call("CancelOperation", name=operation.name)
+    may_go_on.set()
+    assert admin.ended(operation).error.code == CANCELLED
+    assert list(folder.iterdir()) == []
+
+
+def test_a_cancelled_import_stores_nothing(admin, near, engine, monkeypatch):
+    fill(near)
+    url = admin.exported()
+    engine.reset()
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def held(file):
+        for line in iter(file.readline, b""):
+            has_begun.set()
+            assert may_go_on.wait(60)
+            yield line
+
+    monkeypatch.setattr(json_lines, "read_lines", held)
+    operation = admin.load(url)
+    assert has_begun.wait(60)
+    admin.call("CancelOperation", name=operation.name)
+    may_go_on.set()
+    assert admin.ended(operation).error.code == CANCELLED
+    assert whole(engine) == []
+
+
+def test_a_full_disk_ends_an_export_and_leaves_nothing(admin, near, folder, monkeypatch):
+    fill(near)
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export_files.os, "fsync", full)
+    operation = admin.ended(admin.export())
+    monkeypatch.undo()
+    assert operation.error.code == RESOURCE_EXHAUSTED
+    assert list(folder.iterdir()) == []
+    assert admin.exported()
+
+
+def test_a_fault_of_the_commit_stores_nothing(admin, near, engine, monkeypatch):
+    fill(near)
+    url = admin.exported()
+    engine.reset()
+
+    def full(_writer):
+        fault = sqlite3.OperationalError("database or disk is full")
+        fault.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise fault
+
+    monkeypatch.setattr(row_writer.Writer, "save_state", full)
+    operation = admin.ended(admin.load(url))
+    monkeypatch.undo()
+    assert operation.error.code == RESOURCE_EXHAUSTED
+    assert whole(engine) == []
+    assert admin.loaded(url) == 12
+
+
+def test_a_snapshot_that_no_thread_takes_is_given_back(admin, near, monkeypatch):
+    monkeypatch.setattr(transfer_methods.operations, "MAX_RUNNING", 0)
+    before = len(admin.api._engine.storage._connections.snapshots_left)
+    with pytest.raises(errors.ResourceExhausted):
+        admin.export()
+    assert len(admin.api._engine.storage._connections.snapshots_left) == before
+
+
+def test_exports_and_imports_are_billed(admin, near, engine):
+    fill(near)
+    with engine.meter.listen() as cost:
+        url = admin.exported(entity_filter={"kinds": ["T"]})
+        admin.loaded(url)
+    assert (cost.reads, cost.writes) == (6, 6)
+
+
+KILLED = """
+import os, signal, sys
+from emulator import inprocess
+from emulator.import_export import json_lines
+from tests.emulator.support.admin_calls import Admin
+data, folder, what, url = sys.argv[1:]
+engine = inprocess.open_engine(data)
+admin = Admin(engine, __import__("pathlib").Path(folder))
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+if what == "export":
+    json_lines.pieces = lambda *_: iter(kill, None)
+    admin.ended(admin.export())
+else:
+    def lines(file):
+        for number, line in enumerate(file):
+            yield kill() if number == 5 else line
+    json_lines.read_lines = lines
+    admin.ended(admin.load(url))
+"""
+
+
+@pytest.mark.parametrize("what", ["export", "import"])
+def test_a_kill_leaves_no_export_and_no_part_of_an_import(tmp_path, folder, what):
+    data = tmp_path / "data"
+    with inprocess.open_engine(data) as engine:
+        service = Service(inprocess.Channel(engine))
+        fill(service)
+        url = Admin(engine, folder).exported()
+        engine.reset()
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, str(data), str(folder), what, url],
+        check=False, timeout=60, capture_output=True,
+    )  # fmt: skip
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    with inprocess.open_engine(data) as engine:
+        assert whole(engine) == []
+        admin = Admin(engine, folder)
+        assert admin.loaded(url) == 12
+        admin.exported("gs://after")
+    assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
+
+
+def test_the_form_of_an_export_is_one_that_exports_module_reads(admin, near, folder):
+    fill(near)
+    url = admin.exported()
+    contents = export_folder.Folder(folder).find(url, "input_url").contents
+    assert (contents.project, contents.kinds, contents.namespaces) == ("test", (), ())
+    assert contents.read_time.endswith("+00:00")

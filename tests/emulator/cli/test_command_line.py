@@ -1,0 +1,211 @@
+"""Claims about the program as people run it: its ports, its files, and one line of complaint."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+from emulator.cli import command_line
+from emulator.encoding import indexes
+from emulator.execution import automatic_indexes
+
+
+@pytest.fixture
+def serve(make_service):
+    """Start the program; yields the process, a client and what asks its admin door."""
+
+    @contextlib.contextmanager
+    def serve(*arguments):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "emulator", *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "GRPC_VERBOSITY": "NONE"},
+        )  # fmt: skip
+        with child:
+            try:
+                said = dict(child.stdout.readline().split()[1].split("=", 1) for _ in range(3))
+                door = said["DATASTORE_EMULATOR_ADMIN"].removeprefix("http://")
+
+                def ask(method, path, body=None):
+                    connection = http.client.HTTPConnection(door, timeout=30)
+                    connection.request(method, path, body)
+                    response = connection.getresponse()
+                    content = response.read().decode()
+                    connection.close()
+                    return response.status, content
+
+                with grpc.insecure_channel(said["DATASTORE_EMULATOR_HOST"]) as channel:
+                    yield child, make_service(channel), ask
+            finally:
+                child.kill()
+
+    return serve
+
+
+def free_ports():
+    """Return a port such that it and the next one are free now."""
+    while True:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            with contextlib.suppress(OSError, OverflowError):
+                two.bind(("127.0.0.1", port + 1))
+                return port
+
+
+def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
+    serve, tmp_path, refused
+):
+    yaml = tmp_path / "index.yaml"
+    arguments = ("--data", tmp_path / "data", "--indexes", yaml, "--clock", "manual", "--fast")
+    with serve("--port", 0, *arguments) as (child, service, ask):
+        service.put(service.key("T", 1), a=1, b=2)
+        assert service.names("T", ("a", "=", 1), order=["-b"]) == [1]
+        assert automatic_indexes.MARKER in yaml.read_text()
+        transaction = service.begin()
+        ask("POST", "/clock", '{"advance": 61}')
+        with refused("INVALID_ARGUMENT", "expired"):
+            service.get(service.key("T", 1), transaction=transaction)
+        assert "T" in ask("GET", "/ui")[1]
+        assert ask("GET", "/export")[1].count("\n") == 1
+        assert ask("POST", "/shutdown", "")[0] == 200
+        assert child.wait(timeout=30) == 0
+        assert child.stderr.read() == ""
+    assert automatic_indexes.read_file(yaml) == (indexes.Index("T", (("a", False), ("b", True))),)
+
+
+def test_a_strict_server_refuses_what_index_yaml_does_not_serve(serve, index_yaml, refused):
+    arguments = ("--in-memory", "--strict-indexes", "--indexes", index_yaml)
+    before = index_yaml.read_bytes()
+    with serve("--port", 0, *arguments) as (_, service, _ask):
+        assert service.names(order=["a", "b"]) == []
+        with refused("FAILED_PRECONDITION", "recommended index is"):
+            service.names(order=["x", "y"])
+    assert index_yaml.read_bytes() == before
+
+
+def test_the_admin_door_is_beside_the_port_or_where_there_is_room(serve):
+    port = free_ports()
+    with serve("--port", port, "--in-memory") as (_, _, ask):
+        connection = http.client.HTTPConnection("localhost", port + 1, timeout=30)
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"Ok\n"
+        connection.close()
+        assert ask("GET", "/") == (200, "Ok\n")
+    port = free_ports()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port + 1))
+        taken.listen()
+        with serve("--port", port, "--in-memory") as (_, _, ask):
+            assert ask("GET", "/") == (200, "Ok\n")
+
+
+def test_lines_go_from_one_program_into_another(tmp_path):
+    program = [sys.executable, "-m", "emulator"]
+    line = '{"key": {"partitionId": {"projectId": "p"}, "path": [{"kind": "T", "id": "%d"}]}}\n'
+    lines = "".join(line % (number + 1) for number in range(50))
+
+    def bring(name, given):
+        ran = subprocess.run(
+            [*program, "import", "--data", tmp_path / name],
+            input=given, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        assert ran.stdout == f"{tmp_path / name}: 50 entities written\n"
+
+    bring("one", lines)
+    exported = subprocess.run(
+        [*program, "export", "--data", tmp_path / "one"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert exported.count("\n") == 50
+    bring("two", exported)
+
+
+def test_an_export_of_a_served_file_and_an_import_into_it(serve, tmp_path, capfdbinary):
+    data = tmp_path / "data"
+    with serve("--port", 0, "--data", data) as (_, service, _ask):
+        service.put(service.key("T", 1), a=1)
+        assert command_line.main(["export", "--data", str(data)]) == 0
+        lines = capfdbinary.readouterr().out
+        (tmp_path / "lines").write_bytes(lines.replace(b'"1"', b'"2"'))
+        assert command_line.main(["import", "--data", str(data), str(tmp_path / "lines")]) == 0
+        assert service.names("T", ("a", "=", 2)) == [2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (["--data", "{}/none/data"], ["{}/none/data"]),
+        (["--data", "{}/text"], ["{}/text"]),
+        (["--in-memory", "--indexes", "{}/none", "--strict-indexes"], ["{}/none"]),
+        (["--in-memory", "--indexes", "{}/text"], ["{}/text"]),
+        (["--in-memory", "--faults", "{}/none"], ["{}/none"]),
+        (["--in-memory", "--faults", "{}/text"], ["--faults", "{}/text"]),
+        (["--in-memory", "--admin-port", "{taken}"], ["--admin-port", "{taken}"]),
+        (["--in-memory", "--host", "no.such.host.invalid"], ["--host", "no.such.host.invalid"]),
+    ],
+)
+def test_a_wrong_file_or_port_is_one_line_that_names_it(tmp_path, capfd, arguments, texts):
+    (tmp_path / "text").write_text("[not: what is wanted")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        names = {"taken": taken.getsockname()[1]}
+        given = [each.format(tmp_path, **names) for each in arguments]
+        assert command_line.main(["--port", "0", *given]) == 1
+    complaint = capfd.readouterr().err.splitlines()[-1]
+    assert complaint.startswith("python -m emulator: ")
+    for text in texts:
+        assert text.format(tmp_path, **names) in complaint
+
+
+@pytest.mark.parametrize(
+    ("host", "is_warned"),
+    [
+        ("0.0.0.0", True),  # noqa: S104 - what the warning is about
+        ("localhost", False),
+        ("127.0.0.1", False),
+        ("127.0.0.2", False),
+    ],
+)
+def test_a_host_that_others_can_reach_is_warned_about(monkeypatch, capfd, host, is_warned):
+    monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
+    arguments = ["--port", "0", "--in-memory", "--no-admin", "--host", host]
+    assert command_line.main(arguments) == 0
+    said = capfd.readouterr()
+    port = said.out.splitlines()[0].rpartition(":")[2]
+    warning = f"warning: --host {host} lets other machines connect"
+    assert (warning in said.err) == is_warned
+    assert (f"anyone who reaches port {port} can read, change and delete" in said.err) == is_warned
+    assert said.err.count("\n") == is_warned
+
+
+def test_a_server_loads_nothing_that_it_may_never_need():
+    slow = [
+        "yaml",
+        "google.cloud.datastore",
+        "google.auth",
+        "google.longrunning",
+        "google.cloud.datastore_admin_v1.types",
+        "emulator.admin_api.admin_methods",
+        "emulator.import_export.json_lines",
+        "emulator.server.browser_pages",
+        "emulator.cli.commands",
+    ]
+    program = (
+        "import runpy, signal, sys\n"
+        "slow = sys.argv.pop().split()\n"
+        "signal.sigwait = lambda _: print([name for name in slow if name in sys.modules])\n"
+        "runpy.run_module('emulator', run_name='__main__')\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "--port", "0", "--in-memory", " ".join(slow)],
+        check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,144 @@
+"""Claims about the program: it says where it answers, and stops when told."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import grpc
+import pytest
+
+from emulator import inprocess, testing
+from emulator.cli import command_line
+from emulator.server import grpc_server
+
+
+@contextlib.contextmanager
+def start(*arguments):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "emulator", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "GRPC_VERBOSITY": "NONE"},
+    )
+    with child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service, number):
+    with start("--port", 0, "--data", tmp_path / "data") as child:
+        first, second = child.stdout.readline(), child.stdout.readline()
+        assert first.startswith("export DATASTORE_EMULATOR_HOST=localhost:")
+        assert second == "export DATASTORE_PROJECT_ID=test\n"
+        with grpc.insecure_channel(first.strip().partition("=")[2]) as channel:
+            service = make_service(channel)
+            service.put(service.key("T", 1), a=1)
+        child.send_signal(number)
+        _, complaints = child.communicate(timeout=20)
+        assert (child.returncode, complaints) == (0, "")
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        service = make_service(inprocess.Channel(engine))
+        assert service.get(service.key("T", 1)) == {"a": 1}
+
+
+def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
+    bad = tmp_path / "index.yaml"
+    arguments = ["--port", "0", "--in-memory", "--indexes", str(bad)]
+    assert command_line.main([*arguments, "--strict-indexes"]) == 1
+    bad.write_text("indexes: 5")
+    assert command_line.main(arguments) == 1
+    missing, wrong = capsys.readouterr().err.splitlines()
+    assert f"{bad}: No such file" in missing
+    assert f"{bad} is not an index.yaml" in wrong
+
+
+def test_a_server_starts_with_a_fault_plan(tmp_path, make_service, refused):
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"rules": [{"rpc": "Commit", "call": 1, "status": "ABORTED"}]}')
+    with start("--port", 0, "--in-memory", "--faults", plan) as child:
+        address = child.stdout.readline().strip().partition("=")[2]
+        with grpc.insecure_channel(address) as channel:
+            service = make_service(channel)
+            with refused("ABORTED"):
+                service.put(service.key("T", 1), a=1)
+            service.put(service.key("T", 1), a=1)
+
+
+def test_a_bad_fault_plan_ends_the_program(tmp_path, capsys):
+    bad = tmp_path / "plan.json"
+    bad.write_text('{"rules": [{}]}')
+    assert command_line.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
+    assert "rules[0] has none of" in capsys.readouterr().err
+
+
+def test_a_taken_port_ends_the_program(engine, capsys, monkeypatch):
+    def refuse(*_):
+        raise OSError("localhost:1 cannot be had")
+
+    monkeypatch.setattr(grpc_server, "start", refuse)
+    assert command_line.main(["--port", "1", "--in-memory"]) == 1
+    assert "cannot be had" in capsys.readouterr().err
+
+
+def test_a_taken_address_is_an_os_error(engine):
+    running = grpc_server.start(engine, "localhost", 0)
+    with pytest.raises(OSError, match="cannot be had"):
+        grpc_server.start(engine, "localhost", running.port)
+    running.stop()
+
+
+def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        pytest.raises(OSError, match=r"127\.0\.0\.1 is taken"),
+    ):
+        grpc_server.start(engine, "localhost", other.getsockname()[1])
+
+
+def test_a_server_without_an_engine_opens_its_own(tmp_path, index_yaml, make_service):
+    with (
+        testing.running_server(path=tmp_path / "data", indexes=index_yaml) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        service = make_service(channel)
+        service.put(service.key("T", 1), a=1, b=2)
+        assert service.names(order=["a", "b"]) == [1]
+
+
+def test_sixty_open_transactions_do_not_block_a_commit(make_service):
+    with testing.running_server() as address, grpc.insecure_channel(address) as channel:
+        service = make_service(channel)
+        begun = [service.begin() for _ in range(60)]
+        for transaction in begun:
+            service.get(service.key("T", 1), transaction=transaction)
+        service.put(service.key("T", 1), a=1)
+        assert service.get(service.key("T", 1)) == {"a": 1}
+
+
+def test_a_stopped_server_leaves_no_threads(engine, make_service):
+    before = set(threading.enumerate())
+    with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
+        make_service(channel).put(make_service(channel).key("T", 1))
+        own = [each for each in set(threading.enumerate()) - before if each.name == "datastore"]
+        assert own
+    for each in own:
+        each.join(30)
+        assert not each.is_alive()
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]", "127.8.9.10", "localhost"])
+def test_a_loopback_address_is_reached_from_this_machine_only(host):
+    assert grpc_server.is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["::", "[::]", "192.0.2.1", "", "no.such.host.invalid"])
+def test_any_other_address_counts_as_reached_from_elsewhere(host):
+    assert not grpc_server.is_loopback(host)

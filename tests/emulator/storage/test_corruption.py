@@ -1,0 +1,161 @@
+"""A file with flipped bytes or without its end: refused, answered clearly, or right.
+
+SQLite has no checksums of its pages, so a flipped bit in a value is read as it is. What is wrong in
+an answer must then be known to `inspection`, which compares every entity with its checksum and
+every index row with its entity.
+"""
+
+import os
+import shutil
+
+import grpc
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from emulator import errors, inprocess
+from emulator.storage import inspection
+from tests.emulator.support import ledger_writer
+
+pytestmark = pytest.mark.slow
+
+COMMITS = 40
+ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
+CLEAR = {"FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
+
+
+class Sound:
+    """Two copies of a file with everything in it: closed, and with its last commits in the log."""
+
+    def __init__(self, closed, data, log):
+        self.closed = closed
+        self.data = data
+        self.log = log
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sound") / "data"
+    with ledger_writer.open_engine(path) as engine:
+        worker = ledger_writer.worker(engine, "w")
+        for _ in range(COMMITS // 2):
+            worker.commit()
+    with ledger_writer.open_engine(path) as engine:
+        worker = ledger_writer.worker(engine, "w")
+        for _ in range(COMMITS // 2):
+            worker.commit()
+        data, log = path.read_bytes(), path.with_name("data-wal").read_bytes()
+    return Sound(path.read_bytes(), data, log)
+
+
+def ask(path):
+    """Open a file and ask for all of it. Return the answers, or the statuses in their place."""
+    try:
+        engine = ledger_writer.open_engine(path)
+    except errors.DatastoreError as refusal:
+        return {"opening": refusal.status}
+    with engine:
+        worker = ledger_writer.worker(engine, "w")
+        questions = {
+            "Counter": worker.count,
+            "Left by n": lambda: list(
+                map(ledger_writer.number_of, worker.found("Left", order="n"))
+            ),
+        } | {
+            kind: lambda kind=kind: sorted(map(ledger_writer.number_of, worker.found(kind)))
+            for kind in ("Left", "Right", "Slot", "Log")
+        }
+        return {name: answer(question) for name, question in questions.items()}
+
+
+def answer(question):
+    try:
+        return question()
+    except grpc.RpcError as error:
+        return error.code().name
+    except DecodeError:
+        return "bytes that are no message"
+
+
+def truth(worker_commits):
+    worker = ledger_writer.Worker(None, "w")
+    expected = worker.expected(worker_commits)
+    return {"Counter": worker_commits, "Left by n": expected["Left"][::-1]} | expected
+
+
+def is_clear(found):
+    return {each for each in found.values() if isinstance(each, str)} <= CLEAR
+
+
+def write(path):
+    """Commit and allocate; return the statuses."""
+    try:
+        engine = inprocess.open_engine(path)
+    except errors.DatastoreError as refusal:
+        return {"opening": refusal.status}
+    with engine:
+        worker = ledger_writer.worker(engine, "w")
+        calls = {"commit": worker.commit, "allocate": lambda: worker.allocate(1)}
+        return {name: answer(call) for name, call in calls.items()}
+
+
+def place(folder, data, log=b""):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "data").write_bytes(data)
+    if log:
+        (folder / "data-wal").write_bytes(log)
+    return folder / "data"
+
+
+FLIPS = st.lists(
+    st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=8
+)
+
+
+def flip(content, flips):
+    made = bytearray(content)
+    for where, mask in flips:
+        made[int(where * len(made))] ^= mask
+    return bytes(made)
+
+
+@settings(max_examples=10 * ROUNDS)
+@given(flips=FLIPS)
+def test_flipped_bytes_are_refused_harmless_or_known_to_the_inspection(sound, tmp_path, flips):
+    path = place(tmp_path / "flipped", flip(sound.closed, flips))
+    found = ask(path)
+    if found == truth(COMMITS) or (is_clear(found) and "opening" in found):
+        return
+    assert is_clear(found) or is_known(path), found
+    wrong = {name for name, value in found.items() if value not in (truth(COMMITS)[name], *CLEAR)}
+    assert not wrong or is_known(path), found
+    assert is_clear(write(path)) or is_known(path)
+
+
+def is_known(path):
+    return inspection.check(path).wrong > 0
+
+
+@settings(max_examples=5 * ROUNDS)
+@given(kept=st.floats(0, 1, exclude_max=True))
+@example(kept=0.984375)  # half of the last page
+def test_a_file_without_its_end_is_refused_or_right(sound, tmp_path, kept):
+    # An empty file is a new one, and so, to SQLite, is a single byte.
+    path = place(tmp_path / "cut", sound.closed[: 2 + int(kept * (len(sound.closed) - 2))])
+    found, right = ask(path), truth(COMMITS)
+    assert all(value in (right.get(name), *CLEAR) for name, value in found.items()), found
+    assert is_clear(write(path))
+
+
+@settings(max_examples=5 * ROUNDS)
+@given(flips=FLIPS, kept=st.floats(0, 1))
+def test_a_damaged_log_ends_at_a_commit(sound, tmp_path, flips, kept):
+    log = flip(sound.log, flips)[: int(kept * len(sound.log))]
+    path = place(tmp_path / "log", sound.data, log)
+    found = ask(path)
+    assert found == truth(found["Counter"])
+    assert COMMITS // 2 <= found["Counter"] <= COMMITS
+    assert is_clear(write(path))
+    assert not is_known(path)

@@ -1,0 +1,299 @@
+"""The data file as a file: its form, its upgrade, and the files that are refused."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator import errors, inprocess
+from emulator.storage import data_file
+
+FORMAT_1 = Path(__file__).with_name("format1.sql")
+MOMENT = {"seconds": 1_800_000_010}  # of the last commit in it
+
+# A change here makes the files of everyone unreadable: it needs a new format and an upgrade.
+FORMAT_2 = {
+    "composites": ["code"],
+    "entities": ["id", "key", "proto", "version", "created", "meta", "crc"],
+    "history": ["id", "until", "version", "created", "entity_id", "kind_id", "key", "proto"],
+    "index_entries": ["index_id", "entry", "entity_id", "version", "is_multiple"],
+    "indexes": ["id", "partition", "code"],
+    "reserved": ["key"],
+    "store": ["version", "next_id", "seed", "generation", "kept_since"],
+}
+
+UPGRADE_KILLED_BEFORE_ITS_COMMIT = """
+import os, signal, sqlite3, sys
+from emulator.storage import schema
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA journal_mode = WAL")
+connection.execute("PRAGMA cache_spill = 1")
+connection.execute("BEGIN IMMEDIATE")
+schema.upgrade(connection, 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+# Processes that make a file at once, again and again; prints what any of them was refused.
+MAKING = """
+import multiprocessing, sys, time
+from emulator.storage import data_file
+
+def make(path, barrier, faults):
+    barrier.wait()
+    try:
+        data_file.prepare(path, data_file.Durability.FAST, lambda: time.time_ns() // 1000)
+    except Exception as fault:
+        faults.put(repr(fault))
+
+fork = multiprocessing.get_context("fork")
+faults = fork.SimpleQueue()
+for number in range(40):
+    barrier = fork.Barrier(4)
+    makers = [
+        fork.Process(target=make, args=(f"{sys.argv[1]}{number}", barrier, faults))
+        for _ in range(4)
+    ]
+    for each in makers:
+        each.start()
+    for each in makers:
+        each.join()
+    while not faults.empty():
+        print(faults.get())
+"""
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A file of format 1."""
+    path = tmp_path / "data"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
+    return path
+
+
+def opened(path, make_service, **options):
+    engine = inprocess.open_engine(path, **options)
+    return engine, make_service(inprocess.Channel(engine))
+
+
+def asked(path, statement):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def tables(path):
+    found = asked(
+        path,
+        "SELECT tables.name, columns.name FROM sqlite_master AS tables "
+        "JOIN pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'",
+    )
+    columns = {}
+    for table, column in found:
+        columns.setdefault(table, []).append(column)
+    return columns
+
+
+def test_the_tables_are_these(tmp_path):
+    inprocess.open_engine(tmp_path / "data").close()
+    assert tables(tmp_path / "data") == FORMAT_2
+    assert asked(tmp_path / "data", "PRAGMA user_version") == [(2,)]
+    assert asked(tmp_path / "data", "PRAGMA application_id") == [(0x46744453,)]
+
+
+def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(old, make_service, refused):
+    engine, service = opened(old, make_service, clock=lambda: 1_800_000_020.0)
+    with engine:
+        assert service.get(service.key("T", 1)) == {"a": 3, "b": "y", "text": "longer"}
+        assert service.names(order=["a"]) == ["two", 1]
+        assert service.names(order=["a", "-b"]) == ["two", 1]
+        assert service.names("U", ("o.x", "=", 1.5), namespace="n") == ["child"]
+        found = service.lookup(service.key("T", 1)).found[0]
+        assert found.create_time.seconds == 1_800_000_003
+        assert found.update_time.seconds == 1_800_000_006
+        service.put(service.key("T", 1), a=4)
+        assert service.get(service.key("T", 1), read_time=MOMENT)["a"] == 3
+        with refused("INVALID_ARGUMENT", "history of this data file"):
+            service.get(service.key("T", 1), read_time={"seconds": 1_800_000_009})
+    assert tables(old) == FORMAT_2
+    assert asked(old, "PRAGMA user_version") == [(2,)]
+
+
+def test_an_upgraded_file_gives_out_no_id_again(old, make_service):
+    before = asked(old, "SELECT next_id, seed FROM state")
+    engine, service = opened(old, make_service)
+    with engine:
+        assert service.call("AllocateIds", keys=[service.key("T")]).keys[0].path[0].id
+    assert asked(old, "SELECT next_id - 1, seed FROM store") == before
+    assert asked(old, "SELECT count(*) FROM reserved") == [(1,)]
+
+
+def test_an_upgrade_that_is_killed_leaves_the_old_file(old, make_service):
+    child = subprocess.run(
+        [sys.executable, "-c", UPGRADE_KILLED_BEFORE_ITS_COMMIT, str(old)],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        check=False,
+    )
+    assert child.returncode == -signal.SIGKILL
+    assert asked(old, "PRAGMA user_version") == [(1,)]
+    assert "state" in tables(old)
+    engine, service = opened(old, make_service)
+    with engine:
+        assert service.get(service.key("T", "two")) == {"a": [1, 2], "b": None}
+
+
+def test_processes_that_open_an_old_file_at_once_upgrade_it_once(old, make_service):
+    program = "import sys; from emulator import inprocess; inprocess.open_engine(sys.argv[1])"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(old)],
+            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        )
+        for _ in range(3)
+    ]
+    assert [child.wait(60) for child in children] == [0, 0, 0]
+    assert tables(old) == FORMAT_2
+    engine, service = opened(old, make_service)
+    with engine:
+        assert service.names(order=["a"]) == ["two", 1]
+
+
+def before_a_statement(monkeypatch, statement, number, act):
+    """Act once, before the file's connections run a statement for the nth time."""
+    connect, seen = data_file.connect, []
+
+    def run(text):
+        if text == statement:
+            seen.append(text)
+            if len(seen) == number:
+                act()
+
+    def traced(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.set_trace_callback(run)
+        return connection
+
+    monkeypatch.setattr(data_file, "connect", traced)
+    return seen
+
+
+def test_processes_that_make_a_file_at_once_all_have_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", MAKING, str(tmp_path / "data")],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == ""
+    assert tables(tmp_path / "data39") == FORMAT_2
+
+
+def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "data"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        asked_for = before_a_statement(
+            monkeypatch, "PRAGMA journal_mode = WAL", 3, lambda: other.execute("ROLLBACK")
+        )
+        inprocess.open_engine(path).close()
+        assert len(asked_for) >= 3
+    assert asked(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(tmp_path, monkeypatch):
+    monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.05)
+    path = tmp_path / "data"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(errors.Unavailable, match="busy"):
+            inprocess.open_engine(path)
+    inprocess.open_engine(path).close()
+
+
+def test_a_file_that_is_made_while_its_format_is_read_is_no_strangers(tmp_path, monkeypatch):
+    path = tmp_path / "data"
+    assert asked(path, "PRAGMA journal_mode = WAL") == [("wal",)]
+    before_a_statement(
+        monkeypatch, "PRAGMA application_id", 1, lambda: inprocess.open_engine(path).close()
+    )
+    inprocess.open_engine(path).close()
+    assert tables(path) == FORMAT_2
+
+
+def test_an_engine_of_format_1_cannot_write_on_after_an_upgrade(old):
+    inprocess.open_engine(old).close()
+    with pytest.raises(sqlite3.OperationalError, match="no such table: state"):
+        asked(old, "SELECT version, next_id, seed, generation FROM state")
+
+
+def test_a_file_of_a_newer_format_is_refused_and_left_alone(tmp_path):
+    inprocess.open_engine(tmp_path / "data").close()
+    asked(tmp_path / "data", "PRAGMA user_version = 3")
+    with pytest.raises(errors.FailedPrecondition, match=r"data has format 3.*newer engine"):
+        inprocess.open_engine(tmp_path / "data")
+    assert asked(tmp_path / "data", "PRAGMA user_version") == [(3,)]
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path):
+    asked(tmp_path / "data", "CREATE TABLE other (x)")
+    before = (tmp_path / "data").read_bytes()
+    with pytest.raises(errors.FailedPrecondition, match="another program"):
+        inprocess.open_engine(tmp_path / "data")
+    assert (tmp_path / "data").read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path):
+    file = tmp_path / "data"
+    file.write_bytes(b"no data file at all" * 1_000)
+    with pytest.raises(errors.Damaged, match=str(file)):
+        inprocess.open_engine(file)
+    assert file.read_bytes() == b"no data file at all" * 1_000
+
+
+def test_a_truncated_file_is_refused(tmp_path, make_service):
+    file = tmp_path / "data"
+    engine, service = opened(file, make_service)
+    for n in range(1, 20):
+        service.put(service.key("T", n), a="x" * 1000)
+    engine.close()
+    os.truncate(file, file.stat().st_size // 2)
+    with pytest.raises(errors.Damaged, match=str(file)):
+        inprocess.open_engine(file)
+
+
+def test_a_file_that_lost_its_state_is_refused(tmp_path):
+    file = tmp_path / "data"
+    inprocess.open_engine(file).close()
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DELETE FROM store")
+    with pytest.raises(errors.Damaged, match="lost its state"):
+        inprocess.open_engine(file)
+
+
+def test_a_folder_that_is_not_there_is_refused_by_its_name(tmp_path):
+    with pytest.raises(errors.FailedPrecondition, match="missing"):
+        inprocess.open_engine(tmp_path / "missing" / "data")
+
+
+def test_a_file_that_another_program_keeps_is_unavailable(tmp_path, monkeypatch):
+    monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.01)
+    inprocess.open_engine(tmp_path / "data").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "data", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(errors.Unavailable, match="busy"):
+            inprocess.open_engine(tmp_path / "data")
+    inprocess.open_engine(tmp_path / "data").close()
+
+
+def test_a_commit_is_durable_unless_that_is_given_up(tmp_path):
+    modes = {}
+    for durability in ("durable", "fast"):
+        with inprocess.open_engine(tmp_path / durability, durability=durability) as engine:
+            with engine._storage.write() as writer:
+                (modes[durability],) = writer._connection.execute("PRAGMA synchronous").fetchone()
+            assert asked(tmp_path / durability, "PRAGMA journal_mode") == [("wal",)]
+    assert modes == {"durable": 2, "fast": 0}

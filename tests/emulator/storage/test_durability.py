@@ -1,0 +1,175 @@
+"""What was acknowledged is there after kill -9, at any moment and at every named point.
+
+Each round kills a real process and opens its file again. EMULATOR_CRASH_ROUNDS sets how many rounds
+each test runs; without it they are few enough for every run.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import grpc
+import pytest
+
+from emulator.fault_injection import fault_rules
+from tests import programs
+from tests.emulator.support import fault_vfs, ledger_writer
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
+PATIENCE = programs.PATIENCE
+
+
+@contextlib.contextmanager
+def process(*arguments):
+    """Start a program of this project; it is dead when the block ends."""
+    with subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=programs.ROOT, stdout=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def note(acknowledged, lines):
+    """Note what a writer was told. A line that the kill cut in two says nothing."""
+    for line in lines:
+        if line.endswith("\n") and line != "opened\n":
+            acknowledged.add(line)
+
+
+def write_until_killed(path, acknowledged, *, lines, pause=0.0, plan=None):
+    """Run a writer, read so many lines, kill it if it has not died; return how it ended."""
+    plans = [] if plan is None else [json.dumps(plan)]
+    with process("-m", "tests.emulator.support.ledger_writer", path, "w", *plans) as child:
+        note(acknowledged, (child.stdout.readline() for _ in range(lines)))
+        if plan is None:
+            threading.Event().wait(pause)  # the moment of the kill: any moment is right
+            child.send_signal(signal.SIGKILL)
+        note(acknowledged, child.stdout.readlines())
+    return child.returncode
+
+
+def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path):
+    chance = random.Random(20261121)
+    acknowledged = ledger_writer.Acknowledged()
+    for number in range(ROUNDS):
+        lines, pause = chance.randint(0, 30), chance.uniform(0, 0.05)
+        write_until_killed(tmp_path / "data", acknowledged, lines=lines, pause=pause)
+        counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
+        assert counts["w"] <= acknowledged.commits + 1, f"round {number}"
+        acknowledged.commits = counts["w"]
+    assert acknowledged.commits
+
+
+@pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
+def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(tmp_path, point):
+    acknowledged = ledger_writer.Acknowledged()
+    for number in range(max(1, ROUNDS // 6)):
+        before = acknowledged.commits
+        # Odd: every second write of a worker is a commit, the others allocate ids.
+        plan = {"rules": [{"point": point, "call": 33 + 8 * number, "kill": True}]}
+        ended = write_until_killed(tmp_path / "data", acknowledged, lines=0, plan=plan)
+        assert ended == -signal.SIGKILL
+        counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
+        assert before < counts["w"] <= acknowledged.commits + (point == "commit.after")
+        acknowledged.commits = counts["w"]
+
+
+# A writer that kills itself before the n-th operation of a kind on a file, with a log that is often
+# written back.
+KILLED_BELOW = """
+import os, signal, sys
+from tests.emulator.support import ledger_writer
+from tests.emulator.support import fault_vfs
+
+wanted, left = tuple(sys.argv[3:5]), int(sys.argv[5])
+del sys.argv[3:]
+
+def watch(operation):
+    global left
+    left -= (operation.kind, operation.name) == wanted
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+shim = fault_vfs.Shim(watch)
+fault_vfs.use_small_logs()
+ledger_writer.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["data", "data-wal"])
+@pytest.mark.parametrize("kind", ["write", "sync"])
+def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(tmp_path, kind, name):
+    fault_vfs.require()
+    acknowledged = ledger_writer.Acknowledged()
+    for number in range(max(1, ROUNDS // 6)):
+        nth = (13 if kind == "write" else 5) + 3 * number
+        with process("-c", KILLED_BELOW, tmp_path / "data", "w", kind, name, nth) as child:
+            note(acknowledged, child.stdout)
+        assert child.returncode == -signal.SIGKILL
+        counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
+        assert counts["w"] <= acknowledged.commits + 1
+        acknowledged.commits = counts["w"]
+
+
+class Client(threading.Thread):
+    """Writes through a server until the server is gone."""
+
+    def __init__(self, address, name, acknowledged, progress):
+        super().__init__(daemon=True)
+        self.address = address
+        self.name = name
+        self.acknowledged = acknowledged
+        self.progress = progress
+        self.unexpected = None
+
+    def run(self):
+        with grpc.insecure_channel(self.address) as channel:
+            worker = ledger_writer.Worker(channel, self.name)
+            try:
+                while True:
+                    self.step(worker)
+                    self.progress.put(self.name)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    self.unexpected = error
+
+    def step(self, worker):
+        try:
+            self.acknowledged.add(worker.step())
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.ABORTED:
+                raise
+
+
+def test_a_server_killed_under_four_clients_loses_nothing(tmp_path):
+    chance = random.Random(1121)
+    acknowledged = {name: ledger_writer.Acknowledged() for name in "abcd"}
+    for number in range(max(2, ROUNDS // 2)):
+        progress = queue.Queue()
+        with process("-m", "emulator", "--port", 0, "--data", tmp_path / "data") as server:
+            address = server.stdout.readline().strip().partition("=")[2]
+            clients = [Client(address, each, acknowledged[each], progress) for each in acknowledged]
+            for client in clients:
+                client.start()
+            for _ in range(chance.randint(1, 60)):
+                progress.get(timeout=PATIENCE)
+            server.send_signal(signal.SIGKILL)
+            for client in clients:
+                client.join(PATIENCE)
+        assert [client.unexpected for client in clients] == [None] * 4
+        counts = ledger_writer.check_file(tmp_path / "data", acknowledged)
+        for name, count in counts.items():
+            assert count <= acknowledged[name].commits + 1, f"round {number}"
+            acknowledged[name].commits = count

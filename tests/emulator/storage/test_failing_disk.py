@@ -1,0 +1,40 @@
+"""A disk that is full, read-only or fails: a clear status, nothing half stored, and on it goes."""
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tests import needs, programs
+from tests.emulator.support import fault_vfs
+
+RESULTS = {
+    sqlite3.SQLITE_FULL: "RESOURCE_EXHAUSTED",
+    sqlite3.SQLITE_IOERR_FSYNC: "UNAVAILABLE",
+    sqlite3.SQLITE_READONLY: "UNAVAILABLE",
+}
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_every_operation_on_the_disk_may_fail(tmp_path, result):
+    fault_vfs.require()
+    program = [sys.executable, "-m", "tests.emulator.support.failing_disk_writer", tmp_path]
+    ended = subprocess.run(
+        [*program, str(result), RESULTS[result]],
+        cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=programs.PATIENCE,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    openings, commits = map(int, ended.stdout.split())
+    assert openings > 20
+    assert commits > 20
+
+
+def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(tmp_path):
+    needs.mounts()
+    writer = "tests.emulator.support.small_disk_writer"
+    ended = subprocess.run(
+        [*programs.unshare(), sys.executable, "-m", writer, tmp_path],
+        cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=programs.PATIENCE,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr

@@ -1,0 +1,75 @@
+"""Claims about the files of the engine: nobody but their owner can read them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator import inprocess
+from emulator.storage import file_permissions
+from tests import needs, programs, users
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    before = os.umask(0)
+    with users.reachable_folder() as folder:
+        yield folder
+    os.umask(before)
+
+
+def test_a_new_data_file_is_its_owners_whatever_the_umask_is(folder: Path) -> None:
+    with inprocess.open_engine(folder / "store.db"):
+        found = users.modes(folder)
+        del found[folder.name]
+        assert f"{folder.name}/store.db-wal" in found
+        assert set(found.values()) <= {"0o600", "0o700"}
+
+
+def test_two_that_make_a_file_at_once_make_one(folder: Path) -> None:
+    path = str(folder / "store.db")
+    file_permissions.create(path)
+    Path(path).write_bytes(b"made")
+    file_permissions.create(path)
+    assert Path(path).read_bytes() == b"made"
+    assert [each.name for each in folder.iterdir()] == ["store.db"]
+
+
+def test_a_server_closes_what_was_readable(folder: Path) -> None:
+    needs.root()
+    path = folder / "store.db"
+    with inprocess.open_engine(path):
+        pass
+    path.chmod(0o644)
+    assert users.can_read(path)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "emulator", "--port", "0", "--data", str(path), "--no-admin"],
+        cwd=programs.ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline().startswith("export DATASTORE_EMULATOR_HOST")
+        files = [each for each in folder.rglob("*") if each.is_file()]
+        assert len(files) > 2
+        assert not any(users.can_read(each) for each in files)
+    finally:
+        child.terminate()
+        child.communicate(timeout=programs.PATIENCE)
+
+
+def test_what_root_locks_is_read_by_the_service_too(folder: Path) -> None:
+    needs.root()
+    os.chown(folder, 65534, 65534)
+    path = folder / "store.db"
+    locks = folder / "store.db-locks"
+    locks.mkdir()
+    os.chown(locks, 65534, 65534)
+    with inprocess.open_engine(path, concurrency="pessimistic") as engine:
+        assert engine is not None
+        owners = {each.stat().st_uid for each in locks.iterdir()}
+    assert owners <= {65534}

@@ -1,0 +1,323 @@
+"""The data file, with real processes where it matters."""
+
+import functools
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator import errors, inprocess
+from emulator.storage import data_file, file_store, row_reader
+
+COUNTER = """
+import sys
+import grpc
+from google.cloud import ndb
+from emulator import inprocess, testing
+
+class Tally(ndb.Model):
+    n = ndb.IntegerProperty()
+
+client = testing.ndb_client(inprocess.Channel(inprocess.open_engine(sys.argv[1])))
+
+def increment():
+    counter = Tally.get_by_id("c") or Tally(id="c", n=0)
+    counter.n += 1
+    counter.put()
+
+for _ in range(int(sys.argv[2])):
+    while True:
+        with client.context():
+            try:
+                ndb.transaction(increment, retries=0)
+            except Exception as error:
+                if "contention" not in str(error):
+                    raise
+            else:
+                break
+print("done")
+"""
+
+
+def start(program, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+
+
+def opened(path, make_service, **options):
+    engine = inprocess.open_engine(path, **options)
+    return engine, make_service(inprocess.Channel(engine))
+
+
+def test_a_closed_and_reopened_file_holds_everything(tmp_path, make_service):
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", 1), a=1)
+    first = service.call("AllocateIds", keys=[service.key("T")]).keys[0]
+    engine.close()
+    engine, service = opened(tmp_path / "data", make_service)
+    with engine:
+        assert service.names("T", ("a", "=", 1)) == [1]
+        assert service.call("AllocateIds", keys=[service.key("T")]).keys[0] != first
+
+
+def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
+    tmp_path, make_service, index_yaml, refused
+):
+    engine, service = opened(tmp_path / "data", make_service)
+    for n in range(1, 4):
+        service.put(service.key("T", n), c=1, a=-n)
+        service.put(service.key("T", n + 10, namespace="n"), c=1, a=-n)
+    engine.close()
+    engine, service = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    assert service.names("T", ("c", "=", 1), order=["a"]) == [3, 2, 1]
+    assert service.names("T", ("c", "=", 1), order=["a"], namespace="n") == [13, 12, 11]
+    service.put(service.key("T", 9), c=1, a=-9)
+    assert service.names("T", ("c", "=", 1), order=["a"]) == [9, 3, 2, 1]
+    engine.close()
+    engine, service = opened(tmp_path / "data", make_service)
+    assert service.names("T", ("c", "=", 1), order=["a"]) == [9, 3, 2, 1]
+    engine.close()
+    index_yaml.write_text("indexes: []")
+    engine, service = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    with engine, refused("FAILED_PRECONDITION"):
+        service.names("T", ("c", "=", 1), order=["a"])
+    with sqlite3.connect(tmp_path / "data") as connection:
+        assert connection.execute("SELECT count(*) FROM composites").fetchone() == (0,)
+    connection.close()
+
+
+def test_an_open_engine_follows_indexes_that_another_one_defines(
+    tmp_path, make_service, index_yaml
+):
+    first, early = opened(tmp_path / "data", make_service)
+    early.put(early.key("T", 1), c=1, a=1)
+    second, late = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    early.put(early.key("T", 2), c=1, a=0)
+    assert late.names("T", ("c", "=", 1), order=["a"]) == [2, 1]
+    assert early.names("T", ("c", "=", 1), order=["a"]) == [2, 1]
+    first.close()
+    second.close()
+
+
+def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
+    tmp_path, make_service, index_yaml, refused
+):
+    first, early = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    early.put(early.key("T", 1), c=1, a=1)
+    assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
+    index_yaml.write_text("indexes: []")
+    second, _ = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    with refused("FAILED_PRECONDITION"):  # of the shape that was planned, with another value
+        early.names("T", ("c", "=", 2), order=["a"])
+    first.close()
+    second.close()
+
+
+def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path):
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        store, key = engine.storage, b"a key"
+        for _ in range(file_store.MAX_SNAPSHOTS + 1):
+            with store.read() as snapshot:
+                assert store.glance(key) == (snapshot.version, None)
+        with store.read() as snapshot:
+            before = snapshot.version
+            with store.write():
+                pass
+            assert store.glance(key).version > before == snapshot.version
+
+
+def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, monkeypatch):
+    def fail(_connection, _key):
+        raise errors.Damaged("not as it was written")
+
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        engine.storage.glance(b"a key")
+        assert engine.storage._connections.idle
+        with monkeypatch.context() as patch:
+            patch.setattr(row_reader, "glance", fail)
+            with pytest.raises(errors.Damaged):
+                engine.storage.glance(b"a key")
+        assert not engine.storage._connections.idle
+        assert engine.storage.glance(b"a key").stored is None
+
+
+def test_who_only_reads_learns_the_id_of_an_index_once_until_it_is_anothers(
+    tmp_path, make_service, monkeypatch
+):
+    first, writing = opened(tmp_path / "data", make_service)
+    writing.put(writing.key("T", 1), a=1)
+    asked = []
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *arguments):
+            asked.append("FROM indexes" in statement)
+            return super().execute(statement, *arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=Connection))
+    second, reading = opened(tmp_path / "data", make_service)
+    with first, second:
+        counts = []
+        for _ in range(3):
+            asked.clear()
+            assert reading.names("T", ("a", "=", 1)) == [1]
+            counts.append(sum(asked))
+        assert counts[0] > 0
+        assert counts[1:] == [0, 0]
+        first.reset()
+        for kind in ("U", "T"):  # what was T's is U's
+            writing.put(writing.key(kind, kind), a=1)
+        assert reading.names("T", ("a", "=", 1)) == ["T"]
+        assert reading.names("U", ("a", "=", 1)) == ["U"]
+
+
+def test_an_open_snapshot_outlives_a_new_index(tmp_path, make_service, index_yaml):
+    first, early = opened(tmp_path / "data", make_service)
+    early.put(early.key("T", 1), a=1)
+    transaction = early.begin(read_only={})
+    assert early.names("T", transaction=transaction) == [1]
+    second, late = opened(tmp_path / "data", make_service, indexes=index_yaml)
+    late.put(late.key("T", 2), a=1)
+    assert early.names(order=["a"], transaction=transaction) == [1]
+    assert early.names(order=["a"]) == [1, 2]
+    first.close()
+    second.close()
+
+
+def test_an_engine_in_memory_leaves_nothing_behind(tmp_path, monkeypatch, make_service):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine, service = opened(None, make_service)
+    service.put(service.key("T", 1))
+    assert list(tmp_path.iterdir())
+    engine.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_closed_engine_is_unavailable(make_service, refused):
+    engine, service = opened(None, make_service)
+    transaction = service.begin()
+    service.get(service.key("T", 1), transaction=transaction)
+    engine.close()
+    for call in (
+        lambda: service.put(service.key("T", 1)),
+        lambda: service.get(service.key("T", 1)),
+    ):
+        with refused("UNAVAILABLE"):
+            call()
+
+
+def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
+    tmp_path, make_service, monkeypatch, refused
+):
+    monkeypatch.setattr(data_file, "BUSY_SECONDS", 0.01)
+    engine, service = opened(tmp_path / "data", make_service)
+    other = sqlite3.connect(tmp_path / "data", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with engine:
+        with refused("UNAVAILABLE", "busy"):
+            service.put(service.key("T", 1))
+        assert service.get(service.key("T", 1)) is None
+        other.rollback()
+        service.put(service.key("T", 1))
+    other.close()
+
+
+def test_a_full_disk_is_resource_exhausted(tmp_path, make_service, refused, unindexed):
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", 1))
+    writer = engine._storage._connections.turn.connection
+    writer.execute("PRAGMA max_page_count = 1")
+    with engine, refused("RESOURCE_EXHAUSTED"):
+        service.put(service.key("T", 1), a=unindexed("x" * 100_000))
+
+
+def test_other_faults_of_the_file_are_permanent_and_logged(tmp_path, make_service, refused, caplog):
+    engine, service = opened(tmp_path / "data", make_service)
+    with sqlite3.connect(tmp_path / "data") as connection:
+        connection.execute("DROP TABLE reserved")
+    connection.close()
+    with engine, refused("FAILED_PRECONDITION", "no such table"):
+        service.call("ReserveIds", keys=[service.key("T", 1)])
+    assert "ReserveIds failed" in caplog.text
+
+
+def test_more_connections_than_are_kept_are_closed(make_service, monkeypatch):
+    monkeypatch.setattr(file_store, "_MAX_IDLE", 1)
+    engine, service = opened(None, make_service)
+    with engine:
+        begun = [service.begin() for _ in range(3)]
+        for transaction in begun:
+            service.get(service.key("T", 1), transaction=transaction)
+        for transaction in begun:
+            service.rollback(transaction)
+        assert len(engine._storage._connections.idle) == 1
+
+
+def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", "parent"), a=1)
+    transaction = service.begin()
+    assert service.names(order=["a"], transaction=transaction) == ["parent"]
+    child = os.fork()
+    if not child:
+        try:
+            assert service.names(order=["a"]) == ["parent"]
+            service.put(service.key("T", "child"), a=2)
+            assert engine._transactions._open == {}
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert service.names(order=["a"], transaction=transaction) == ["parent"]
+    assert service.names(order=["a"]) == ["parent", "child"]
+    service.put(service.key("T", "after"), a=3)
+    engine.close()
+
+
+def test_what_a_forked_child_stores_outlives_its_parent_and_whoever_comes_after(
+    tmp_path, make_service
+):
+    """The last process to close a file removes its log; a living child must count as one."""
+    engine, service = opened(tmp_path / "data", make_service)
+    service.put(service.key("T", "parent"), a=1)
+    told, tells = os.pipe()
+    asked, asks = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            service.put(service.key("T", "before"), a=2)
+            os.write(tells, b".")
+            os.read(asked, 1)
+            service.put(service.key("T", "after"), a=3)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.read(told, 1)
+    engine.close()
+    another = start("import sys\nfrom emulator import inprocess\n"
+                    "inprocess.open_engine(sys.argv[1]).close()\nprint('done')",
+                    tmp_path / "data")  # fmt: skip
+    assert another.communicate(timeout=60)[0] == "done\n"
+    os.write(asks, b".")
+    assert os.waitpid(child, 0)[1] == 0
+    for end in (told, tells, asked, asks):
+        os.close(end)
+    engine, service = opened(tmp_path / "data", make_service)
+    with engine:
+        assert service.names(order=["a"]) == ["parent", "before", "after"]
+
+
+@pytest.mark.slow
+def test_two_processes_increment_one_counter_and_lose_nothing(tmp_path, make_service):
+    inprocess.open_engine(tmp_path / "data").close()
+    children = [start(COUNTER, tmp_path / "data", 40) for _ in range(2)]
+    assert [child.communicate(timeout=60)[0] for child in children] == ["done\n"] * 2
+    engine, service = opened(tmp_path / "data", make_service)
+    with engine:
+        assert service.get(service.key("Tally", "c")) == {"n": 80}

@@ -1,0 +1,243 @@
+"""A process that dies, or whose disk fails or loses power, in the middle of a group of commits.
+
+What was acknowledged is there, and of each commit all or nothing; of a group too. As everywhere in
+the crash tests EMULATOR_CRASH_ROUNDS sets how many rounds there are.
+"""
+
+import json
+import os
+import pickle
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from emulator.fault_injection import fault_rules
+from tests import programs
+from tests.emulator.support import concurrent_writers, fault_vfs, ledger_writer, power_loss_disk
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
+PATIENCE = programs.PATIENCE
+
+
+class Run:
+    """A crowd of writers in a process, and what it has said."""
+
+    def __init__(self, path, acknowledged, *, plan="", struck=("", "", 0)):
+        self.acknowledged = acknowledged
+        self.groups = []
+        command = [
+            sys.executable,
+            "-m",
+            "tests.emulator.support.concurrent_writers",
+            path,
+            plan,
+            *struck,
+        ]
+        self.process = subprocess.Popen(
+            list(map(str, command)), cwd=programs.ROOT, stdout=subprocess.PIPE, text=True
+        )
+
+    def read(self, lines=None):
+        """Read so many lines of acknowledgements, or until the end."""
+        while lines is None or lines > 0:
+            line = self.process.stdout.readline()
+            if not line.endswith("\n"):  # the end, or cut in two by the kill
+                return
+            name, _, rest = line.partition(" ")
+            if name == "group":
+                self.groups.append(int(rest))
+            else:
+                self.acknowledged[name].add(line)
+                lines = None if lines is None else lines - 1
+
+    def end(self):
+        """Read the rest and return how it ended."""
+        watchdog = threading.Timer(PATIENCE, self.process.kill)
+        watchdog.start()
+        self.read()
+        self.process.stdout.close()
+        ended = self.process.wait(PATIENCE)
+        watchdog.cancel()
+        return ended
+
+
+@pytest.fixture
+def acknowledged():
+    fault_vfs.require()
+    return {name: ledger_writer.Acknowledged() for name in concurrent_writers.NAMES}
+
+
+def check(path, acknowledged):
+    """Check the file; each worker may have stored one commit that it was not told of."""
+    counts = ledger_writer.check_file(path, acknowledged)
+    for name, count in counts.items():
+        assert count <= acknowledged[name].commits + 1
+        acknowledged[name].commits = count
+
+
+def test_a_crowd_killed_at_random_moments_loses_nothing(tmp_path, acknowledged):
+    chance = random.Random(20261121)
+    groups = []
+    for _ in range(max(2, ROUNDS // 2)):
+        run = Run(tmp_path / "data", acknowledged)
+        run.read(chance.randint(0, 60))
+        threading.Event().wait(chance.uniform(0, 0.02))
+        run.process.send_signal(signal.SIGKILL)
+        assert run.end() == -signal.SIGKILL
+        groups += run.groups
+        check(tmp_path / "data", acknowledged)
+    assert max(groups) > 1
+
+
+@pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
+def test_a_crowd_killed_at_a_point_leaves_all_of_a_commit_or_nothing(tmp_path, acknowledged, point):
+    for number in range(max(1, ROUNDS // 6)):
+        plan = {"rules": [{"point": point, "call": 90 + 13 * number, "kill": True}]}
+        run = Run(tmp_path / "data", acknowledged, plan=json.dumps(plan))
+        assert run.end() == -signal.SIGKILL
+        assert max(run.groups) > 1
+        check(tmp_path / "data", acknowledged)
+
+
+@pytest.mark.parametrize("name", ["data", "data-wal"])
+@pytest.mark.parametrize("kind", ["write", "sync"])
+def test_a_crowd_killed_between_operations_on_the_disk_loses_nothing(
+    tmp_path, acknowledged, kind, name
+):
+    for number in range(max(1, ROUNDS // 6)):
+        nth = {"data-wal": {"write": 403, "sync": 24}, "data": {"write": 33, "sync": 5}}[name][kind]
+        run = Run(tmp_path / "data", acknowledged, struck=(kind, name, nth + 7 * number))
+        assert run.end() == -signal.SIGKILL
+        assert max(run.groups) > 1
+        check(tmp_path / "data", acknowledged)
+
+
+def test_commits_that_are_refused_one_by_one_leave_their_groups_whole(tmp_path, acknowledged):
+    rules = [
+        {"point": "commit.before", "probability": 0.2, "status": "INTERNAL"},
+        {"point": "commit.indexes", "probability": 0.02, "status": "INTERNAL"},
+        {"rpc": "Commit", "call": 100, "kill": True},
+    ]
+    run = Run(tmp_path / "data", acknowledged, plan=json.dumps({"seed": 3, "rules": rules}))
+    assert run.end() == -signal.SIGKILL
+    assert max(run.groups) > 1
+    check(tmp_path / "data", acknowledged)
+
+
+# Every few operations on the disk fail, while a crowd writes; what each was told is compared at the
+# end, when the disk is well again: to the commit, not to the next.
+FAILING = """
+import random
+import sys
+from pathlib import Path
+import grpc
+from tests.emulator.support import concurrent_writers
+from tests.emulator.support import ledger_writer
+from tests.emulator.support import fault_vfs
+
+path, result, status = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+chance, refused, groups, is_well = random.Random(1), [], [], True
+acknowledged = {name: ledger_writer.Acknowledged() for name in concurrent_writers.NAMES}
+
+def watch(operation):
+    return 0 if is_well or chance.random() > 0.01 else result
+
+def step(worker):
+    try:
+        acknowledged[worker.name].commits, given = worker.commit()
+    except grpc.RpcError as error:
+        assert error.code().name in (status, "ABORTED"), error
+        refused.append(error.code().name)
+    else:
+        acknowledged[worker.name].ids += given
+    return acknowledged[worker.name].commits < 25
+
+shim = fault_vfs.Shim(concurrent_writers.slowly(watch))
+fault_vfs.use_small_logs()
+concurrent_writers.tell_of_groups(groups.append)
+with ledger_writer.open_engine(path) as engine:
+    is_well = False
+    concurrent_writers.run(engine, step)
+    is_well = True
+    for name in concurrent_writers.NAMES:
+        ledger_writer.worker(engine, name).commit()
+        acknowledged[name].commits += 1
+counts = ledger_writer.check_file(path, acknowledged)
+assert counts == dict.fromkeys(concurrent_writers.NAMES, 26), counts
+ledger_writer.say(len(refused), max(groups))
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [(sqlite3.SQLITE_FULL, "RESOURCE_EXHAUSTED"), (sqlite3.SQLITE_IOERR_FSYNC, "UNAVAILABLE")],
+)
+def test_a_disk_that_fails_now_and_then_fails_whole_groups(tmp_path, acknowledged, result, status):
+    ended = subprocess.run(
+        [sys.executable, "-c", FAILING, tmp_path / "data", str(result), status],
+        cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    refused, largest = map(int, ended.stdout.split())
+    assert refused > 4
+    assert largest > 1
+
+
+RECORDING = """
+import pickle
+import sys
+from pathlib import Path
+from tests.emulator.support import concurrent_writers
+from tests.emulator.support import ledger_writer
+from tests.emulator.support import fault_vfs
+
+path, target = map(Path, sys.argv[1:])
+recording, left = [], dict.fromkeys(concurrent_writers.NAMES, 8)
+
+def step(worker):
+    line = worker.step()
+    recording.append(fault_vfs.Operation("acknowledged", line))
+    left[worker.name] -= 1
+    return bool(left[worker.name])
+
+shim = fault_vfs.Shim(concurrent_writers.slowly(lambda operation: recording.append(operation) or 0))
+fault_vfs.use_small_logs()
+concurrent_writers.tell_of_groups(lambda parts: parts > 1 and ledger_writer.say(parts))
+with ledger_writer.open_engine(path) as engine:
+    concurrent_writers.run(engine, step)
+del shim
+target.write_bytes(pickle.dumps(recording))
+"""
+
+
+def test_a_power_loss_loses_nothing_that_a_crowd_was_told(tmp_path, acknowledged):
+    ended = subprocess.run(
+        [sys.executable, "-c", RECORDING, tmp_path / "data", tmp_path / "recording"],
+        cwd=programs.ROOT, check=True, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert ended.stdout, "no two commits shared a COMMIT"
+    recording = pickle.loads((tmp_path / "recording").read_bytes())  # noqa: S301 - our own
+    faults = [
+        power_loss_disk.lose_power(recording, tmp_path / str(seed), seed, concurrent_writers.NAMES)
+        for seed in range(10 * ROUNDS)
+    ]
+    assert [fault for fault in faults if fault] == []
+
+
+def test_a_process_alone_has_its_turn_beside_a_crowd_in_another(tmp_path, acknowledged):
+    run = Run(tmp_path / "data", acknowledged)
+    run.read(8)
+    with ledger_writer.open_engine(tmp_path / "data") as engine:
+        worker = ledger_writer.worker(engine, "alone")
+        for number in range(1, 11):
+            assert worker.commit()[0] == number
+    run.process.kill()
+    run.end()
+    check(tmp_path / "data", acknowledged | {"alone": ledger_writer.Acknowledged(10)})

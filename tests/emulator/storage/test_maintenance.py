@@ -1,0 +1,341 @@
+"""Backup, restore, compaction and the check, of files in use and with kills in between."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from emulator import errors, inprocess
+from emulator.storage import inspection, maintenance
+
+FORMAT_1 = Path(__file__).with_name("format1.sql")
+
+# Runs a call of `maintenance` and kills itself at its n-th system call that changes a folder.
+KILLED = """
+import os, signal, sys
+from emulator.storage import maintenance
+left = int(sys.argv[1])
+
+def watch(event, arguments):
+    global left
+    if event in ("os.link", "os.rename", "os.remove", "sqlite3.connect"):
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(watch)
+exec(sys.argv[2])
+"""
+
+
+def opened(path, make_service, **options):
+    engine = inprocess.open_engine(path, **options)
+    return engine, make_service(inprocess.Channel(engine))
+
+
+@pytest.fixture
+def filled(tmp_path, make_service, index_yaml):
+    """A file of 30 entities, some of them changed and deleted."""
+    path = tmp_path / "data"
+    engine, service = opened(path, make_service, indexes=index_yaml, durability="fast")
+    with engine:
+        for n in range(1, 41):
+            service.put(service.key("T", n), a=n, tag=["x", "y"], c=n % 3)
+        for n in range(31, 41):
+            service.delete(service.key("T", n))
+        service.put(service.key("T", 1), a=100)
+    return path
+
+
+def changed(path, *statements):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def entities(path, make_service):
+    engine, service = opened(path, make_service, durability="fast")
+    with engine:
+        return service.names("T", order=["a"])
+
+
+def killed_at(step, call):
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, str(step), call],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        check=False,
+    )
+    assert child.returncode in (0, -signal.SIGKILL)
+    return child.returncode != 0
+
+
+def test_a_backup_is_a_whole_file_by_itself(filled, tmp_path, make_service):
+    copied = maintenance.backup(filled, tmp_path / "copy")
+    assert copied.entities == 30
+    assert copied.size == (tmp_path / "copy").stat().st_size
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy", "data", "index.yaml"]
+    assert entities(tmp_path / "copy", make_service) == entities(filled, make_service)
+
+
+def test_a_backup_of_a_file_that_is_written_to_is_of_one_moment(tmp_path, make_service):
+    engine, service = opened(tmp_path / "data", make_service, durability="fast")
+    service.put(service.key("T", 1_000), a=0)
+    stop = threading.Event()
+
+    def write():
+        n = 0
+        while not stop.is_set():
+            n += 1
+            halves = (service.entity(service.key(kind, n), a=n) for kind in ("left", "right"))
+            service.commit(*({"upsert": half} for half in halves))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(5):
+            maintenance.backup(tmp_path / "data", tmp_path / f"copy{number}")
+    finally:
+        stop.set()
+        writer.join()
+        engine.close()
+    for number in range(5):
+        engine, service = opened(tmp_path / f"copy{number}", make_service)
+        with engine:
+            assert service.names("left") == service.names("right")
+        assert not inspection.check(tmp_path / f"copy{number}").wrong
+
+
+def test_a_backup_overwrites_nothing(filled, tmp_path):
+    (tmp_path / "copy").write_text("mine")
+    with pytest.raises(errors.AlreadyExists, match="copy"):
+        maintenance.backup(filled, tmp_path / "copy")
+    assert (tmp_path / "copy").read_text() == "mine"
+
+
+def test_what_is_no_data_file_is_not_backed_up(tmp_path):
+    with pytest.raises(errors.FailedPrecondition, match="no data file"):
+        maintenance.backup(tmp_path / "missing", tmp_path / "copy")
+    changed(tmp_path / "other", "CREATE TABLE other (x)")
+    with pytest.raises(errors.FailedPrecondition, match="another program"):
+        maintenance.backup(tmp_path / "other", tmp_path / "copy")
+    (tmp_path / "empty").touch()
+    inprocess.open_engine(tmp_path / "data").close()
+    with pytest.raises(errors.FailedPrecondition, match="empty"):
+        maintenance.backup(tmp_path / "empty", tmp_path / "copy")
+    with pytest.raises(errors.FailedPrecondition, match="nowhere"):
+        maintenance.backup(tmp_path / "data", tmp_path / "nowhere" / "copy")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "empty", "other"]
+
+
+def test_a_damaged_file_is_not_backed_up(filled, tmp_path):
+    damage_pages(filled)
+    with pytest.raises(errors.Damaged):
+        maintenance.backup(filled, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def damage_pages(path):
+    """Overwrite the second half of every page but the first."""
+    content = bytearray(path.read_bytes())
+    for start in range(4096, len(content), 4096):
+        content[start + 8 : start + 2048] = b"\xa5" * 2040
+    path.write_bytes(content)
+
+
+def test_a_restored_backup_holds_what_it_held(filled, tmp_path, make_service):
+    maintenance.backup(filled, tmp_path / "copy")
+    now = 4_000_000_000_000_000
+    maintenance.restore(tmp_path / "copy", tmp_path / "new", now=now)
+    assert entities(tmp_path / "new", make_service) == entities(filled, make_service)
+    assert not inspection.check(tmp_path / "new").wrong
+
+
+def test_ids_given_out_after_the_backup_are_not_given_out_after_the_restore(tmp_path, make_service):
+    clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
+    engine, service = opened(tmp_path / "data", make_service, clock=clock)
+    wanted = [service.key("T")] * 300
+    service.call("AllocateIds", keys=wanted)
+    maintenance.backup(tmp_path / "data", tmp_path / "copy")
+    lost = {key.path[0].id for key in service.call("AllocateIds", keys=wanted).keys}
+    engine.close()
+    again = []
+    for later in (1, 2):
+        now = (1_800_000_000 + later) * 1_000_000
+        maintenance.restore(tmp_path / "copy", tmp_path / "data", now=now, replace=True)
+        engine, service = opened(tmp_path / "data", make_service, clock=clock)
+        with engine:
+            again += [key.path[0].id for key in service.call("AllocateIds", keys=wanted).keys]
+    assert lost.isdisjoint(again)
+    assert len(set(again)) == 600
+
+
+def test_a_restored_file_does_not_show_the_moments_that_were_lost(
+    filled, tmp_path, make_service, refused
+):
+    maintenance.backup(filled, tmp_path / "copy")
+    now = 4_000_000_000_000_000
+    maintenance.restore(tmp_path / "copy", filled, now=now, replace=True)
+    engine, service = opened(filled, make_service, clock=lambda: now / 1e6 + 1)
+    with engine, refused("INVALID_ARGUMENT", "history of this data file"):
+        service.get(service.key("T", 1), read_time={"seconds": now // 1_000_000 - 1})
+
+
+def test_a_backup_of_format_1_is_restored_as_format_2(tmp_path, make_service):
+    with contextlib.closing(sqlite3.connect(tmp_path / "old")) as connection:
+        connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
+    maintenance.backup(tmp_path / "old", tmp_path / "copy")
+    maintenance.restore(tmp_path / "copy", tmp_path / "data", now=1_900_000_000_000_000)
+    assert entities(tmp_path / "data", make_service) == ["two", 1]
+
+
+def test_a_restore_overwrites_only_what_it_is_told_to(filled, tmp_path, make_service):
+    maintenance.backup(filled, tmp_path / "copy")
+    engine, service = opened(filled, make_service)
+    with engine:
+        service.put(service.key("T", 99), a=1)
+    with pytest.raises(errors.AlreadyExists):
+        maintenance.restore(tmp_path / "copy", filled, now=1)
+    assert 99 in entities(filled, make_service)
+    maintenance.restore(tmp_path / "copy", filled, now=1, replace=True)
+    assert 99 not in entities(filled, make_service)
+
+
+def test_a_file_in_use_is_not_replaced(filled, tmp_path, make_service):
+    maintenance.backup(filled, tmp_path / "copy")
+    engine, service = opened(filled, make_service)
+    with engine:
+        with pytest.raises(errors.Unavailable, match="in use"):
+            maintenance.restore(tmp_path / "copy", filled, now=1, replace=True)
+        service.put(service.key("T", 99), a=0)
+    assert 99 in entities(filled, make_service)
+
+
+def test_a_damaged_file_is_replaced(filled, tmp_path, make_service):
+    maintenance.backup(filled, tmp_path / "copy")
+    filled.write_bytes(b"rubbish" * 1000)
+    maintenance.restore(tmp_path / "copy", filled, now=1, replace=True)
+    assert len(entities(filled, make_service)) == 30
+
+
+def test_the_log_of_a_lost_file_is_not_applied_to_the_restored_one(filled, tmp_path, make_service):
+    maintenance.backup(filled, tmp_path / "copy")
+    engine, service = opened(filled, make_service)
+    service.put(service.key("T", 99), a=1)
+    shutil.copy(f"{filled}-wal", tmp_path / "kept")
+    engine.close()
+    filled.unlink()
+    shutil.copy(tmp_path / "kept", f"{filled}-wal")
+    maintenance.restore(tmp_path / "copy", filled, now=1)
+    assert 99 not in entities(filled, make_service)
+    assert not inspection.check(filled).wrong
+
+
+def test_compaction_gives_back_the_room_of_what_was_deleted(tmp_path, make_service, unindexed):
+    clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
+    engine, service = opened(tmp_path / "data", make_service, clock=clock, durability="fast")
+    for n in range(1, 200):
+        service.put(service.key("T", n), a=n, text=unindexed("x" * 4000))
+    for n in range(3, 200):
+        service.delete(service.key("T", n))
+    now = 1_800_004_000_000_000
+    compacted = maintenance.compact(tmp_path / "data", now=now)
+    assert compacted.after < compacted.before / 4
+    assert service.names(order=["a"]) == [1, 2]
+    service.put(service.key("T", 3), a=3)
+    engine.close()
+    assert not inspection.check(tmp_path / "data").wrong
+
+
+def test_there_must_be_something_to_compact_or_check(tmp_path):
+    with pytest.raises(errors.FailedPrecondition, match="no data file"):
+        maintenance.compact(tmp_path / "missing", now=1)
+    with pytest.raises(errors.FailedPrecondition, match="no data file"):
+        inspection.check(tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+def test_a_backup_that_is_killed_leaves_no_copy_or_a_whole_one(filled, tmp_path, step):
+    call = f"maintenance.backup({str(filled)!r}, {str(tmp_path / 'copy')!r})"
+    was_killed = killed_at(step, call)
+    if was_killed and not (tmp_path / "copy").exists():
+        maintenance.backup(filled, tmp_path / "copy")
+    report = inspection.check(tmp_path / "copy")
+    assert (report.entities, report.wrong) == (30, 0)
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_restore_that_is_killed_leaves_the_old_file_or_the_new_one(
+    filled, tmp_path, make_service, step
+):
+    maintenance.backup(filled, tmp_path / "copy")
+    engine, service = opened(filled, make_service)
+    with engine:
+        service.put(service.key("T", 99), a=1)
+    call = f"maintenance.restore({str(tmp_path / 'copy')!r}, {str(filled)!r}, now=1, replace=True)"
+    was_killed = killed_at(step, call)
+    report = inspection.check(filled)
+    assert report.entities in ((30, 31) if was_killed else (30,))
+    assert report.wrong == 0
+
+
+def test_a_sound_file_has_no_problems_while_it_is_written_to(filled, make_service):
+    engine, service = opened(filled, make_service)
+    with engine:
+        service.put(service.key("T", 1), a=5)
+        report = inspection.check(filled)
+    assert report.problems == []
+    assert (report.entities, report.revisions) == (30, 12)
+    with contextlib.closing(sqlite3.connect(filled)) as connection:
+        stored = connection.execute("SELECT count(*) FROM index_entries").fetchone()
+    assert stored == (report.entries,)
+    assert "30 entities" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("UPDATE entities SET crc = crc + 1 WHERE id = 3", "entity 3 has another checksum"),
+        ("UPDATE entities SET meta = X'00' WHERE id = 3", "other times than its own"),
+        ("UPDATE entities SET key = X'00010001000110' WHERE id = 3", "entity 3 "),
+        ("UPDATE entities SET proto = X'ff' WHERE id = 3", "entity 3 cannot be read"),
+        ("UPDATE entities SET version = version * 2 WHERE id = 3", "newer than the last commit"),
+        ("DELETE FROM index_entries WHERE entity_id = 3 AND index_id = 2", "is missing"),
+        ("UPDATE index_entries SET entity_id = 4 WHERE entity_id = 3", "is wrong"),
+        ("DELETE FROM entities WHERE id = 3", "belong to an entity"),
+        ("UPDATE history SET until = 0 WHERE id = 1", "revision 1 is of no time"),
+        ("UPDATE history SET proto = X'ff' WHERE id = 1", "revision 1 cannot be read"),
+    ],
+)
+def test_the_check_finds_what_is_wrong(filled, damage, problem):
+    changed(filled, damage)
+    report = inspection.check(filled)
+    assert report.wrong
+    assert problem in str(report)
+
+
+def test_the_check_finds_damaged_pages(filled):
+    damage_pages(filled)
+    assert inspection.check(filled).wrong
+
+
+def test_the_check_lists_only_so_many_problems(filled, monkeypatch):
+    monkeypatch.setattr(inspection, "MAX_LISTED", 2)
+    changed(filled, "UPDATE entities SET crc = 1")
+    report = inspection.check(filled)
+    assert report.wrong == 30
+    assert len(report.problems) == 2
+
+
+def test_a_file_of_an_old_format_is_not_checked(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "old")) as connection:
+        connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
+    with pytest.raises(errors.FailedPrecondition, match="format"):
+        inspection.check(tmp_path / "old")

@@ -1,0 +1,152 @@
+"""Several processes on one file: nothing lost, nothing stale, and no death stops the others."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from emulator import inprocess
+from tests import programs
+from tests.emulator.support import ledger_writer
+
+PATIENCE = programs.PATIENCE
+
+# Counts in one entity that all processes share, in transactions; allocates ids beside it.
+COUNTING = """
+import sys
+import grpc
+from emulator import inprocess
+from tests.emulator.support import ledger_writer
+
+path, name, times = sys.argv[1:]
+with inprocess.open_engine(path) as engine:
+    worker = ledger_writer.worker(engine, name)
+    for _ in range(int(times)):
+        while True:
+            try:
+                begun = worker.call("BeginTransaction").transaction
+                shared = ledger_writer.worker(engine, "shared")
+                number = shared.count(transaction=begun) + 1
+                changed = {"upsert": shared.entity(ledger_writer.key("Counter", "shared"), number)}
+                worker.call("Commit", mode=1, transaction=begun, mutations=[changed])
+                break
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.ABORTED:
+                    raise
+        ledger_writer.say(number, worker.step())
+"""
+
+# Answers questions about the file: a line with a kind brings the numbers of its entities.
+READING = """
+import sys
+from emulator import inprocess
+from tests.emulator.support import ledger_writer
+
+with inprocess.open_engine(sys.argv[1]) as engine:
+    worker = ledger_writer.worker(engine, "w")
+    ledger_writer.say("opened")
+    for line in sys.stdin:
+        kind, order = line.split(",")
+        found = worker.found(kind, order=order.strip())
+        ledger_writer.say(sorted(map(ledger_writer.number_of, found)))
+"""
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=programs.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path):
+    with ledger_writer.open_engine(tmp_path / "data"):
+        pass
+    children = [start("-c", COUNTING, tmp_path / "data", name, 15) for name in "abc"]
+    acknowledged, numbers = {}, []
+    for name, child in zip("abc", children, strict=True):
+        lines = child.communicate(timeout=PATIENCE)[0].splitlines()
+        assert child.returncode == 0
+        acknowledged[name] = ledger_writer.Acknowledged()
+        for line in lines:
+            number, _, own = line.partition(" ")
+            numbers.append(int(number))
+            acknowledged[name].add(own)
+    assert sorted(numbers) == list(range(1, 46))
+    assert ledger_writer.check_file(tmp_path / "data", acknowledged) == dict.fromkeys("abc", 15)
+
+
+def test_a_process_reads_at_once_what_another_has_committed(tmp_path):
+    with ledger_writer.open_engine(tmp_path / "data") as engine:
+        worker = ledger_writer.worker(engine, "w")
+        with start("-c", READING, tmp_path / "data") as child:
+            assert child.stdout.readline() == "opened\n"
+            for number in range(1, 30):
+                worker.commit()
+                for kind, order in (("Log", ""), ("Left", "n"), ("Slot", "")):
+                    child.stdin.write(f"{kind},{order}\n")
+                    child.stdin.flush()
+                    found = json.loads(child.stdout.readline())
+                    assert found == worker.expected(number)[kind]
+            child.stdin.close()
+
+
+def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path):
+    with inprocess.open_engine(tmp_path / "data") as engine:
+        worker = ledger_writer.worker(engine, "w")
+        worker.commit()
+        with start(
+            "-m", "tests.emulator.support.ledger_writer", tmp_path / "data", "other"
+        ) as child:
+            assert child.stdout.readline() == "opened\n"
+            child.stdout.readline()
+            with ledger_writer.open_engine(tmp_path / "data"):  # defines them
+                pass
+            for _ in range(3):
+                worker.commit()
+                child.stdout.readline()
+            child.kill()
+            lines = [line for line in child.stdout if line.endswith("\n")]
+        last = int(lines[-1].split()[1]) if lines else 4
+        assert [ledger_writer.number_of(each) for each in worker.found("Left", order="n")] == [
+            4,
+            3,
+            2,
+            1,
+        ]
+    acknowledged = {"w": ledger_writer.Acknowledged(4), "other": ledger_writer.Acknowledged(last)}
+    ledger_writer.check_file(tmp_path / "data", acknowledged)
+
+
+@pytest.mark.parametrize("point", ["commit.mutation", "commit.before", "commit.after"])
+def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(tmp_path, point):
+    plan = {"rules": [{"point": point, "call": 11, "kill": True}]}
+    acknowledged = {"dies": ledger_writer.Acknowledged(), "lives": ledger_writer.Acknowledged()}
+    program = ["-m", "tests.emulator.support.ledger_writer", tmp_path / "data"]
+    with (
+        start(*program, "lives") as living,
+        start(*program, "dies", json.dumps(plan)) as dying,
+    ):
+        assert living.stdout.readline() == dying.stdout.readline() == "opened\n"
+        reader = threading.Thread(target=collect, args=(living, acknowledged["lives"]))
+        reader.start()
+        collect(dying, acknowledged["dies"])
+        assert dying.wait(PATIENCE) == -signal.SIGKILL
+        with ledger_writer.open_engine(tmp_path / "data") as engine:
+            worker = ledger_writer.worker(engine, "lives")
+            before = worker.count()
+            programs.wait_until(lambda: worker.count() >= before + 5)
+        living.kill()
+        reader.join(PATIENCE)
+    counts = ledger_writer.check_file(tmp_path / "data", acknowledged)
+    for name, count in counts.items():
+        assert acknowledged[name].commits <= count <= acknowledged[name].commits + 1
+
+
+def collect(child, acknowledged):
+    for line in child.stdout:
+        if line.endswith("\n"):
+            acknowledged.add(line)

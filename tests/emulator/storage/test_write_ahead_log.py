@@ -1,0 +1,195 @@
+"""The log stays small under transactions that overlap, and whoever works waits for no pause."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from emulator import inprocess
+from emulator.storage import maintenance, write_ahead_log
+from tests import programs
+from tests.emulator.support import service_calls
+
+LARGE = 1 << 20  # bytes, in these tests
+THREADS = 4
+ROUNDS = 60  # with them all processes write a multiple of what the log may hold
+
+PROCESS = """
+import sys
+from tests.emulator.storage import test_write_ahead_log
+test_write_ahead_log.change_in_threads(*sys.argv[1:])
+"""
+
+
+def change(service, name):
+    """Change entities of one's own, each in a transaction that has read it."""
+    for n in range(ROUNDS):
+        key = service.key("T", f"{name}-{n % 4}")
+        began = service.begin()
+        service.lookup(key, transaction=began)
+        time.sleep(0.002)  # so that there is always somebody who has begun
+        service.commit(
+            service_calls.upsert(service, key, text=service_calls.Unindexed("x" * 16_000)),
+            transaction=began,
+        )
+
+
+def change_in_threads(path, name):
+    """Run transactions on several threads, each committed and none waiting for long."""
+    write_ahead_log.LARGE = LARGE
+    with inprocess.open_engine(path, concurrency="pessimistic") as engine:
+        service = service_calls.Service(inprocess.Channel(engine))
+        done = []
+        threads = [
+            threading.Thread(target=lambda n=n: done.append(change(service, f"{name}{n}")))
+            for n in range(THREADS)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(programs.PATIENCE)
+        assert len(done) == THREADS
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def engine(path):
+    with inprocess.open_engine(path, concurrency="pessimistic") as opened:
+        yield opened
+
+
+@pytest.fixture
+def service(engine):
+    return service_calls.Service(inprocess.Channel(engine))
+
+
+@pytest.fixture
+def log(path):
+    return write_ahead_log.Log(str(path), connect(path))
+
+
+def connect(path):
+    return lambda wait: sqlite3.connect(path, timeout=wait, isolation_level=None)
+
+
+def log_size(path):
+    return path.with_name("data-wal").stat().st_size
+
+
+def test_the_log_stays_small_while_transactions_of_two_processes_overlap(path, engine):
+    largest = 0
+    programs_running = [
+        subprocess.Popen([sys.executable, "-c", PROCESS, path, name], cwd=programs.ROOT)
+        for name in ("a", "b")
+    ]
+    while any(each.poll() is None for each in programs_running):
+        largest = max(largest, log_size(path))
+        time.sleep(0.01)
+    assert [each.returncode for each in programs_running] == [0, 0]
+    # All that was written is more than ten times as much, and stays in a log that nobody empties.
+    assert LARGE <= largest < 4 * LARGE
+
+
+def test_who_begins_waits_until_the_log_is_emptied(engine, service, log, monkeypatch):
+    service.put(service.key("T", 1), a=1)
+    events = []
+    asked = threading.Event()
+    is_emptied = write_ahead_log._is_emptied
+
+    def attempt(connection):
+        asked.set()
+        found = is_emptied(connection)
+        if found:
+            events.append("emptied")
+        return found
+
+    def begin():
+        service.get(service.key("T", 1))
+        events.append("began")
+
+    monkeypatch.setattr(write_ahead_log, "_is_emptied", attempt)
+    monkeypatch.setattr(write_ahead_log, "PAUSE", programs.PATIENCE)
+    threads = [threading.Thread(target=log.empty, args=(programs.PATIENCE,))]
+    with engine.storage.read():
+        threads[0].start()
+        assert asked.wait(programs.PATIENCE)
+        threads.append(threading.Thread(target=begin))
+        threads[1].start()
+        threads[1].join(0.1)
+    for thread in threads:
+        thread.join(programs.PATIENCE)
+    assert events == ["emptied", "began"]
+
+
+def test_who_has_begun_does_not_wait(service, log):
+    key = service.key("T", 1)
+    began = service.begin()
+    with log._asking(write_ahead_log.PAUSE):
+        service.lookup(key, transaction=began)
+        service.commit(service_calls.upsert(service, key, a=1), transaction=began)
+        assert log._left()
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 3600.0])
+def test_a_pause_that_was_left_over_holds_nobody(service, log, seconds):
+    with log._asking(seconds):
+        assert not log._left()
+        service.put(service.key("T", 1), a=1)
+
+
+def test_emptying_gives_up_and_lets_everybody_go_on(engine, service, log):
+    service.put(service.key("T", 1), a=1)
+    with engine.storage.read():
+        assert not log.empty(0.05)
+    assert not log._left()
+    assert log.empty()
+    assert not log._size()
+
+
+def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
+    path, engine, service, monkeypatch
+):
+    tries = []
+
+    def fail(_wait):
+        tries.append(None)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    log = write_ahead_log.Log(str(path), fail)
+    monkeypatch.setattr(write_ahead_log, "LARGE", 1)
+    with engine.storage.read():  # or the engine would empty it
+        service.put(service.key("T", 1), a=1)
+        log.keep_small()
+        log.keep_small()
+        assert len(tries) == 1
+        service.put(service.key("T", 2), a=1)
+        log.keep_small()
+        assert len(tries) == 2
+
+
+def test_where_nobody_can_be_asked_the_log_is_emptied_all_the_same(path, engine, service, log):
+    path.with_name("data-pause").mkdir()
+    service.put(service.key("T", 1), a=1)
+    assert log.empty()
+
+
+def test_compaction_empties_the_log_while_others_commit(path, engine):
+    thread = threading.Thread(target=change_in_threads, args=(path, "a"))
+    thread.start()
+    compacted = maintenance.compact(path, now=1)
+    thread.join()
+    assert compacted.is_log_empty
+
+
+def test_compaction_says_that_the_log_is_in_use(path, engine, service, monkeypatch):
+    monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.1)
+    service.put(service.key("T", 1), a=1)
+    with engine.storage.read():
+        assert "its log is in use" in str(maintenance.compact(path, now=1))

@@ -1,0 +1,116 @@
+"""Several writers in one process, whose commits share COMMITs, on a disk that can be struck.
+
+Owns the program of the tests that kill such a process or let its disk fail. Every writer is a
+worker of the ledger, so what it has stored is checked like that of one which was alone. A sync of
+the log takes a moment here, so that the writers meet. Run as a program it prints what each was told
+and how many commits a COMMIT took in:
+
+    python -m tests.emulator.support.concurrent_writers FILE PLAN KIND NAME NTH
+
+PLAN is a fault plan in JSON or "". Before the NTH operation of a KIND on the file of a NAME
+(`fault_vfs`) it kills itself; 0 is never.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from emulator.storage import group_commit
+from tests.emulator.support import fault_vfs, ledger_writer
+
+NAMES = ("a", "b", "c", "d")
+_SYNC = 0.005  # seconds
+
+
+def tell_of_groups(tell: Callable[[int], object]) -> None:
+    """Have each COMMIT told, with how many commits it took in, before they are answered."""
+    usual = group_commit.Turn._has_happened
+
+    def told(turn: group_commit.Turn, group: group_commit._Group) -> None:
+        tell(len(group.parts))
+        usual(turn, group)
+
+    group_commit.Turn._has_happened = told  # type: ignore[method-assign]
+
+
+def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:
+    """A disk that takes a moment for each sync of the log."""
+
+    def watched(operation: fault_vfs.Operation) -> int:
+        if operation.kind == "sync" and operation.name.endswith("-wal"):
+            time.sleep(_SYNC)
+        return watch(operation)
+
+    return watched
+
+
+def run(engine: inprocess.Engine, step: Callable[[ledger_writer.Worker], bool]) -> None:
+    """Let each worker take steps, in a thread of its own, until it says that it is done."""
+
+    def work(worker: ledger_writer.Worker) -> None:
+        while step(worker):
+            pass
+
+    threads = [
+        threading.Thread(target=work, args=(ledger_writer.worker(engine, name),)) for name in NAMES
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def step(worker: ledger_writer.Worker) -> bool:
+    """Commit, allocate ids, and say so as one write: lines of several threads must not mix."""
+    told: list[int] = []
+    with _may_be_refused():
+        number, told = worker.commit()
+        told.insert(0, number)
+    with _may_be_refused():
+        told += worker.allocate(2) if told else []
+    if told:
+        os.write(1, " ".join(map(str, [worker.name, *told, "\n"])).encode())
+    return True
+
+
+@contextlib.contextmanager
+def _may_be_refused() -> Iterator[None]:
+    try:
+        yield
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.INTERNAL:
+            raise
+
+
+def main() -> None:
+    path, plan, *struck, nth = sys.argv[1:]
+    wanted, left = tuple(struck), int(nth)
+
+    def watch(operation: fault_vfs.Operation) -> int:
+        nonlocal left
+        left -= (operation.kind, operation.name) == wanted
+        if wanted == (operation.kind, operation.name) and not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    shim = fault_vfs.Shim(slowly(watch))
+    fault_vfs.use_small_logs()
+    tell_of_groups(lambda parts: os.write(1, f"group {parts}\n".encode()))
+    with ledger_writer.open_engine(Path(path)) as engine:
+        if plan:
+            engine.install_faults(fault_plans.Plan.parse(plan))
+        run(engine, step)
+    del shim
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Commits that share one COMMIT, made on purpose.
+
+Owns a connection that tells when a write transaction begins and ends, and lets a test step in right
+before its COMMIT; and a commit that keeps the writer's turn, so that others come to wait for it.
+"""
+
+import functools
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+
+from emulator import inprocess
+from emulator.encoding import keys
+from tests import programs
+
+_TOLD = ("BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
+
+
+class Watch:
+    """What the connections of this process say to SQLite of transactions, but for snapshots."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.at_commit: Callable[[], object] = lambda: None
+        watch = self
+
+        class Connection(sqlite3.Connection):
+            def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+                if statement.startswith(_TOLD):
+                    watch.statements.append(statement)
+                if statement == "COMMIT":
+                    watch.at_commit()
+                return super().execute(statement, *arguments)
+
+        self.connect = functools.partial(sqlite3.connect, factory=Connection)
+
+    @property
+    def commits(self) -> int:
+        """How many transactions ended well, or were to."""
+        return self.statements.count("COMMIT")
+
+
+def fault(code: int = sqlite3.SQLITE_FULL) -> sqlite3.Error:
+    """An error as SQLite's module raises it."""
+    made = sqlite3.OperationalError("as the test wants it")
+    made.sqlite_errorcode = code
+    return made
+
+
+class Held:
+    """A commit that puts entities and keeps the turn until it is let go."""
+
+    def __init__(
+        self,
+        engine: inprocess.Engine,
+        threads: futures.Executor,
+        *entities: Any,
+        fails: bool = False,
+    ) -> None:
+        self._engine = engine
+        self._entities = entities
+        self._fails = fails
+        self._entered = threading.Event()
+        self._go = threading.Event()
+        self.done = threads.submit(self._run)
+        assert self._entered.wait(programs.PATIENCE)
+
+    def _run(self) -> None:
+        with self._engine.storage.write(may_share=True) as writer:
+            for entity in self._entities:
+                partition = keys.Partition("test")
+                path = keys.encode_path(entity.key)
+                writer.put(partition, path, entity, writer.entity(partition.encoded + path))
+            self._entered.set()
+            assert self._go.wait(programs.PATIENCE)
+            if self._fails:
+                raise KeyError("as the test wants it")
+
+    def let_go(self, waiting: int) -> None:
+        """Let it go as soon as so many others wait for the turn."""
+        turn = turn_of(self._engine)
+        programs.wait_until(lambda: turn._awaited == waiting, f"{waiting} wait for the turn")
+        self._go.set()
+
+
+def turn_of(engine: inprocess.Engine) -> Any:
+    """The writer's turn in an engine."""
+    return engine.storage._connections.turn

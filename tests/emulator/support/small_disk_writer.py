@@ -1,0 +1,113 @@
+"""A writer on a small disk that is filled, made read-only and healed again.
+
+Owns the scenario; `test_failing_disk` runs it with mounts of its own, where FOLDER can be a disk of
+two megabytes:
+
+    python -m tests.emulator.support.small_disk_writer FOLDER
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+
+from emulator import errors, inprocess
+from tests.emulator.support import ledger_writer
+
+SIZE = "2m"
+TRIES = 1_000
+
+
+def mount(folder: Path, *options: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", *options, "tmpfs", folder], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Use up the space that is left. Return the file that holds it."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 512):
+                pass
+        except OSError:
+            return ballast
+    raise AssertionError
+
+
+class Writer:
+    """A worker, and what it was told."""
+
+    def __init__(
+        self, worker: ledger_writer.Worker, acknowledged: ledger_writer.Acknowledged
+    ) -> None:
+        self.worker = worker
+        self.acknowledged = acknowledged
+
+    def commit(self) -> str:
+        try:
+            self.acknowledged.commits, given = self.worker.commit()
+        except grpc.RpcError as error:
+            return error.code().name
+        self.acknowledged.ids += given
+        return "OK"
+
+    def commit_until_refused(self) -> str:
+        return next(status for _ in range(TRIES) if (status := self.commit()) != "OK")
+
+    def check(self) -> None:
+        assert self.worker.check(self.acknowledged) == self.acknowledged.commits
+
+
+def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) -> None:
+    """Fill the disk under an open engine, and make room again."""
+    with ledger_writer.open_engine(path) as engine:
+        writer = Writer(ledger_writer.worker(engine, "w"), acknowledged)
+        assert [writer.commit() for _ in range(5)] == ["OK"] * 5
+        for _ in range(2):
+            ballast = fill(folder)
+            assert writer.commit_until_refused() == "RESOURCE_EXHAUSTED"
+            assert writer.commit_until_refused() == "RESOURCE_EXHAUSTED"
+            writer.check()
+            ballast.unlink()
+            assert writer.commit() == "OK"
+            writer.check()
+        assert writer.commit_until_refused() == "RESOURCE_EXHAUSTED"  # full of its own data
+        writer.check()
+
+
+def open_on(path: Path, acknowledged: ledger_writer.Acknowledged, *refusals: str) -> None:
+    """Open an engine where it cannot write: it is refused by name, or reads and says why not."""
+    try:
+        engine = inprocess.open_engine(path)
+    except errors.DatastoreError as error:
+        status, message = error.status, error.message
+    else:
+        with engine:
+            writer = Writer(ledger_writer.worker(engine, "w"), acknowledged)
+            writer.check()
+            status, message = writer.commit_until_refused(), str(path)
+    assert status in refusals, message
+    assert str(path) in message
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    path, acknowledged = folder / "data", ledger_writer.Acknowledged()
+    mount(folder, "-o", f"size={SIZE}")
+    outgrow(folder, path, acknowledged)
+    mount(folder, "-o", "remount,size=8m")
+    ledger_writer.check_file(path, {"w": acknowledged})
+    ballast = fill(folder)
+    open_on(path, acknowledged, "RESOURCE_EXHAUSTED")
+    ballast.unlink()
+    ledger_writer.check_file(path, {"w": acknowledged})
+    mount(folder, "-o", "remount,ro")
+    open_on(path, acknowledged, "FAILED_PRECONDITION", "UNAVAILABLE")
+    mount(folder, "-o", "remount,rw")
+    ledger_writer.check_file(path, {"w": acknowledged})
+    ledger_writer.say("done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""The engine against the oracle, through both doors, over any history.
+
+`python -m tests.oracle.deep --minutes 30` runs the same for longer.
+"""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.oracle import deep, grpc_state_machine, state_machine
+
+CI = settings(settings.get_profile("ci"), suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.slow
+def test_any_history_gives_what_the_oracle_gives():
+    run_state_machine_as_test(
+        state_machine.Machine, settings=settings(CI, max_examples=80, stateful_step_count=30)
+    )
+
+
+@pytest.mark.slow
+def test_any_history_through_a_socket_gives_what_the_oracle_gives():
+    run_state_machine_as_test(
+        grpc_state_machine.Remote, settings=settings(CI, max_examples=10, stateful_step_count=20)
+    )
+
+
+def test_a_deep_run_tells_its_seeds_and_what_it_did(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "sys.argv", ["deep", "--minutes", "0.0001", "--seed", "7", "--examples", "1"]
+    )
+    deep.main()
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].endswith("first seed 7")
+    assert told[1].startswith("seed 7, ")
+    assert " steps" in told[1]
+    assert told[-1] == "no difference with seeds 7 to 7"

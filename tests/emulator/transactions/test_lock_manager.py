@@ -1,0 +1,318 @@
+"""What waits for what in pessimistic mode, how locks end, and who gives up."""
+
+import threading
+
+import pytest
+
+from emulator import inprocess
+from emulator.transactions import lock_manager, open_transactions
+from tests.emulator.support import lock_waits, service_calls
+from tests.emulator.support.lock_waits import until_waiting
+from tests.emulator.support.service_calls import upsert
+
+
+@pytest.fixture
+def engine(index_yaml, clock):
+    with inprocess.open_engine(
+        None, indexes=index_yaml, clock=clock, concurrency="pessimistic"
+    ) as opened:
+        yield opened
+
+
+@pytest.fixture
+def key(service):
+    key = service.key("T", 1)
+    service.put(key, a=1)
+    return key
+
+
+@pytest.fixture
+def lawless(engine, make_service):
+    """A service that changes the file without asking for locks, as no other process should."""
+    with inprocess.open_engine(engine._storage.path, concurrency="optimistic") as other:
+        yield make_service(inprocess.Channel(other))
+
+
+def test_a_put_outside_loses_to_a_transaction_that_has_read_the_entity(
+    service, key, impatient, refused
+):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    with refused("ABORTED", "contention"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+    assert service.get(key) == {"a": 3}
+
+
+def test_a_put_outside_waits_for_the_end_of_the_transaction(service, key, engine, threads, patient):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    put = threads.submit(service.put, key, a=2)
+    until_waiting(engine, 1)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+    put.result(30)
+    assert service.get(key) == {"a": 2}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.usefixtures("patient")
+def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
+    service, key, engine, threads, first, refused
+):
+    begun = [service.begin(), service.begin()]
+    for transaction in begun:
+        service.get(key, transaction=transaction)
+    commits = {}
+    for number in (first, 1 - first):
+        change = upsert(service, key, a=10 + number)
+        commits[number] = threads.submit(service.commit, change, transaction=begun[number])
+        if number == first:
+            until_waiting(engine, 1)
+    commits[0].result(30)
+    with refused("ABORTED"):
+        commits[1].result(30)
+    assert service.get(key) == {"a": 10}
+
+
+def test_opposite_orders_resolve(service, engine, threads, patient, refused):
+    with refused("ABORTED"):
+        lock_waits.cross(service, service, engine, threads)
+
+
+def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(service, key, impatient, refused):
+    other, third = service.key("T", 2), service.key("T", 3)
+    transaction = service.begin()
+    service.get(other, transaction=transaction)
+    service.put(key, a=2)
+    service.put(third, a=3)
+    assert service.get(key, transaction=transaction) == {"a": 2}
+    # What was read before it is still locked, and what comes after it is of the same snapshot.
+    with refused("ABORTED"):
+        service.put(other, a=1)
+    assert service.names("T", transaction=transaction) == [1, 3]
+    service.commit(upsert(service, other, a=3), transaction=transaction)
+
+
+def test_a_read_of_what_is_newer_aborts_at_once_if_an_earlier_one_stands_no_longer(
+    service, key, lawless, refused
+):
+    other = service.key("T", 2)
+    transaction = service.begin()
+    service.get(other, transaction=transaction)
+    lawless.put(key, a=2)
+    lawless.put(other, a=2)
+    with refused("ABORTED"):
+        service.get(key, transaction=transaction)
+    with refused("INVALID_ARGUMENT", "aborted"):
+        service.commit(transaction=transaction)
+    service.rollback(transaction)
+    service.put(other, a=1)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_ring_of_reads_and_changes_resolves(service, engine, threads):
+    w, x, y, z = (service.key("T", name) for name in "wxyz")
+    first, second, third, fourth = (service.begin() for _ in range(4))
+    service.get(x, transaction=first)
+    service.get(y, transaction=second)
+    change = upsert(service, x), upsert(service, w)
+    awaits_first = threads.submit(service.commit, *change, transaction=third)
+    until_waiting(engine, 1)
+    awaits_third = threads.submit(service.get, w, transaction=second)
+    until_waiting(engine, 2)
+    change = upsert(service, y), upsert(service, z)
+    awaits_second = threads.submit(service.commit, *change, transaction=fourth)
+    until_waiting(engine, 3)
+    # The read that closes the ring passes; nobody is aborted for it.
+    assert service.get(z, transaction=first) is None
+    service.commit(upsert(service, z, a=1), transaction=first)
+    awaits_first.result(30)
+    # It has waited for something newer than its snapshot, and what it read before still stands.
+    assert awaits_third.result(30) == {}
+    service.rollback(second)
+    awaits_second.result(30)
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback", "empty commit", "abort"])
+def test_locks_end_with_the_transaction(service, key, impatient, lawless, end):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    if end == "commit":
+        service.commit(upsert(service, service.key("T", 2)), transaction=transaction)
+    elif end == "rollback":
+        service.rollback(transaction)
+    elif end == "empty commit":
+        service.commit(transaction=transaction)
+    else:
+        lawless.put(key, a=3)
+        with service_calls.refused("ABORTED"):
+            service.get(key, transaction=transaction)
+    service.put(key, a=2)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
+    service, key, engine, threads, refused
+):
+    other = service.key("T", 2)
+    holder, waiter, reader = service.begin(), service.begin(), service.begin()
+    service.get(key, transaction=holder)
+    change = upsert(service, key, a=2), {"insert": service.entity(other)}
+    commit = threads.submit(service.commit, *change, transaction=waiter)
+    until_waiting(engine, 1)
+    service.commit(upsert(service, other), transaction=holder)
+    with refused("ALREADY_EXISTS"):
+        commit.result(30)
+    assert service.get(key, transaction=reader) == {"a": 1}
+    service.rollback(waiter)
+
+
+def test_a_refused_commit_keeps_the_locks(service, key, impatient, refused):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    with refused("ALREADY_EXISTS"):
+        service.commit({"insert": service.entity(key)}, transaction=transaction)
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_a_read_that_begins_a_transaction_locks_too(service, key, impatient, refused):
+    asked = {"new_transaction": {"read_write": {}}}
+    transaction = service.lookup(key, **asked).transaction
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+    queried = service.call("RunQuery", query=service.query(), read_options=asked)
+    with refused("ABORTED"):
+        service.put(service.key("T", "new"))
+    service.rollback(queried.transaction)
+
+
+def test_a_first_read_that_has_to_be_done_again_keeps_its_transaction(
+    service, key, engine, monkeypatch
+):
+    """Its age and its locks are its turn: a new one would stand at the end of the queue."""
+    answers = iter([False])
+    still = open_transactions._is_unchanged
+    monkeypatch.setattr(
+        open_transactions, "_is_unchanged", lambda *reads: next(answers, True) and still(*reads)
+    )
+    transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
+    assert next(answers, "used") == "used"
+    opened = engine._transactions
+    assert (list(opened._open), dict(opened._ended)) == ([transaction], {})
+    service.commit(upsert(service, key, a=2), transaction=transaction)
+    assert service.get(key) == {"a": 2}
+
+
+@pytest.mark.usefixtures("patient")
+def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
+    service, key, engine, clock, refused
+):
+    """The answer that tells its id may be lost; then nobody can end it."""
+    transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
+    put = threading.Thread(target=service.put, args=(key,), kwargs={"a": 2})
+    put.start()
+    until_waiting(engine, 1)
+    clock.ahead += open_transactions.UNCLAIMED + 1
+    put.join(30)
+    assert service.get(key) == {"a": 2}
+    with refused("ABORTED"):  # it lives, and is as right as ever
+        service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_a_transaction_that_was_heard_of_again_keeps_the_locks_of_its_first_read(
+    service, key, clock, impatient, refused
+):
+    transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
+    service.get(service.key("T", "other"), transaction=transaction)
+    clock.ahead += open_transactions.UNCLAIMED + 1
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+@pytest.mark.parametrize("options", [{}, {"read_only": {}}])
+def test_reads_outside_and_read_only_transactions_lock_nothing(service, key, impatient, options):
+    transaction = service.begin(**options) if options else None
+    read = {"transaction": transaction} if transaction else {}
+    assert service.get(key, **read) == {"a": 1}
+    service.put(key, a=2)
+
+
+@pytest.mark.parametrize(("uses", "seconds"), [(0, 61), (5, 50)])
+@pytest.mark.usefixtures("patient")
+def test_a_change_does_not_wait_for_the_expired(service, key, engine, clock, uses, seconds):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    for _ in range(uses):
+        clock.ahead += seconds
+        service.get(key, transaction=transaction)
+    put = threading.Thread(target=service.put, args=(key,))
+    put.start()
+    until_waiting(engine, 1)
+    clock.ahead += seconds
+    put.join(30)
+    with service_calls.refused("INVALID_ARGUMENT", "expired"):
+        service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_every_request_keeps_a_transaction_and_its_locks_alive(
+    service, key, clock, impatient, refused
+):
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    for _ in range(4):
+        clock.ahead += 50
+        assert service.names("Other", transaction=transaction) == []
+    with refused("ABORTED"):
+        service.put(key, a=2)
+    service.commit(upsert(service, key, a=3), transaction=transaction)
+
+
+def test_several_requests_of_one_transaction_may_run_at_once(service, key, threads):
+    keys = [key, *(service.key("T", number) for number in range(2, 18))]
+    transaction = service.begin()
+    found = list(threads.map(lambda each: service.get(each, transaction=transaction), keys))
+    assert found == [{"a": 1}] + [None] * 16
+    service.commit(upsert(service, key, a=2), transaction=transaction)
+
+
+@pytest.mark.slow
+def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
+    key = service.key("T", "counter")
+    service.put(key, n=0)
+    service_calls.increment_from_64_threads(service, key)
+    assert service.get(key) == {"n": 64}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_previous_attempt_lends_its_age(service, key, engine, threads, refused):
+    previous = service.begin()
+    older = service.begin()
+    service.rollback(previous)
+    again = service.begin(read_write={"previous_transaction": previous})
+    for transaction in (older, again):
+        service.get(key, transaction=transaction)
+    commit = threads.submit(service.commit, upsert(service, key, a=2), transaction=older)
+    until_waiting(engine, 1)
+    service.commit(upsert(service, key, a=3), transaction=again)
+    with refused("ABORTED"):
+        commit.result(30)
+
+
+def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(service, refused):
+    with refused("INVALID_ARGUMENT", "read-only"):
+        service.begin(read_write={"previous_transaction": service.begin(read_only={})})
+    service.commit(transaction=service.begin(read_write={"previous_transaction": b"unknown"}))
+
+
+def test_without_a_lock_the_commit_is_still_validated(near, refused, monkeypatch):
+    monkeypatch.setattr(lock_manager.Locks, "share", lambda *_: None)
+    key = near.key("T", 1)
+    transaction = near.begin()
+    near.get(key, transaction=transaction)
+    near.put(key, a=1)
+    with refused("ABORTED"):
+        near.commit(upsert(near, key, a=2), transaction=transaction)

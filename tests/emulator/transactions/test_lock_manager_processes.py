@@ -1,0 +1,68 @@
+"""What waits for what when several processes share a file, in pessimistic mode."""
+
+import os
+
+import grpc
+import pytest
+
+from emulator import inprocess
+from tests.emulator import conftest
+from tests.emulator.support import lock_waits, service_calls
+from tests.emulator.support.lock_waits import until_waiting
+from tests.emulator.support.service_calls import upsert
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A data file with an engine here and a server on it: the file, the client, the program."""
+    data = tmp_path / "data"
+    arguments = ("--data", data, "--concurrency", "pessimistic")
+    with (
+        inprocess.open_engine(data, concurrency="pessimistic") as engine,
+        conftest.serving(*arguments) as (address, program),
+        grpc.insecure_channel(address) as channel,
+    ):
+        yield engine, service_calls.Service(channel), program.process
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_locks_of_a_killed_process_fall_at_once(shared, threads):
+    engine, far, process = shared
+    near = service_calls.Service(inprocess.Channel(engine))
+    key = near.key("T", 1)
+    far.get(key, transaction=far.begin())
+    put = threads.submit(near.put, key, a=2)
+    until_waiting(engine, 1)
+    process.kill()
+    put.result(30)
+    assert near.get(key) == {"a": 2}
+    # What it has left is removed, so the next writer does not even ask.
+    assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_ring_over_two_processes_is_resolved(shared, threads, refused):
+    engine, far, _ = shared
+    near = service_calls.Service(inprocess.Channel(engine))
+    with refused("ABORTED"):
+        lock_waits.cross(far, near, engine, threads)
+
+
+def test_a_forked_child_has_locks_of_its_own(tmp_path, impatient, refused):
+    with inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as engine:
+        near = service_calls.Service(inprocess.Channel(engine))
+        key = near.key("T", 1)
+        transaction = near.begin()
+        near.get(key, transaction=transaction)
+        child = os.fork()
+        if not child:
+            try:
+                with refused("ABORTED"):
+                    near.put(key, a=2)
+                os._exit(len(list((tmp_path / "data-locks").iterdir())) - 3)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        with refused("ABORTED"):
+            near.put(key, a=2)
+        near.commit(upsert(near, key, a=3), transaction=transaction)

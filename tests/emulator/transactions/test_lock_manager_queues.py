@@ -1,0 +1,194 @@
+"""Who waits behind whom in pessimistic mode, who passes, and how many may wait."""
+
+import threading
+
+import grpc
+import pytest
+
+from emulator import inprocess, testing, thread_pool
+from emulator.server import grpc_server
+from emulator.storage import read_sets
+from emulator.transactions import lock_manager
+from tests.emulator.support.lock_waits import until_waiting
+from tests.emulator.support.service_calls import upsert
+
+
+@pytest.fixture
+def engine(index_yaml, clock):
+    with inprocess.open_engine(
+        None, indexes=index_yaml, clock=clock, concurrency="pessimistic"
+    ) as opened:
+        yield opened
+
+
+@pytest.fixture
+def key(service):
+    key = service.key("T", 1)
+    service.put(key, a=1)
+    return key
+
+
+def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
+    index_yaml, make_service, threads, patient
+):
+    with (
+        inprocess.open_engine(None, indexes=index_yaml, concurrency="pessimistic") as engine,
+        testing.running_server(engine) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        service = make_service(channel)
+        key = service.key("T", 1)
+        transaction = service.begin()
+        service.get(key, transaction=transaction)
+        puts = [threading.Thread(target=service.put, args=(key,)) for _ in range(200)]
+        for put in puts:
+            put.start()
+        assert len(puts) > grpc_server.THREADS
+        until_waiting(engine, 200)
+        service.commit(upsert(service, key, a=3), transaction=transaction)
+        for put in puts:
+            put.join(30)
+        assert service.get(key) == {}
+
+
+def test_a_pool_of_one_thread_serves_those_whom_others_wait_for():
+    threads = thread_pool.Pool(1)
+    goes, ended = threading.Event(), threading.Event()
+
+    def wait():
+        with thread_pool.waiting():
+            return goes.wait(30)
+
+    waiting = [threads.submit(wait) for _ in range(20)]
+    threads.submit(goes.set)
+    assert all(each.result(30) for each in waiting)
+    threads.submit(ended.set).result(30)
+    threads.shutdown()
+    with pytest.raises(RuntimeError):
+        threads.submit(wait)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_waiting_change_keeps_new_readers_away(service, key, engine, threads):
+    holder, reader = service.begin(), service.begin()
+    service.get(key, transaction=holder)
+    put = threads.submit(service.put, key, a=2)
+    until_waiting(engine, 1)
+    found = threads.submit(service.get, key, transaction=reader)
+    until_waiting(engine, 2)
+    service.rollback(holder)
+    put.result(30)
+    # The reader's snapshot was older than what it waited for: it has read again.
+    assert found.result(30) == {"a": 2}
+    service.commit(upsert(service, key, a=3), transaction=reader)
+
+
+def test_a_reader_passes_a_change_that_waits_for_too_long(
+    service, key, engine, threads, patient, monkeypatch
+):
+    monkeypatch.setattr(lock_manager, "READ_WAIT", 0.0)
+    holder, reader = service.begin(), service.begin()
+    service.get(key, transaction=holder)
+    put = threads.submit(service.put, key, a=2)
+    until_waiting(engine, 1)
+    assert service.get(key, transaction=reader) == {"a": 1}
+    service.rollback(holder)
+    assert not put.done()
+    service.rollback(reader)
+    put.result(30)
+
+
+class Scripted(lock_manager.Locks):
+    """Locks whose sleepers move the time and end others instead of sleeping."""
+
+    def __init__(self, folder):
+        self.now = 0.0
+        self.naps = []
+        super().__init__(folder, clock=lambda: 0.0, timer=lambda: self.now)
+
+    def _sleep(self, _name, _awaited, left):
+        seconds, ended = self.naps.pop(0)
+        self.now += min(left, seconds)
+        if ended:
+            self.release(ended)
+
+
+def _queue(tmp_path, count, *, names="abcdefghijklmnopqrst"):
+    """Changes of one entity that so many parties have announced, and the reads of another one."""
+    queue = Scripted(tmp_path / "locks")
+    for name in names[:count]:
+        queue.announce(lock_manager.Party(name, 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])
+    return queue, lock_manager.Party("reader", 1.0, 1000.0), read_sets.ReadSet(entities={b"key": 1})
+
+
+def test_a_reader_waits_as_long_as_those_in_front_of_it_come_through(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 5)
+    queue.naps = [(0.9, name) for name in "abcde"]
+    queue.share(reader, reads)
+    assert (queue.now, queue.naps) == (pytest.approx(4.5), [])
+
+
+def test_a_reader_passes_those_of_whom_nobody_comes_through(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 3)
+    queue.naps = [(0.9, "a"), (0.9, ""), (0.9, ""), (0.9, "b")]
+    queue.share(reader, reads)
+    assert (queue.now, len(queue.naps)) == (pytest.approx(0.9 + lock_manager.READ_WAIT), 1)
+
+
+def test_a_reader_passes_even_those_who_come_through_when_they_are_too_many(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 20)
+    queue.naps = [(0.9, name) for name in "abcdefghijklmnopqrst"]
+    queue.share(reader, reads)
+    assert queue.now == pytest.approx(lock_manager.READ_QUEUE)
+
+
+def test_somebody_new_in_front_is_nobody_who_came_through(tmp_path):
+    queue, reader, reads = _queue(tmp_path, 1)
+
+    def join():
+        queue.announce(lock_manager.Party("new", 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])
+
+    queue.naps = [(0.6, ""), (0.6, "")]
+    queue.release = lambda _: None
+    sleep = queue._sleep
+    queue._sleep = lambda *each: (join(), sleep(*each))
+    queue.share(reader, reads)
+    assert queue.now == pytest.approx(lock_manager.READ_WAIT)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_change_that_waits_for_a_reader_does_not_keep_that_reader_away(
+    service, key, engine, threads
+):
+    other = service.key("T", 2)
+    transaction = service.begin()
+    service.get(key, transaction=transaction)
+    put = threads.submit(service.commit, upsert(service, key, a=2), upsert(service, other, a=2))
+    until_waiting(engine, 1)
+    assert service.get(other, transaction=transaction) is None
+    service.commit(upsert(service, other, a=3), transaction=transaction)
+    put.result(30)
+
+
+def test_closing_the_engine_ends_all_waiting(near, engine, threads, patient, refused):
+    key = near.key("T", 1)
+    holder = near.begin()
+    near.get(key, transaction=holder)
+    put = threads.submit(near.put, key, a=2)
+    until_waiting(engine, 1)
+    engine.close()
+    with refused("UNAVAILABLE"):
+        put.result(30)
+
+
+def test_only_so_many_requests_wait(near, engine, threads, patient, refused, monkeypatch):
+    monkeypatch.setattr(lock_manager, "MAX_WAITING", 1)
+    key = near.key("T", 1)
+    holder = near.begin()
+    near.get(key, transaction=holder)
+    put = threads.submit(near.put, key, a=2)
+    until_waiting(engine, 1)
+    with refused("ABORTED"):
+        near.put(key, a=3)
+    near.rollback(holder)
+    put.result(30)

@@ -1,0 +1,103 @@
+"""Who stands against what, and who of a ring gives up."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.storage import read_sets
+from emulator.transactions import lock_table
+
+KINDS = ((b"p1", b"i1"), (b"p1", b"i2"), (b"p", b"1i1"), read_sets.ENTITIES)
+names = st.sampled_from(KINDS)
+entries = st.binary(max_size=2)
+spans = st.tuples(names, entries, entries)
+points = st.tuples(names, entries)
+
+
+def read_set(ranges, entries):
+    reads = read_sets.ReadSet()
+    reads.ranges.update(ranges)
+    for name, entry in entries:
+        if name == read_sets.ENTITIES:
+            reads.entities[entry] = 1
+        else:
+            reads.entries.add((name, entry))
+    return reads
+
+
+@given(st.lists(spans, max_size=3), st.lists(points, max_size=3), st.lists(points, max_size=4))
+def test_a_change_conflicts_with_what_it_lies_in(ranges, read, changed):
+    footprint = lock_table.footprint(read_set(ranges, read))
+    wanted = lock_table.places(changed)
+    expected = any(
+        place in read
+        or any(place[0] == name and low <= place[1] < high for name, low, high in ranges)
+        for place in changed
+    )
+    table = lock_table.Table()
+    table.apply(["open", "a", 1.0, 2.0])
+    table.apply(["read", "a", 3.0, footprint.places, footprint.ranges])
+    table.apply(["want", "a", 4.0, wanted])
+    holder = table.holders["a"]
+    assert holder.stands_against(wanted) is expected
+    assert holder.is_to_change(footprint) is expected
+    assert (holder.age, holder.until) == (1.0, 4.0)
+
+
+@given(st.lists(points, min_size=2, max_size=2))
+def test_places_sort_as_bytes_do_within_an_index(two):
+    if two[0][0] == two[1][0]:
+        assert lock_table.places(two) == [lock_table.places([each])[0] for each in sorted(two)]
+    else:
+        assert len(set(lock_table.places(two))) == 2
+
+
+def test_a_table_is_made_again_from_its_own_events():
+    table = lock_table.Table()
+    for event in (
+        ["open", "a", 1.0, 2.0],
+        ["open", "b", 1.0, 2.0],
+        ["read", "a", 3.0, ["E1", "E2"], [("I1", "I2")]],
+        ["want", "a", 4.0, ["E3"]],
+        ["wait", "b", ["a"]],
+        ["open", "c", 1.0, 2.0],
+        ["end", "c"],
+        ["end", "never seen"],
+    ):
+        table.apply(event)
+    again = lock_table.Table()
+    for event in table.events():
+        again.apply(event)
+    assert again.holders == table.holders
+    assert set(again.holders) == {"a", "b"}
+
+
+def waiting(graph):
+    """Make holders that are as old as their names say, each waiting for those given."""
+    return {
+        name: lock_table.Holder(float(ord(name)), 0.0, awaited=frozenset(awaited))
+        for name, awaited in graph.items()
+    }
+
+
+def test_the_youngest_of_a_ring_gives_up_and_nobody_else():
+    ring = waiting({"a": "b", "b": "c", "c": "a", "d": "a", "e": "z"})
+    assert [name for name in ring if lock_table.leads_to(ring, ring[name].awaited, name)] == [
+        "a",
+        "b",
+        "c",
+    ]
+    assert [name for name in ring if lock_table.is_victim(ring, name)] == ["c"]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.sets(st.sampled_from("abcdef")), max_size=6).map(
+        lambda graph: {name: awaited - {name} for name, awaited in graph.items()}
+    )
+)
+def test_without_the_victims_no_ring_is_left_and_the_oldest_is_none(graph):
+    waits = waiting(graph)
+    victims = {name for name in waits if lock_table.is_victim(waits, name)}
+    left = {name: holder for name, holder in waits.items() if name not in victims}
+    assert not any(lock_table.leads_to(left, left[name].awaited, name) for name in left)
+    if waits:
+        assert min(waits) not in victims

@@ -1,0 +1,362 @@
+"""Claims about commits through both doors: mutations, limits, ids, refusals."""
+
+# ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
+
+import datetime as dt
+import math
+
+import pytest
+from google.protobuf import timestamp_pb2
+
+from emulator.transactions import mutations
+
+
+def test_every_value_comes_back_exactly_as_it_was_put(service, unindexed, make_service):
+    other = make_service(service.channel, "elsewhere")
+    blank = service.value("x" * 3)
+    blank.meaning = 15
+    entity = service.entity(
+        service.key("T", 1),
+        ints=[0, -1, 2**63 - 1, -(2**63)],
+        doubles=[-0.0, math.inf, -math.inf, 1.5],
+        texts=["", "\x00", "\U0001f600", "é"],
+        blobs=[b"", b"\x00\xff"],
+        mixed=[None, True, (90.0, -180.0), unindexed("z" * 3000)],
+        empty=[],
+        nested={"x": {"y": 1}, "e": {}},
+        reference=other.key("A", "b", "C", -5, namespace="n"),
+        meaning=blank,
+    )
+    entity.properties["nan"].double_value = math.nan
+    entity.properties["inner"].entity_value.key.CopyFrom(service.key("I", 2))
+    service.commit({"upsert": entity})
+    found = service.lookup(service.key("T", 1)).found[0].entity
+    assert found.SerializeToString(deterministic=True) == entity.SerializeToString(
+        deterministic=True
+    )
+    queried = service.results(service.query())[0].entity
+    assert queried.SerializeToString(deterministic=True) == found.SerializeToString(
+        deterministic=True
+    )
+
+
+def test_timestamps_are_cut_to_microseconds(service):
+    value = service.value(None)
+    value.timestamp_value.CopyFrom(timestamp_pb2.Timestamp(seconds=-5, nanos=123_456_789))
+    service.put(service.key("T", 1), t=value)
+    found = service.get(service.key("T", 1))["t"]
+    assert (found.seconds, found.nanos) == (-5, 123_456_000)
+
+
+def test_a_looked_up_key_comes_back_byte_for_byte(service):
+    named = service.key("T", "x", "U", 5, namespace="n")
+    service.put(named)
+    bare = service.key("T", 1)
+    service.put(bare)
+    bare.ClearField("partition_id")
+    for key in (named, bare):
+        response = service.lookup(key)
+        assert response.found[0].entity.key == key
+        assert response.found[0].entity.key.SerializeToString() == key.SerializeToString()
+    bare.path[0].id = 2
+    missing = service.lookup(bare).missing[0]
+    assert missing.entity.key == bare
+    assert missing.version > 0
+
+
+def test_a_lookup_of_a_key_twice_finds_it_once(service):
+    service.put(service.key("T", 1))
+    assert len(service.lookup(service.key("T", 1), service.key("T", 1)).found) == 1
+
+
+def test_a_lookup_takes_1000_keys_and_no_more(service, refused):
+    asked = [service.key("T", n + 1) for n in range(1001)]
+    assert len(service.lookup(*asked[:1000]).missing) == 1000
+    with refused("INVALID_ARGUMENT"):
+        service.lookup(*asked)
+
+
+def test_a_large_lookup_is_deferred_in_parts(service, unindexed):
+    names = range(1, 7)
+    for n in names:
+        service.put(service.key("T", n), v=unindexed(b"x" * 900_000))
+    response = service.lookup(*(service.key("T", n) for n in names))
+    assert response.ByteSize() < 4 * 1024 * 1024
+    assert len(response.found) + len(response.deferred) == 6
+    assert response.deferred
+
+
+def test_insert_update_upsert_and_delete_do_what_they_say(service, refused):
+    key = service.key("T", 1)
+    with refused("NOT_FOUND", "no entity to update"):
+        service.commit({"update": service.entity(key, a=1)})
+    service.commit({"insert": service.entity(key, a=1)})
+    with refused("ALREADY_EXISTS", "entity already exists"):
+        service.commit({"insert": service.entity(key, a=2)})
+    service.commit({"update": service.entity(key, a=3)})
+    assert service.get(key) == {"a": 3}
+    service.commit({"delete": key})
+    assert service.get(key) is None
+    service.commit({"delete": key})
+
+
+def test_a_failing_second_mutation_applies_nothing(service, refused):
+    first, second = service.key("T", 1), service.key("T", 2)
+    service.put(second)
+    for transaction in (None, service.begin()):
+        with refused("ALREADY_EXISTS"):
+            service.commit(
+                {"upsert": service.entity(first, a=1)},
+                {"insert": service.entity(second, a=1)},
+                transaction=transaction,
+            )
+        assert service.get(first) is None
+        assert service.names("T", ("a", "=", 1)) == []
+
+
+def test_results_answer_mutations_in_order_and_name_only_new_keys(service):
+    response = service.commit(
+        {"upsert": service.entity(service.key("U", 1))},
+        {"insert": service.entity(service.key("U"))},
+        {"delete": service.key("U", 9)},
+    )
+    complete, made, deleted = response.mutation_results
+    assert not complete.HasField("key")
+    assert not deleted.HasField("key")
+    assert made.key.path[0].id
+    assert made.version == complete.version > 0
+    assert response.index_updates == 2
+    assert not response.HasField("commit_time")
+
+
+def test_versions_and_update_times_grow_and_create_times_stand(service):
+    key = service.key("T", 1)
+    service.put(key, a=1)
+    first = service.lookup(key).found[0]
+    service.put(key, a=1)
+    second = service.lookup(key).found[0]
+    assert 0 < first.version < second.version
+    assert first.create_time == first.update_time == second.create_time
+    assert first.update_time.ToNanoseconds() < second.update_time.ToNanoseconds()
+    queried = service.results(service.query())[0]
+    assert (queried.version, queried.update_time) == (second.version, second.update_time)
+    deleted = service.delete(key).mutation_results[0].version
+    assert deleted > second.version
+
+
+def test_a_clock_that_goes_back_does_not_take_versions_back(near, clock):
+    first = near.put(near.key("T", 1)).mutation_results[0].version
+    clock.ahead = -3600
+    assert near.put(near.key("T", 1)).mutation_results[0].version == first + 1
+
+
+def test_a_non_transactional_commit_takes_one_mutation_per_entity(service, refused):
+    with refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
+        service.commit({"delete": service.key("T", 1)}, {"delete": service.key("T", 1)})
+
+
+def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(service, refused):
+    key = service.key("T", 1)
+    mutations = [
+        {"insert": service.entity(key, a=1)},
+        {"update": service.entity(key, a=2)},
+        {"delete": key},
+        {"insert": service.entity(key, a=3)},
+    ]
+    response = service.commit(*mutations, transaction=service.begin())
+    assert response.commit_time.seconds
+    assert service.get(key) == {"a": 3}
+    for bad, status in (
+        (({"upsert": service.entity(key)}, {"insert": service.entity(key)}), "ALREADY_EXISTS"),
+        (({"delete": key}, {"update": service.entity(key)}), "NOT_FOUND"),
+    ):
+        with refused(status):
+            service.commit(*bad, transaction=service.begin())
+
+
+def test_automatic_ids_are_sixteen_digits_unordered_and_never_repeated(service):
+    made = service.commit(*({"insert": service.entity(service.key("T"))} for _ in range(200)))
+    ids = [result.key.path[0].id for result in made.mutation_results]
+    keys = service.call("AllocateIds", keys=[service.key("P", "x", "T") for _ in range(200)]).keys
+    ids += [key.path[-1].id for key in keys]
+    assert len(set(ids)) == 400
+    assert all(len(str(number)) == 16 and number < 2**53 for number in ids)
+    assert ids[:200] != sorted(ids[:200])
+
+
+def test_allocated_ids_are_no_entities_and_keep_the_partition(service):
+    answered = service.call("AllocateIds", keys=[service.key("T", 1, "U", namespace="n")]).keys[0]
+    assert answered.partition_id == service.key("T", 1, namespace="n").partition_id
+    assert answered.path[0].id == 1
+    assert service.get(answered) is None
+    assert not service.call("AllocateIds").keys
+
+
+def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(service, refused):
+    with refused("INVALID_ARGUMENT", "Key path is complete: [T: 1]"):
+        service.call("AllocateIds", keys=[service.key("T", 1)])
+    with refused("INVALID_ARGUMENT", "Key path is incomplete: [T: null]"):
+        service.call("ReserveIds", keys=[service.key("T")])
+    with refused("INVALID_ARGUMENT"):
+        service.call("ReserveIds", keys=[service.key("T", "name")])
+
+
+def test_ids_in_use_or_reserved_are_passed_over(near, monkeypatch):
+    monkeypatch.setattr(mutations, "scatter", lambda counter, _seed: counter)
+    near.put(near.key("T", 1))
+    near.call("ReserveIds", keys=[near.key("T", 2)])
+    assert near.call("AllocateIds", keys=[near.key("T")]).keys[0].path[0].id == 3
+
+
+def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(service, refused):
+    assert service.commit({"upsert": service.entity(service.key("T"))}).mutation_results[0].key
+    inner = service.key("T", None, "U", 1)
+    for bad in (
+        {"update": service.entity(service.key("T"))},
+        {"delete": service.key("T")},
+        {"upsert": service.entity(inner)},
+    ):
+        with refused("INVALID_ARGUMENT", "Key path is incomplete"):
+            service.commit(bad)
+    with refused("INVALID_ARGUMENT"):
+        service.lookup(service.key("T"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [(), ("", 1), ("T", 0), ("T", ""), ("__x__", 1), ("T", "__x__"), ("k" * 1501, 1),
+     ("T", "é" * 751), ("T", 1) * 101, ("k" * 1500, "n" * 1500) * 3],
+)  # fmt: skip
+def test_bad_keys_are_refused(service, path, refused):
+    key = service.key(*path)
+    if path == ("T", ""):
+        key.path[0].name = ""
+    with refused("INVALID_ARGUMENT"):
+        service.put(key)
+
+
+def test_long_keys_and_negative_ids_are_legal(service):
+    for path in (("k" * 1500, "n" * 1500), ("T", -7), ("T", 1) * 100):
+        service.put(service.key(*path), a=1)
+        assert service.get(service.key(*path)) == {"a": 1}
+
+
+@pytest.mark.parametrize("namespace", ["__x__", "a b", "x" * 101])
+def test_bad_namespaces_are_refused(service, namespace, refused):
+    with refused("INVALID_ARGUMENT"):
+        service.put(service.key("T", 1, namespace=namespace))
+
+
+def test_a_key_of_another_project_or_database_is_refused(service, make_service, refused):
+    other = make_service(service.channel, "elsewhere")
+    with refused("INVALID_ARGUMENT", "mismatched projects"):
+        service.put(other.key("T", 1))
+    other = make_service(service.channel)
+    other.database = "named"
+    with refused("INVALID_ARGUMENT", "mismatched databases"):
+        service.lookup(other.key("T", 1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"a": "é" * 751}, 'The value of property "a" is longer than 1500 bytes.'),
+        ({"a": b"x" * 1501}, "longer than 1500 bytes"),
+        ({"a": ["x", "y" * 1501]}, "longer than 1500 bytes"),
+        ({"a": {"b": "y" * 1501}}, "longer than 1500 bytes"),
+        ({"a": [[1]]}, "holds an array"),
+        ({"a": (90.5, 0.0)}, "globe"),
+        ({"": 1}, "property name"),
+        ({"n" * 1501: 1}, "property name"),
+        ({"__a__": 1}, "reserved"),
+        ({f"p{n}": "x" * 1400 for n in range(800)}, "too big"),
+        ({"a": list(range(10_001))}, "20000 index entries"),
+    ],
+)
+def test_properties_beyond_a_limit_are_refused(service, fields, text, refused):
+    with refused("INVALID_ARGUMENT", text):
+        service.commit({"upsert": service.entity(service.key("T", 1), **fields)})
+    assert service.get(service.key("T", 1)) is None
+
+
+def test_unindexed_values_may_be_long_but_not_without_end(service, unindexed, refused):
+    key = service.key("T", 1)
+    service.put(key, a=unindexed("x" * 1_000_000), b=unindexed({"c": "x" * 2000}))
+    with refused("INVALID_ARGUMENT", "1048487"):
+        service.put(key, a=unindexed("x" * 1_048_488))
+    with refused("INVALID_ARGUMENT"):
+        service.put(key, a=unindexed(b"x" * 524_250), b=unindexed(b"x" * 524_250))
+
+
+def test_the_product_of_arrays_in_a_composite_index_is_limited(service, refused):
+    with refused("INVALID_ARGUMENT", "composite"):
+        service.put(service.key("T", 1), a=list(range(200)), b=list(range(200)))
+
+
+def test_values_without_a_place_are_refused(service, refused):
+    empty = service.value(None)
+    empty.ClearField("null_value")
+    excluded = service.value([1])
+    excluded.exclude_from_indexes = True
+    late = service.value(None)
+    late.timestamp_value.seconds = 300_000_000_000
+    torn = service.value(None)
+    torn.timestamp_value.nanos = -1
+    pathless = service.value(None)
+    pathless.key_value.SetInParent()
+    for value in (empty, excluded, late, torn, pathless):
+        with refused("INVALID_ARGUMENT"):
+            service.put(service.key("T", 1), v=value)
+
+
+def test_entities_nest_twenty_deep(service, refused):
+    nested = {"x": 1}
+    for _ in range(20):
+        nested = {"n": nested}
+    service.put(service.key("T", 1), **nested)
+    with refused("INVALID_ARGUMENT", "deeper"):
+        service.put(service.key("T", 1), n=nested)
+
+
+def test_key_values_without_a_project_get_the_request_s(service):
+    reference = service.key("A", 1)
+    reference.ClearField("partition_id")
+    service.put(service.key("T", 1), k=reference)
+    assert service.get(service.key("T", 1))["k"] == service.key("A", 1)
+    assert service.names("T", ("k", "=", reference)) == [1]
+
+
+def test_an_empty_mutation_is_refused_and_changes_nothing(service, refused):
+    entity = service.entity(service.key("T", 1), a=1)
+    with refused("INVALID_ARGUMENT"):
+        service.commit({})
+    assert service.get(entity.key) is None
+
+
+def test_a_request_may_be_10_mib_and_no_larger(service, unindexed, refused):
+    def mutations(count):
+        return [
+            {"upsert": service.entity(service.key("T", n + 1), v=unindexed(b"x" * 1_000_000))}
+            for n in range(count)
+        ]
+
+    assert len(service.commit(*mutations(10)).mutation_results) == 10
+    with refused("INVALID_ARGUMENT", "larger"):
+        service.commit(*mutations(11))
+
+
+def test_a_commit_of_more_than_500_mutations_is_legal(service):
+    service.commit(*({"delete": service.key("T", n + 1)} for n in range(2000)))
+
+
+def test_dotted_property_names_are_legal(service):
+    service.put(service.key("T", 1), **{"a.b": 1})
+    assert service.names("T", ("a.b", "=", 1)) == [1]
+
+
+def test_datetimes_outside_of_the_epoch_sort_by_time(service):
+    early = dt.datetime(1, 1, 1)
+    service.put(service.key("T", 1), t=early)
+    service.put(service.key("T", 2), t=dt.datetime(9999, 12, 31))
+    assert service.names(order=["t"]) == [1, 2]
+    assert service.names("T", ("t", "=", early)) == [1]

@@ -1,0 +1,129 @@
+"""The files in which processes tell each other of their locks."""
+
+import errno
+import os
+
+import pytest
+
+from emulator import errors
+from emulator.transactions import shared_lock_files
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "data-locks"
+
+
+@pytest.fixture
+def two(folder):
+    """Two processes, as far as the files can tell."""
+    both = [shared_lock_files.Peers(folder), shared_lock_files.Peers(folder)]
+    yield both
+    for each in both:
+        each.leave()
+
+
+def tell(process, *events):
+    with process.turn():
+        process.tell(*events)
+
+
+def seen(process):
+    with process.turn():
+        return set(process.all())
+
+
+def test_each_knows_what_the_others_told_before_and_after_it_came(folder, two):
+    one, other = two
+    tell(one, ["open", "a", 1.0, 2.0], ["read", "a", 2.0, ["Eé\n\x00"], []])
+    assert seen(other) == {"a"}
+    tell(other, ["open", "b", 1.0, 2.0])
+    with one.turn() as has_news:
+        assert has_news
+        assert one.all()["a"].places == {"Eé\n\x00"}
+        assert set(one.all()) == {"a", "b"}
+    with one.turn() as has_news:
+        assert not has_news
+
+
+def test_the_stored_form(folder, two):
+    tell(two[0], ["open", "a", 1.0, 2.0], ["read", "a", 2.0, ["E\xff"], [["I1", "I2"]]])
+    path = next(folder.glob(f"{os.getpid()}-*"))
+    assert path.read_bytes() == (
+        b"\x00\x00\x00\x00\x00\x00\x00\x01"
+        b'["open", "a", 1.0, 2.0]\n["read", "a", 2.0, ["E\xff"], [["I1", "I2"]]]\n'
+    )
+
+
+def test_who_leaves_is_forgotten_and_leaves_no_file(folder, two):
+    one, other = two
+    tell(other, ["open", "b", 1.0, 2.0])
+    assert seen(one) == {"b"}
+    other.leave()
+    with one.turn():
+        assert one.drop_dead({"b"})
+        assert not one.all()
+        assert not one.drop_dead({"b"})
+    assert len(list(folder.iterdir())) == 2
+    one.leave()
+    assert [path.name for path in folder.iterdir()] == ["gate"]
+
+
+def test_who_joins_removes_what_the_dead_have_left(folder, two):
+    folder.mkdir()
+    (folder / "1-dead").write_bytes(b"\x00" * 8 + b'["open", "old", 1.0, 2.0]\n')
+    assert seen(two[0]) == set()
+    assert not (folder / "1-dead").exists()
+
+
+def test_half_a_line_is_not_read(folder, two):
+    one, other = two
+    tell(one, ["open", "a", 1.0, 2.0])
+    (path,) = folder.glob(f"{os.getpid()}-*")
+    path.write_bytes(path.read_bytes() + b'["open", "b", 1')
+    assert seen(other) == {"a"}
+
+
+def test_a_long_file_is_written_anew_with_what_still_holds(folder, two, monkeypatch):
+    monkeypatch.setattr(shared_lock_files, "_MAX_BYTES", 1000)
+    one, other = two
+    tell(one, ["open", "stays", 1.0, 2.0])
+    for number in range(200):
+        tell(one, ["open", f"h{number}", 1.0, 2.0], ["end", f"h{number}"])
+        if number % 60 == 0:
+            assert seen(other) == {"stays"}
+    assert seen(other) == {"stays"}
+    assert max(path.stat().st_size for path in folder.iterdir()) < 1500
+
+
+def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(folder, two, monkeypatch):
+    one, other = two
+    tell(one, ["open", "stays", 1.0, 2.0])
+    tell(one, ["open", "gone", 1.0, 2.0], ["read", "gone", 2.0, ["Ecanary"], []], ["end", "gone"])
+    (path,) = (each for each in folder.glob(f"{os.getpid()}-*") if b"canary" in each.read_bytes())
+    monkeypatch.setattr(shared_lock_files, "_SECONDS", 0)
+    tell(one, ["open", "next", 1.0, 2.0], ["end", "next"])
+    assert b"canary" not in path.read_bytes()
+    assert seen(other) == seen(one) == {"stays"}
+
+
+def test_what_could_not_be_written_is_written_with_the_next_event(folder, two, monkeypatch):
+    one, other = two
+    tell(one, ["open", "a", 1.0, 2.0])
+    write = os.pwrite
+    with monkeypatch.context() as context:
+        context.setattr(os, "pwrite", lambda file, content, place: write(file, content[:5], place))
+        with pytest.raises(errors.Unavailable, match=os.strerror(errno.ENOSPC)):
+            tell(one, ["open", "b", 1.0, 2.0])
+    assert seen(other) == {"a"}
+    tell(one, ["open", "c", 1.0, 2.0])
+    assert seen(other) == {"a", "b", "c"}
+
+
+def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(errors.Unavailable),
+        shared_lock_files.Peers(tmp_path / "file" / "locks").turn(),
+    ):
+        pass

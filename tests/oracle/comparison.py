@@ -1,0 +1,95 @@
+"""The engine and the oracle side by side: how a call goes to both, and how indexes are defined.
+
+Owns what one history has open: the engine's door and clock, the oracle, transactions by slot. A
+query that no index serves gets the index that the refusal recommends, and must then be served.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import grpc
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from emulator import inprocess
+from tests.oracle import datastore, messages
+from tests.oracle.transactions import Transaction
+
+SLOTS = (0, 1, 2)
+
+
+class Clock:
+    """A clock that only the machine moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Sides(RuleBasedStateMachine):
+    """One engine and the oracle, side by side."""
+
+    tally: Counter[str] = Counter()  # noqa: RUF012 - shared on purpose: what all runs did
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tally["examples"] += 1
+        self.clock = Clock()
+        self.stack = contextlib.ExitStack()
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="oracle-"))
+        self.index_yaml = Path(folder) / "index.yaml"
+        self.index_yaml.write_text("indexes:\n")
+        self.engine = self.stack.enter_context(
+            inprocess.open_engine(None, indexes=self.index_yaml, clock=self.clock)
+        )
+        with self.engine._storage.write() as writer:
+            # The same ids in every replay: by their order Hypothesis draws what comes next.
+            writer._connection.execute("UPDATE store SET seed = 1")
+        self.client = messages.Client(self.stack.enter_context(self.open_door(self.engine)))
+        self.indexes: list[str] = []
+        self.oracle = datastore.Datastore()
+        self.open: dict[int, Transaction] = {}
+        self.ended: list[tuple[str, bytes]] = []
+
+    @staticmethod
+    def open_door(engine: inprocess.Engine) -> contextlib.AbstractContextManager[grpc.Channel]:
+        """Return the door to the engine; a machine for the other door has another one."""
+        return contextlib.nullcontext(inprocess.Channel(engine))
+
+    @invariant()
+    def count(self) -> None:
+        """Count the step: a deep run tells how many it took."""
+        self.tally["steps"] += 1
+
+    def call(self, method: str, database: str, /, **fields: Any) -> tuple[str, Any]:
+        """Call and return the status and the response, or the error's details."""
+        self.tally["calls"] += 1
+        try:
+            return "OK", self.client.call(method, database, **fields)
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+
+    def send(self, method: str, database: str, /, **fields: Any) -> Any:
+        """Call what must be served."""
+        status, response = self.call(method, database, **fields)
+        assert status == "OK", response
+        return response
+
+    def define(self, recommended: str, *, is_in_transaction: bool) -> None:
+        """Add the indexes that a refusal recommends, as an operator would."""
+        new = [f"- kind{entry}".rstrip() + "\n" for entry in recommended.split("- kind")[1:]]
+        new = [entry for entry in new if entry not in self.indexes]
+        if not new:
+            # A transaction sees the indexes of its snapshot.
+            assert is_in_transaction, f"refused in spite of its index: {recommended}"
+            return
+        self.indexes += new
+        self.index_yaml.write_text("indexes:\n" + "".join(self.indexes))
+        path = self.engine._storage.path
+        inprocess.open_engine(path, indexes=self.index_yaml, clock=self.clock).close()

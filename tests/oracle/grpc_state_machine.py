@@ -1,0 +1,21 @@
+"""The state machine through a socket."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import grpc
+
+from emulator import inprocess, testing
+from tests.oracle import state_machine
+
+
+class Remote(state_machine.Machine):
+    """The same machine behind a gRPC server of its own."""
+
+    @staticmethod
+    @contextlib.contextmanager
+    def open_door(engine: inprocess.Engine) -> Iterator[grpc.Channel]:
+        with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
+            yield channel
