@@ -7,6 +7,9 @@ Applications use `inprocess`, tests `testing` and `pytest_plugin`, everybody els
         > queries > storage > fault_injection > encoding
 
 A room imports only those on its right. `old_names` keeps renamed modules importable.
+
+Values up to `transactions` are NamedTuples, for requests make them by the thousand; values of the
+other rooms, and those that compute a field, are frozen dataclasses.
 """
 
 from emulator import old_names

@@ -1,4 +1,4 @@
-"""The service: what each RPC does, whichever door it came through.
+"""The service: what each RPC does, whichever way it came.
 
 Owns the order of things inside a request: check, then read or lock, then answer. Requests are raw
 protobuf messages and are never changed; answers are serialised messages. Every refusal is a
@@ -34,7 +34,7 @@ _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 def _let_go() -> None:
     for engine in list(_open_engines):
-        engine.storage.let_go()
+        engine.storage.close_idle()
 
 
 def _forget_parent() -> None:
@@ -57,7 +57,7 @@ class Engine:
 
     def __init__(
         self,
-        store: file_store.Storage,
+        store: file_store.FileStore,
         clock: Callable[[], float],
         *,
         stopwatch: Callable[[], float],
@@ -66,11 +66,11 @@ class Engine:
         self._storage = store
         self.clock = clock
         # Strict without: index.yaml alone says which queries are served.
-        self.auto_indexes: automatic_indexes.Autoindex | None = None
+        self.auto_indexes: automatic_indexes.AutomaticIndexes | None = None
         self._transactions = open_transactions.Transactions(store, clock, concurrency=concurrency)
         self._faults: fault_plans.Plan | None = None
         self.meter = cost_meter.Meter()
-        self._runs = query_runner.Runs(self._reading, self.meter, stopwatch)
+        self._runs = query_runner.QueryRunner(self._reading, self.meter, stopwatch)
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
         self._repeated = threading.local()  # name: that a request done again has begun
         self._methods: dict[str, Callable[..., bytes]] = {
@@ -98,7 +98,7 @@ class Engine:
         self._storage.close()
 
     @property
-    def storage(self) -> file_store.Storage:
+    def storage(self) -> file_store.FileStore:
         """The data file, for what looks at it or changes it besides the API."""
         return self._storage
 
@@ -179,7 +179,7 @@ class Engine:
         while True:
             try:
                 return self._run(method, request)
-            except open_transactions.ReadAgain:
+            except open_transactions.SnapshotMoved:
                 continue
 
     def _run(self, method: str, request: protobufs.Request) -> bytes:
@@ -211,7 +211,7 @@ class Engine:
         names = [name for _, name in asked.values()]
         began = b""
         if len(names) == 1 and not request.read_options.WhichOneof("consistency_type"):
-            self._storage.let_rest()
+            self._storage.wait_for_checkpoint()
             glance = self._storage.glance(names[0])
             answer, done = lookups.lookup(glance, list(asked), names, None, mask)
         else:
@@ -235,7 +235,7 @@ class Engine:
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):
             case "read_time":
-                self._storage.let_rest()
+                self._storage.wait_for_checkpoint()
                 with self._storage.read_at(history.micros(options.read_time)) as past:
                     yield past, None, b""
                 return
@@ -244,7 +244,7 @@ class Engine:
             case "new_transaction":
                 name = began = self._begin_by_read(options.new_transaction, scope)
             case _:
-                self._storage.let_rest()
+                self._storage.wait_for_checkpoint()
                 with self._storage.read() as snapshot:
                     yield snapshot, None, b""
                 return
@@ -254,7 +254,7 @@ class Engine:
                 self._transactions.reading(transaction) as (snapshot, reads),
             ):
                 yield snapshot, reads, began
-        except open_transactions.ReadAgain:
+        except open_transactions.SnapshotMoved:
             # It keeps its age and its locks, which are its turn.
             self._repeated.name = began
             raise
@@ -279,7 +279,7 @@ class Engine:
     def _begin(
         self, options: protobufs.TransactionOptions, scope: tuple[str, str]
     ) -> open_transactions.Transaction:
-        self._storage.let_rest()
+        self._storage.wait_for_checkpoint()
         is_read_only = options.WhichOneof("mode") == "read_only"
         read_time = None
         if is_read_only and options.read_only.HasField("read_time"):
@@ -305,7 +305,7 @@ class Engine:
 
     def _commit(self, request: protobufs.CommitRequest) -> bytes:
         answer = self._commits.commit(request, _partition(request))
-        self._storage.tidy()
+        self._storage.checkpoint_if_due()
         return answer
 
     def _allocate_ids(self, request: protobufs.AllocateIdsRequest) -> bytes:
@@ -325,7 +325,7 @@ class Engine:
                 answer.CopyFrom(key)
                 entities.fill_partition(answer, partition)
                 answer.path[-1].id = mutations.take_id(writer, partition, key)
-            sent = commits.sent(response)
+            sent = commits.serialized(response)
         self.meter.count(small=1)
         return sent
 

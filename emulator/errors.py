@@ -17,7 +17,7 @@
     ├── Unimplemented            known to the API, not built here
     └── Injected                 on purpose, with any status
 
-Every class names its gRPC status in `status`; the doors map that name and nothing else. An engine
+Every class names its gRPC status in `status`; the servers map that name and nothing else. An engine
 fault is FAILED_PRECONDITION on purpose: clients retry INTERNAL and UNKNOWN for seconds, which
 hides a fault that will not go away.
 """

@@ -1,4 +1,4 @@
-"""The door without sockets: a gRPC channel that calls the engine in the caller's thread.
+"""The API without sockets: a gRPC channel that calls the engine in the caller's thread.
 
 Owns what a client library expects of a channel. A call is over before its future is returned, so
 callbacks run at once and nothing waits. Credentials and metadata are accepted and mean nothing
@@ -36,7 +36,7 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
     path: str | os.PathLike[str] | None,
     *,
     indexes: str | os.PathLike[str] | None = None,
-    auto_indexes: automatic_indexes.Autoindex | None = None,
+    auto_indexes: automatic_indexes.AutomaticIndexes | None = None,
     clock: Callable[[], float] = time.time,
     durability: Literal["durable", "fast"] = "durable",
     history: int = history.MAX_AGE,
@@ -65,7 +65,7 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
     composites = None if indexes is None else automatic_indexes.read_file(indexes)
     if auto_indexes is not None:
         composites = auto_indexes.read()
-    store = file_store.Storage(
+    store = file_store.FileStore(
         path,
         composites,
         lambda: int(clock() * 1_000_000),

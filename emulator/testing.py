@@ -79,7 +79,7 @@ class Emulator:
 def emulator(
     *,
     indexes: str | os.PathLike[str] | None = None,
-    auto_indexes: automatic_indexes.Autoindex | None = None,
+    auto_indexes: automatic_indexes.AutomaticIndexes | None = None,
 ) -> Iterator[Emulator]:
     """Start an emulator in memory, and end it. Without `auto_indexes` it is strict."""
     now = Clock()
@@ -110,7 +110,9 @@ def running_server(
         if engine is None:
             engine = stack.enter_context(inprocess.open_engine(path, indexes=indexes))
         folder = None if exports is None else Path(exports)
-        running = grpc_server.start(engine, "localhost", 0, admin_service.AdminApi(engine, folder))
+        running = grpc_server.start(
+            engine, "localhost", 0, admin_service.AdminService(engine, folder)
+        )
         stack.callback(running.stop)
         yield f"localhost:{running.port}"
 
@@ -118,7 +120,7 @@ def running_server(
 def meter(
     engine: inprocess.Engine, pricing: cost_meter.Pricing | None = None
 ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
-    """Meter what requests cost, whichever door they come through, in this process.
+    """Meter what requests cost, whichever way they come, in this process.
 
     By the engine's own pricing, unless another one is given (`cost_meter.Pricing`).
 

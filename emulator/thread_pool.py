@@ -1,4 +1,4 @@
-"""The threads behind a server.
+"""The threads of a server.
 
 Owns how many requests run at once. A request that waits for another request's end is not counted:
 while it waits another thread takes its place, so waiting requests never use up the threads that the
@@ -20,7 +20,7 @@ _here = threading.local()
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
     """Say that this thread waits for another request. On a thread of no pool this is nothing."""
-    pool: Pool | None = getattr(_here, "pool", None)
+    pool: ThreadPool | None = getattr(_here, "pool", None)
     if pool is None:
         yield
         return
@@ -31,7 +31,7 @@ def waiting() -> Iterator[None]:
         pool.take_back()
 
 
-class Pool(futures.Executor):
+class ThreadPool(futures.Executor):
     """An executor of `size` threads, and one more for each that waits.
 
     Threads start when there is work and nobody is idle; those above the size end with their task.

@@ -1,6 +1,6 @@
 """The Datastore Admin API: which method is whose, and the methods about operations.
 
-Owns the size of requests. Callers are `admin_service`'s doors.
+Owns the size of requests. Callers go through `admin_service`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Message = admin_protobufs.Message
 MAX_REQUEST_BYTES = 1024 * 1024
 
 
-class DatastoreAdmin:
+class AdminMethods:
     """Answers the methods of the admin API for one engine.
 
     Args:
@@ -34,8 +34,8 @@ class DatastoreAdmin:
 
     def __init__(self, engine: engines.Engine, folder: Path | None) -> None:
         running = operations.Operations(engine.clock)
-        ours = index_methods.IndexAdmin(engine, running)
-        moves = transfer_methods.Transfers(engine, folder, running)
+        ours = index_methods.IndexMethods(engine, running)
+        moves = transfer_methods.TransferMethods(engine, folder, running)
         self._operations = running
         self._methods: dict[str, Callable[[Message], Message]] = {
             "ListIndexes": ours.list_all,

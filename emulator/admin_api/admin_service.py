@@ -1,4 +1,4 @@
-"""The Datastore Admin API behind both doors, loaded when somebody calls it.
+"""The Datastore Admin API, over gRPC and HTTP, loaded when somebody calls it.
 
 Owns the names of its methods, and that a process that never calls one loads none of its messages.
 """
@@ -37,7 +37,7 @@ SERVICES = {
 _logger = logging.getLogger(__name__)
 
 
-class AdminApi:
+class AdminService:
     """The admin API of one engine.
 
     Args:
@@ -49,7 +49,7 @@ class AdminApi:
         self._engine = engine
         self._folder = folder
         self._lock = threading.Lock()
-        self._service: admin_methods.DatastoreAdmin | None = None
+        self._service: admin_methods.AdminMethods | None = None
 
     def call(self, method: str, request: Any) -> Any:
         """Answer a request message of a method with its response.
@@ -84,12 +84,12 @@ class AdminApi:
 
         return admin_protobufs.REQUESTS[method]
 
-    def _loaded(self) -> admin_methods.DatastoreAdmin:
+    def _loaded(self) -> admin_methods.AdminMethods:
         from emulator.admin_api import admin_methods  # noqa: PLC0415 - only who calls pays
 
         with self._lock:
             if self._service is None:
-                self._service = admin_methods.DatastoreAdmin(self._engine, self._folder)
+                self._service = admin_methods.AdminMethods(self._engine, self._folder)
             return self._service
 
     def close(self) -> None:

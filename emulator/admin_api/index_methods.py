@@ -24,7 +24,7 @@ _FIELDS = ("kind", "index_id", "state", "ancestor")
 _READY, _ASCENDING, _DESCENDING, _NO_ANCESTORS, _ALL_ANCESTORS = 2, 1, 2, 1, 2
 
 
-class IndexAdmin:
+class IndexMethods:
     """The methods about indexes.
 
     Args:

@@ -13,10 +13,10 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime as dt
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from emulator import engine as engines
@@ -33,7 +33,7 @@ _MAX_LABEL = 63  # characters of a name or a value
 _STEP = 500  # imported entities between two looks whether the import was cancelled
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Filter:
     """Which entities of a project's default database; empty means all."""
 
@@ -51,7 +51,7 @@ class _Filter:
         return not self.kinds or kind in self.kinds
 
 
-class Transfers:
+class TransferMethods:
     """The methods about exports and imports.
 
     Args:

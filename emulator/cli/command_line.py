@@ -1,8 +1,8 @@
-"""The command line: `python -m emulator` serves, `python -m emulator VERB` does one thing and ends.
+"""The command line: `python -m emulator` serves, with a COMMAND it does one thing and ends.
 
 Owns the flags. What the user got wrong is one line on stderr that names the flag or the file: exit
-status 2 for a flag, 1 for what the machine or a file says. A verb imports only what it needs: the
-time to a server's first answer counts.
+status 2 for a flag, 1 for what the machine or a file says. A command imports only what it needs:
+the time to a server's first answer counts.
 """
 
 import argparse
@@ -39,10 +39,10 @@ _READABLE = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    is_verb = bool(given) and not given[0].startswith("-")
-    options = (verb_parser() if is_verb else server_parser()).parse_args(given)
+    is_command = bool(given) and not given[0].startswith("-")
+    options = (command_parser() if is_command else server_parser()).parse_args(given)
     try:
-        return _do(options) if is_verb else _serve(options)
+        return _do(options) if is_command else _serve(options)
     except errors.DatastoreError as error:
         print(f"python -m emulator: {error}", file=sys.stderr)
     except OSError as error:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _do(options: argparse.Namespace) -> int:
     from emulator.cli import commands  # noqa: PLC0415 - a server needs none
 
-    return commands.VERBS[options.verb](options)
+    return commands.COMMANDS[options.command](options)
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -73,19 +73,21 @@ def _run(options: argparse.Namespace) -> int:
     plan = None if options.faults is None else _plan(options.faults)
     with contextlib.ExitStack() as running, _open(options, movable or time.time) as engine:
         engine.install_faults(plan)
-        operations = admin_service.AdminApi(engine, _exports_folder(options))
+        operations = admin_service.AdminService(engine, _exports_folder(options))
         with _named("--host, --port"):
             api = grpc_server.start(engine, options.host, options.port, operations)
         running.callback(api.stop)
         if not grpc_server.is_loopback(options.host):
             print(_WARNING.format(host=options.host, port=api.port), file=sys.stderr, flush=True)
         stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
-        door = _admin_door(options, api.port, admin_port.Admin(engine, stop, movable, operations))
+        admin = _start_admin_port(
+            options, api.port, admin_port.AdminPort(engine, stop, movable, operations)
+        )
         print(f"export DATASTORE_EMULATOR_HOST={options.host}:{api.port}")
         print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
-        if door is not None:
-            running.callback(door.stop)
-            print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{door.port}", flush=True)
+        if admin is not None:
+            running.callback(admin.stop)
+            print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{admin.port}", flush=True)
         signal.sigwait(_STOP)
         running.close()
     return 0
@@ -113,7 +115,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
     return inprocess.open_engine(
         None if options.in_memory else options.data,
         indexes=given if options.strict_indexes else None,
-        auto_indexes=None if options.strict_indexes else automatic_indexes.Autoindex(given),
+        auto_indexes=None if options.strict_indexes else automatic_indexes.AutomaticIndexes(given),
         clock=now,
         durability="fast" if options.fast else "durable",
         history=options.history,
@@ -129,10 +131,10 @@ def _exports_folder(options: argparse.Namespace) -> Path | None:
     return Path(f"{options.data}-exports")
 
 
-def _admin_door(
-    options: argparse.Namespace, port: int, answers: admin_port.Admin
-) -> http_server.Running | None:
-    """Open the admin door where it was asked for, or else beside the API's port."""
+def _start_admin_port(
+    options: argparse.Namespace, port: int, answers: admin_port.AdminPort
+) -> http_server.HttpServer | None:
+    """Open the admin port where it was asked for, or else beside the API's port."""
     if options.no_admin:
         return None
     if options.admin_port is not None:
@@ -155,7 +157,7 @@ def server_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
         description="A Datastore on one machine.",
-        epilog="python -m emulator VERB --help: export, import, backup, restore, compact, check.",
+        epilog="With COMMAND --help: export, import, backup, restore, compact, check.",
         allow_abbrev=False,
     )
     parser.add_argument("--port", type=_port, required=True, help="of gRPC; 0 picks a free one")
@@ -164,11 +166,11 @@ def server_parser() -> argparse.ArgumentParser:
         default="localhost",
         help="the address to listen on; anyone who can connect to it owns the data",
     )
-    door = parser.add_mutually_exclusive_group()
-    door.add_argument(
-        "--admin-port", type=_port, help="of the admin door; the next one if it is free"
+    admin = parser.add_mutually_exclusive_group()
+    admin.add_argument(
+        "--admin-port", type=_port, help="the admin port; the next one if it is free"
     )
-    door.add_argument("--no-admin", action="store_true", help="no admin door")
+    admin.add_argument("--no-admin", action="store_true", help="no admin port")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
     where.add_argument("--in-memory", action="store_true", help="keep nothing")
@@ -213,31 +215,31 @@ def server_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def verb_parser() -> argparse.ArgumentParser:
-    """Return the verbs and their flags."""
+def command_parser() -> argparse.ArgumentParser:
+    """Return the commands and their flags."""
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
-        description="Does one thing to a data file. Without a verb: serves (--help).",
+        description="Does one thing to a data file. Without a command: serves (--help).",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
-        verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
-        verb.add_argument("--data", type=Path, required=True, help="the data file")
-        return verb
+        command = subparsers.add_parser(name, help=text, description=text, allow_abbrev=False)
+        command.add_argument("--data", type=Path, required=True, help="the data file")
+        return command
 
-    verb = add("export", "Write entities as lines of JSON, as of one moment.")
+    command = add("export", "Write entities as lines of JSON, as of one moment.")
     for part in ("project", "database", "namespace", "kind"):
-        verb.add_argument(f"--{part}", help=f"only of this {part}")
-    verb.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
-    verb = add("import", "Write the entities of lines of JSON, all of them or on an error none.")
-    verb.add_argument("--batch", type=_count, help="commit after this many: for huge files")
-    verb.add_argument("source", nargs="?", default="-", help="- is standard input")
-    verb = add("backup", "Copy a data file as of one moment, also while it is used.")
-    verb.add_argument("target", type=Path, help="a new file")
-    verb = add("restore", "Put a copy of a backup at a data file's place.")
-    verb.add_argument("source", type=Path, help="the backup")
-    verb.add_argument("--replace", action="store_true", help="also if there is a data file")
+        command.add_argument(f"--{part}", help=f"only of this {part}")
+    command.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
+    command = add("import", "Write the entities of lines of JSON, all of them or on an error none.")
+    command.add_argument("--batch", type=_count, help="commit after this many: for huge files")
+    command.add_argument("source", nargs="?", default="-", help="- is standard input")
+    command = add("backup", "Copy a data file as of one moment, also while it is used.")
+    command.add_argument("target", type=Path, help="a new file")
+    command = add("restore", "Put a copy of a backup at a data file's place.")
+    command.add_argument("source", type=Path, help="the backup")
+    command.add_argument("--replace", action="store_true", help="also if there is a data file")
     add("compact", "Give back the room of what was deleted.")
     add("check", "Check a data file. The status is 1 if anything is wrong with it.")
     return parser

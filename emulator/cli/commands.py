@@ -1,10 +1,10 @@
-"""What `python -m emulator VERB` does: one thing to a data file, and then it ends.
+"""What `python -m emulator COMMAND` does: one thing to a data file, and then it ends.
 
-Owns how the verbs report. A file that a server has open may be exported, imported to, backed up,
-compacted and checked. Each verb imports what only it needs.
+Owns how the commands report. A file that a server has open may be exported, imported to, backed up,
+compacted and checked. Each command imports what only it needs.
 """
 
-# ruff: noqa: PLC0415 - a verb imports what only it needs
+# ruff: noqa: PLC0415 - a command imports what only it needs
 
 import argparse
 import contextlib
@@ -39,7 +39,7 @@ def load(options: argparse.Namespace) -> int:
         stored = json_lines.load(
             engine.storage,
             json_lines.read_lines(file),
-            source=json_lines.name_of(options.source),
+            source=json_lines.source_name(options.source),
             batch=options.batch,
         )
     print(f"{options.data}: {stored} entities written")
@@ -79,7 +79,7 @@ def check(options: argparse.Namespace) -> int:
     return int(report.wrong > 0)
 
 
-VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "export": export,
     "import": load,
     "backup": backup,

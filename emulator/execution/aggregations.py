@@ -42,7 +42,7 @@ class Aggregation(NamedTuple):
     most: int | None = None
 
 
-class Answer(NamedTuple):
+class AggregationAnswer(NamedTuple):
     """A number for each alias, None being null, and what it took."""
 
     numbers: dict[str, int | float | None]
@@ -155,19 +155,19 @@ def run(
     query: protobufs.AggregationQuery,
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
-) -> Answer:
+) -> AggregationAnswer:
     """Answer an aggregation query."""
     asked = parse(query)
     names = _names(asked)
     nested = query.nested_query
     parsed = parser.parse(nested, partition)
-    snapshot, parsed, reads = metadata_kinds.through(snapshot, parsed, reads)
+    snapshot, parsed, reads = metadata_kinds.source_of(snapshot, parsed, reads)
     plan = _plan(snapshot, nested, parsed, names)
     paging = prepared_queries.paging(nested, query_cursors.header(nested, partition.encoded))
-    walk = index_scan.Walk(snapshot, plan, paging, is_full=False, is_every_entry=True)
+    walk = index_scan.IndexScan(snapshot, plan, paging, is_full=False, is_every_entry=True)
     met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))
     found = {each.alias: _number(each, met, numbers) for each in asked}
-    return Answer(found, snapshot.version, plan, walk.entries)
+    return AggregationAnswer(found, snapshot.version, plan, walk.entries)
 
 
 def explain(
@@ -176,7 +176,7 @@ def explain(
     """Return how an aggregation query would be served, without running it."""
     names = _names(parse(query))
     nested = query.nested_query
-    snapshot, parsed, _ = metadata_kinds.through(snapshot, parser.parse(nested, partition), None)
+    snapshot, parsed, _ = metadata_kinds.source_of(snapshot, parser.parse(nested, partition), None)
     prepared_queries.paging(nested, query_cursors.header(nested, partition.encoded))
     return _plan(snapshot, nested, parsed, names)
 
@@ -248,7 +248,10 @@ class _Columns:
 
 
 def _gather(
-    walk: index_scan.Walk, columns: _Columns, reads: read_sets.ReadSet | None, wanted: int | None
+    walk: index_scan.IndexScan,
+    columns: _Columns,
+    reads: read_sets.ReadSet | None,
+    wanted: int | None,
 ) -> tuple[int, dict[str, Numbers]]:
     """Count results behind the offset, and gather their numbers."""
     offset = walk.paging.offset
@@ -263,7 +266,7 @@ def _gather(
 
 
 def _walk(
-    walk: index_scan.Walk,
+    walk: index_scan.IndexScan,
     columns: _Columns,
     numbers: dict[str, Numbers],
     reads: read_sets.ReadSet | None,

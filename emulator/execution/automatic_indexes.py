@@ -8,8 +8,8 @@ rewritten in place, so a reader never sees half of it; threads and processes tha
 take turns at a lock on its folder. A file that would not say the same plus the new entries (it uses
 YAML's flow style, say) is left alone and the query is served all the same.
 
-The in-process door of the product does not use this: an application that meets a missing index only
-in production is what strict definitions are for.
+The in-process channel of the product does not use this: an application that meets a missing index
+only in production is what strict definitions are for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ENTRY = re.compile(r"^( *)- ", re.MULTILINE)
 _logger = logging.getLogger(__name__)
 
 
-class Autoindex:
+class AutomaticIndexes:
     """Defines what queries lack.
 
     Args:
@@ -67,7 +67,7 @@ class Autoindex:
         return read_file(self._path) if self._path.exists() else ()
 
     def serve(
-        self, store: file_store.Storage, answer: Callable[[], bytes], renew: Callable[[], None]
+        self, store: file_store.FileStore, answer: Callable[[], bytes], renew: Callable[[], None]
     ) -> bytes:
         """Answer a query, defining what it lacks until nothing is missing.
 
@@ -88,7 +88,7 @@ class Autoindex:
                 self.define(store, index_yaml.parse(recommended, "the recommended index"))
             renew()
 
-    def define(self, store: file_store.Storage, wanted: Sequence[indexes.Index]) -> None:
+    def define(self, store: file_store.FileStore, wanted: Sequence[indexes.Index]) -> None:
         """Define indexes beside those there are, and write them to the file."""
         with store.write() as writer:
             writer.define(dict.fromkeys((*writer.definitions.composites, *wanted)))

@@ -1,4 +1,4 @@
-"""Walks: the results of one plan in one snapshot, in order.
+"""Index scans: the results of one plan in one snapshot, in order.
 
 Owns the way over index rows, apart from `merge_join`: the merge of branches, and which rows are
 results. An entity that an index holds more than once is met at all its rows, and only the first one
@@ -59,7 +59,7 @@ class _Judged(NamedTuple):
     version: int
 
 
-class Walk:
+class IndexScan:
     """The results of one plan in one snapshot, in order.
 
     With `is_every_entry` an entity is a result at all its positions, as aggregations want it.

@@ -16,7 +16,7 @@ MAX_BYTES = 3_000_000  # of one answer
 
 
 def lookup(
-    snapshot: row_reader.Reader | row_reader.Glance,
+    snapshot: row_reader.Reader | row_reader.PointRead,
     asked: list[bytes],
     encoded: list[bytes],
     reads: read_sets.ReadSet | None,

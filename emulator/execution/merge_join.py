@@ -1,4 +1,4 @@
-"""Joins: the suffixes that all scans of a branch have and whose values lie in their spans.
+"""Merge joins: the suffixes that all scans of a branch have and whose values lie in their spans.
 
 Owns the leapfrog: each scan in turn seeks the furthest suffix that any of them has reached, past
 all that the spans exclude. A scan that is close to it steps there, for a seek costs as much as some

@@ -43,7 +43,7 @@ def is_kind(kind: str | None) -> bool:
     return kind in _KINDS
 
 
-def through(
+def source_of(
     snapshot: row_reader.Reader, query: parser.Query, reads: read_sets.ReadSet | None
 ) -> tuple[row_reader.Reader, parser.Query, read_sets.ReadSet | None]:
     """Return what a query is to be run with: what was given, unless it is of a metadata kind.
@@ -59,7 +59,7 @@ def through(
     if kind not in _KINDS:
         return snapshot, query, reads
     _check(kind, query)
-    return View(snapshot, kind), query, None
+    return MetadataView(snapshot, kind), query, None
 
 
 def _check(kind: str, query: parser.Query) -> None:
@@ -73,7 +73,7 @@ def _check(kind: str, query: parser.Query) -> None:
         raise errors.InvalidArgument(f"A query of {kind} may not have an ancestor.")
 
 
-class View(row_reader.Reader):
+class MetadataView(row_reader.Reader):
     """A snapshot in which one metadata kind has rows."""
 
     def __init__(self, source: row_reader.Reader, kind: str) -> None:

@@ -37,7 +37,7 @@ def plan_only(
 ) -> query_plan.Plan:
     """Return how a query would be served, without running it."""
     query = parser.parse(message, partition)
-    snapshot, query, _ = metadata_kinds.through(snapshot, query, None)
+    snapshot, query, _ = metadata_kinds.source_of(snapshot, query, None)
     paging(message, query_cursors.header(message, partition.encoded))
     return _plan(snapshot, query)
 
@@ -59,7 +59,7 @@ def prepare(
         found = _like_another(snapshot, message, partition, variant)
     if found is None:
         parsed = parser.parse(message, partition)
-        source, query, reads = metadata_kinds.through(snapshot, parsed, reads)
+        source, query, reads = metadata_kinds.source_of(snapshot, parsed, reads)
         plan = _plan(source, query)
         header = query_cursors.header(message, partition.encoded)
         found = Prepared(plan.query, plan, header, paging(message, header))

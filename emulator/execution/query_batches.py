@@ -29,7 +29,7 @@ _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
 _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
 
-class Answer(NamedTuple):
+class QueryAnswer(NamedTuple):
     """A serialised QueryResultBatch, and what it took."""
 
     content: bytes
@@ -99,14 +99,14 @@ def run_query(
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
     mask: property_masks.Mask | None,
-) -> Answer:
+) -> QueryAnswer:
     """Answer a query with a batch of results."""
     snapshot, reads, prepared = prepared_queries.prepare(snapshot, request.query, partition, reads)
     query, plan, header, page = prepared
     kind = _KEY_ONLY if query.is_keys_only else _PROJECTION if query.projection else _FULL
     if mask is not None and kind != _FULL:
         raise errors.InvalidArgument("A projection query may not have a property mask.")
-    walk = index_scan.Walk(snapshot, plan, page, is_full=kind == _FULL)
+    walk = index_scan.IndexScan(snapshot, plan, page, is_full=kind == _FULL)
     batch = _gather(walk, _Renderer(walk, plan, header, kind, reads, mask), reads)
     parts = [protobufs.number_field(1, kind), *batch.results]
     if batch.skipped:
@@ -121,7 +121,7 @@ def run_query(
         protobufs.number_field(7, snapshot.version),
         protobufs.field(8, protobufs.timestamp(snapshot.version)),
     )
-    return Answer(
+    return QueryAnswer(
         content=b"".join(parts),
         plan=plan,
         positions=batch.positions,
@@ -133,7 +133,9 @@ def run_query(
     )
 
 
-def _gather(walk: index_scan.Walk, renderer: _Renderer, reads: read_sets.ReadSet | None) -> _Batch:
+def _gather(
+    walk: index_scan.IndexScan, renderer: _Renderer, reads: read_sets.ReadSet | None
+) -> _Batch:
     """Walk until the batch is full, the limit met or the results end."""
     paging = walk.paging
     batch = _Batch(paging, fault_plans.batch_size(MAX_RESULTS), [], [])
@@ -161,7 +163,7 @@ class _Renderer:
 
     def __init__(
         self,
-        walk: index_scan.Walk,
+        walk: index_scan.IndexScan,
         plan: query_plan.Plan,
         header: bytes,
         kind: int,

@@ -23,7 +23,7 @@ Reading = Callable[
 ]
 
 
-class Runs:
+class QueryRunner:
     """Runs the queries of one engine.
 
     Args:
@@ -89,7 +89,10 @@ class Runs:
         return _response(b"", began, explain.metrics(plan))
 
     def _metrics(
-        self, request: protobufs.RunQueryRequest, answer: query_batches.Answer, work: explain.Work
+        self,
+        request: protobufs.RunQueryRequest,
+        answer: query_batches.QueryAnswer,
+        work: explain.Work,
     ) -> bytes:
         """Return the metrics of an analyzed query with its last batch, and nothing before."""
         total = self._unfinished.total(request.project_id, request.query.start_cursor, work)

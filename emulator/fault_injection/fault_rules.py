@@ -35,8 +35,7 @@ import enum
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from emulator import errors
 
@@ -85,8 +84,7 @@ class Action(enum.Enum):
     BATCH = "batch"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule. `place` is an RPC or a point, empty for every call.
 
     `batch` is the largest number of results that a struck RunQuery answers with.

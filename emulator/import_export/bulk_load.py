@@ -1,4 +1,4 @@
-"""Loading: many entities put by a shorter way than commits.
+"""Bulk load: many entities put by a shorter way than commits.
 
 Owns batches: entities are checked as in a commit, and a batch is one SQLite transaction, written
 table by table and in key order. What lies in the file afterwards is what upserts would have left.
@@ -24,7 +24,7 @@ Checked = tuple[keys.Partition, protobufs.Entity]
 
 
 def load(
-    store: file_store.Storage, given: Iterable[protobufs.Entity], default: keys.Partition
+    store: file_store.FileStore, given: Iterable[protobufs.Entity], default: keys.Partition
 ) -> int:
     """Put entities and return how many; an incomplete key gets an id.
 

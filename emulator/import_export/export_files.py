@@ -15,7 +15,6 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import fcntl
 import hashlib
@@ -25,6 +24,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,7 +38,7 @@ _MAX_METADATA = 1024 * 1024  # bytes
 _PARTIAL = re.compile(r"\.[\w-]+\.partial")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Contents:
     """What an export holds. Empty kinds or namespaces mean all of them."""
 
@@ -73,7 +73,7 @@ class Digest:
         return self._hash.hexdigest()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An export that is being written."""
 
@@ -88,7 +88,7 @@ class Draft:
 
     def describe(self, contents: Contents) -> None:
         """Write the metadata file."""
-        document = {"format": _FORMAT, "version": _VERSION, **dataclasses.asdict(contents)}
+        document = {"format": _FORMAT, "version": _VERSION, **asdict(contents)}
         with _writing(self.path / f"{self.name}{SUFFIX}") as file:
             file.write(json.dumps(document, indent=2).encode() + b"\n")
 

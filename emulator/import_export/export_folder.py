@@ -9,12 +9,12 @@ Invariant: no URL leads out of the folder: no `..`, no hidden name, no symbolic 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import os
 import shutil
 import urllib.parse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from emulator import errors
@@ -26,7 +26,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Export:
     """An export that can be imported."""
 

@@ -80,7 +80,7 @@ Lines = Any
 Adapt = Callable[[protobufs.Entity], bool]
 
 
-def export(store: file_store.Storage, selection: Selection) -> Iterator[bytes]:
+def export(store: file_store.FileStore, selection: Selection) -> Iterator[bytes]:
     """Yield the lines of all selected entities as of one moment, in pieces, in key order."""
     with store.read() as snapshot:
         yield from pieces(snapshot, selection)
@@ -120,7 +120,7 @@ def _line(proto: bytes, meta: bytes) -> bytes:
 
 
 def load(
-    store: file_store.Storage,
+    store: file_store.FileStore,
     lines: Iterable[bytes],
     *,
     source: str,
@@ -239,6 +239,6 @@ def spooled(source: Any) -> Iterator[Any]:
         yield file
 
 
-def name_of(path: str | os.PathLike[str]) -> str:
+def source_name(path: str | os.PathLike[str]) -> str:
     """Return what a source is called in errors."""
     return "standard input" if os.fspath(path) == "-" else os.fspath(path)

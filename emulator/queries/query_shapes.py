@@ -1,4 +1,4 @@
-"""Queries that differ in the values of their equalities alone: checked and planned once. Pure.
+"""Query shapes: queries that differ only in the values of equalities, planned once. Pure.
 
 Owns what such queries have in common, their *shape*, and how the plan of one becomes the plan of
 another. Clients ask the same question about ever new values (the rows of this thread, of that

@@ -1,4 +1,4 @@
-"""The admin door: what tests and people ask of a running emulator, beside the API itself.
+"""The admin port: what tests and people ask of a running emulator, beside the API itself.
 
 Owns the paths of the second port and what each does. `http_server` keeps everyone out who is not a
 program or a page of ours on this machine, so nothing here asks for a password.
@@ -19,7 +19,6 @@ program or a page of ours on this machine, so nothing here asks for a password.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from http import HTTPStatus
@@ -39,33 +38,34 @@ _MAX_BODY = 1024 * 1024
 _Answer = Callable[[http_server.Request], http_server.Response]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Admin:
+class AdminPort:
     """Answers for one engine.
 
     Args:
         engine: what is looked at and changed.
         shut_down: ends the process, soon.
         clock: the engine's, if it can be moved.
-        given_api: the Datastore Admin API of the engine; None for one without exports.
+        api: the Datastore Admin API of the engine; None for one without exports.
     """
 
-    engine: engines.Engine
-    shut_down: Callable[[], None]
-    clock: clocks.Clock | None = None
-    given_api: dataclasses.InitVar[admin_service.AdminApi | None] = None
-    api: admin_service.AdminApi = dataclasses.field(init=False)
-
-    def __post_init__(self, given_api: admin_service.AdminApi | None) -> None:
-        """Take the API that is given, or make one."""
-        object.__setattr__(self, "api", given_api or admin_service.AdminApi(self.engine))
+    def __init__(
+        self,
+        engine: engines.Engine,
+        shut_down: Callable[[], None],
+        clock: clocks.Clock | None = None,
+        api: admin_service.AdminService | None = None,
+    ) -> None:
+        self._engine = engine
+        self._shut_down = shut_down
+        self._clock = clock
+        self._api = api or admin_service.AdminService(engine)
 
     def answer(self, request: http_server.Request) -> http_server.Response:
         """Answer one request."""
         if admin_rest.is_path(request.path):
-            return admin_rest.answer(self.api, request)
+            return admin_rest.answer(self._api, request)
         if request.path.startswith(rest_api.PREFIX):
-            return rest_api.answer(self.engine, request)
+            return rest_api.answer(self._engine, request)
         if request.path == "/ui" or request.path.startswith("/ui/"):
             return self._look(request)
         by_method = self._routes().get(request.path)
@@ -94,7 +94,7 @@ class Admin:
             raise http_server.BadRequest(
                 "The pages are for reading.", HTTPStatus.METHOD_NOT_ALLOWED
             )
-        return browser_pages.answer(self.engine, request)
+        return browser_pages.answer(self._engine, request)
 
     def _routes(self) -> dict[str, dict[str, _Answer]]:
         return {
@@ -118,12 +118,12 @@ class Admin:
         }
 
     def _reset(self, request: http_server.Request) -> http_server.Response:
-        self.engine.reset(**_part(request, "project", "database", "namespace"))
+        self._engine.reset(**_part(request, "project", "database", "namespace"))
         return http_server.Response(b"Resetting...\n")
 
     def _shutdown(self, request: http_server.Request) -> http_server.Response:
         _part(request)
-        return http_server.Response(b"Shutting down...\n", after=self.shut_down)
+        return http_server.Response(b"Shutting down...\n", after=self._shut_down)
 
     def _export(self, request: http_server.Request) -> http_server.Response:
         from emulator.import_export import json_lines  # noqa: PLC0415 - only who moves data pays
@@ -132,7 +132,7 @@ class Admin:
             **_part(request, "project", "database", "namespace", "kind")
         )
         return http_server.Response(
-            json_lines.export(self.engine.storage, selection), content_type="application/x-ndjson"
+            json_lines.export(self._engine.storage, selection), content_type="application/x-ndjson"
         )
 
     def _import(self, request: http_server.Request) -> http_server.Response:
@@ -143,7 +143,7 @@ class Admin:
             raise http_server.BadRequest("batch is not a positive number.")
         with json_lines.spooled(request.body) as body:
             stored = json_lines.load(
-                self.engine.storage,
+                self._engine.storage,
                 json_lines.read_lines(body),
                 source="the body",
                 batch=int(batch) if batch else None,
@@ -151,23 +151,23 @@ class Admin:
         return _json({"entities": stored})
 
     def _faults(self, _request: http_server.Request) -> http_server.Response:
-        plan = self.engine.fault_plan
+        plan = self._engine.fault_plan
         log = [] if plan is None else [each._asdict() for each in plan.log]
         return _json({"is_installed": plan is not None, "injected": log})
 
     def _install_faults(self, request: http_server.Request) -> http_server.Response:
-        self.engine.install_faults(fault_plans.Plan.parse(request.read(_MAX_BODY)))
+        self._engine.install_faults(fault_plans.Plan.parse(request.read(_MAX_BODY)))
         return self._faults(request)
 
     def _remove_faults(self, request: http_server.Request) -> http_server.Response:
-        self.engine.install_faults(None)
+        self._engine.install_faults(None)
         return self._faults(request)
 
     def _time(self, _request: http_server.Request) -> http_server.Response:
-        return _json({"now": self.engine.clock(), "is_manual": self.clock is not None})
+        return _json({"now": self._engine.clock(), "is_manual": self._clock is not None})
 
     def _advance(self, request: http_server.Request) -> http_server.Response:
-        if self.clock is None:
+        if self._clock is None:
             raise http_server.BadRequest(
                 "The clock runs by itself: start with --clock manual.", HTTPStatus.CONFLICT
             )
@@ -177,21 +177,21 @@ class Admin:
             case _:
                 raise http_server.BadRequest('Send {"advance": seconds}.')
         try:
-            self.clock.advance(seconds)
+            self._clock.advance(seconds)
         except (ValueError, OverflowError) as error:
             raise http_server.BadRequest(str(error)) from error
         return self._time(request)
 
     def _indexes(self, _request: http_server.Request) -> http_server.Response:
-        with self.engine.storage.read() as snapshot:
+        with self._engine.storage.read() as snapshot:
             entries = map(index_yaml.entry, snapshot.definitions.composites)
             return http_server.Response("".join(("indexes:\n", *entries)).encode())
 
     def _cost(self, _request: http_server.Request) -> http_server.Response:
-        return _json(self.engine.meter.total()._asdict())
+        return _json(self._engine.meter.total()._asdict())
 
     def _forget_cost(self, request: http_server.Request) -> http_server.Response:
-        self.engine.meter.reset()
+        self._engine.meter.reset()
         return self._cost(request)
 
 

@@ -50,7 +50,7 @@ def is_path(path: str) -> bool:
     return any(rule.fullmatch(path) for _, rule, _, _ in _RULES)
 
 
-def answer(api: admin_service.AdminApi, request: http_server.Request) -> http_server.Response:
+def answer(api: admin_service.AdminService, request: http_server.Request) -> http_server.Response:
     """Answer one call."""
     from google.protobuf import json_format  # noqa: PLC0415 - only who calls pays
 
@@ -64,7 +64,7 @@ def answer(api: admin_service.AdminApi, request: http_server.Request) -> http_se
     return http_server.Response(text.encode() + b"\n", content_type=rest_api.JSON)
 
 
-def _call(api: admin_service.AdminApi, request: http_server.Request) -> tuple[str, Any]:
+def _call(api: admin_service.AdminService, request: http_server.Request) -> tuple[str, Any]:
     for method, path, rpc, body in _RULES:
         named = path.fullmatch(request.path)
         if named is not None and method == request.method:

@@ -1,4 +1,4 @@
-"""Pages for people: what kinds there are, what an entity holds, and which indexes it stands in.
+"""The data browser's pages: kinds, entities with their index entries, and indexes.
 
 Owns the HTML. The pages only read, need no script and load nothing: `http_server`'s headers forbid
 it.
@@ -226,12 +226,12 @@ def _path(key: protobufs.Key) -> str:
     return " / ".join(f"{each.kind} {each.name or each.id}" for each in key.path)
 
 
-def _key_link(found: data_browser.Found) -> str:
+def _key_link(found: data_browser.StoredEntity) -> str:
     url = f"/ui/entity?key={urllib.parse.quote(_encoded(found.key))}"
     return f'<a href="{url}">{_text(_path(found.entity.key), _PREVIEW)}</a>'
 
 
-def _summary(found: data_browser.Found) -> str:
+def _summary(found: data_browser.StoredEntity) -> str:
     properties = sorted(found.entity.properties.items())
     parts = [
         f'<span class="pair"><span class="quiet">{_text(name)}</span> {_value(value)}</span>'
@@ -330,11 +330,11 @@ def _index(index: indexes.Index) -> str:
     return f"{_text(index.kind)}: {', '.join(columns) or 'key ↑'}"
 
 
-def _entry_values(entry: data_browser.Entry) -> str:
+def _entry_values(entry: data_browser.IndexEntries) -> str:
     shown = ["(" + ", ".join(_value(each) for each in row) + ")" for row in entry.shown]
     return " ".join(shown) + (" …" if len(shown) < entry.entries and shown else "")
 
 
-def _size(size: data_browser.Size) -> tuple[str, str, str, str]:
+def _size(size: data_browser.IndexSize) -> tuple[str, str, str, str]:
     where = _partition(size.partition)
     return _index(size.index), where, _number(size.entries), _number(size.bytes)

@@ -1,4 +1,4 @@
-"""What is in a data file, for people who look: kinds, entities and indexes, counted and in pages.
+"""The data browser: what is in a data file: kinds, entities and indexes, counted and in pages.
 
 Owns the looking. It reads one snapshot, changes nothing, and is no part of the API: it costs what a
 look may cost, a scan of the entries that it counts.
@@ -27,7 +27,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredEntity:
     """One entity, with its encoded key and its times in microseconds."""
 
     key: bytes
@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class IndexSize:
     """An index of a partition: how many entries it holds and how long they are."""
 
     partition: keys.Partition
@@ -47,7 +47,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntries:
     """An entity's entries in one index: how many, and the values of the first ones."""
 
     index: indexes.Index
@@ -70,7 +70,7 @@ def kinds(reader: row_reader.Reader) -> list[Kind]:
 
 def page(
     reader: row_reader.Reader, partition: keys.Partition, kind: str, after: bytes
-) -> tuple[list[Found], bytes]:
+) -> tuple[list[StoredEntity], bytes]:
     """Return a kind's next entities after an encoded path, and where the next page begins.
 
     The place is empty if this page is the last.
@@ -85,17 +85,17 @@ def page(
     return found[:PAGE], b"" if is_last else found[PAGE - 1].key[len(partition.encoded) :]
 
 
-def entity(reader: row_reader.Reader, key: bytes) -> Found | None:
+def entity(reader: row_reader.Reader, key: bytes) -> StoredEntity | None:
     """Return the entity of an encoded key."""
     stored = reader.entity(key)
     return None if stored is None else _found(key, stored)
 
 
-def _found(key: bytes, stored: row_reader.Stored) -> Found:
-    return Found(key, row_reader.parse(stored.proto), stored.created, stored.version)
+def _found(key: bytes, stored: row_reader.Stored) -> StoredEntity:
+    return StoredEntity(key, row_reader.parse(stored.proto), stored.created, stored.version)
 
 
-def entries(reader: row_reader.Reader, found: Found) -> list[Entry]:
+def entries(reader: row_reader.Reader, found: StoredEntity) -> list[IndexEntries]:
     """Return what an entity has in each index."""
     partition, path = keys.decode(found.key)
     composites = reader.definitions.by_kind.get(found.entity.key.path[-1].kind, ())
@@ -106,13 +106,13 @@ def entries(reader: row_reader.Reader, found: Found) -> list[Entry]:
         columns = [indexed[name] for name, _ in index.properties]
         shown = itertools.islice(itertools.product(*columns), _MAX_SHOWN) if columns else ()
         rows_shown = tuple(tuple(values.projected(each) for each in row) for row in shown)
-        listed.append(Entry(index, len(made), rows_shown))
+        listed.append(IndexEntries(index, len(made), rows_shown))
     return listed
 
 
-def sizes(reader: row_reader.Reader) -> list[Size]:
+def sizes(reader: row_reader.Reader) -> list[IndexSize]:
     """Return all indexes that hold entries."""
     return [
-        Size(keys.decode(partition)[0], indexes.decode(code), number, size)
+        IndexSize(keys.decode(partition)[0], indexes.decode(code), number, size)
         for partition, code, number, size in reader.index_sizes()
     ]

@@ -1,4 +1,4 @@
-"""The door for everyone else: a plaintext gRPC server.
+"""A plaintext gRPC server: the API for other programs.
 
 Owns the sockets. The threads behind them are a pool in which a request that waits for another
 transaction is not counted, so it never keeps the commit it waits for from running.
@@ -30,13 +30,13 @@ _GRACE = 2.0  # seconds for the requests that run when the server stops
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class GrpcServer:
     """A server that answers."""
 
     server: Any
     port: int
-    threads: thread_pool.Pool
-    api: admin_service.AdminApi
+    threads: thread_pool.ThreadPool
+    api: admin_service.AdminService
 
     def stop(self) -> None:
         """Let running requests finish, end operations, then close."""
@@ -46,8 +46,8 @@ class Running:
 
 
 def start(
-    engine: engines.Engine, host: str, port: int, api: admin_service.AdminApi | None = None
-) -> Running:
+    engine: engines.Engine, host: str, port: int, api: admin_service.AdminService | None = None
+) -> GrpcServer:
     """Serve an engine; port 0 picks a free one.
 
     Args:
@@ -60,7 +60,7 @@ def start(
         OSError: the address cannot be had.
     """
     _check_is_free(host, port)
-    threads = thread_pool.Pool(THREADS)
+    threads = thread_pool.ThreadPool(THREADS)
     server = grpc.server(
         threads,  # type: ignore[arg-type]  # any executor will do
         options=(
@@ -74,14 +74,14 @@ def start(
         for method in protobufs.REQUESTS
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    api = api or admin_service.AdminApi(engine)
+    api = api or admin_service.AdminService(engine)
     _add_admin_api(server, api)
     try:
         bound = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
         raise OSError(f"{host}:{port} cannot be had: {error}") from error
     server.start()
-    return Running(server, bound, threads, api)
+    return GrpcServer(server, bound, threads, api)
 
 
 def is_loopback(host: str) -> bool:
@@ -128,7 +128,7 @@ def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]
     return handle
 
 
-def _add_admin_api(server: Any, api: admin_service.AdminApi) -> None:
+def _add_admin_api(server: Any, api: admin_service.AdminService) -> None:
     for service, methods in admin_service.SERVICES.items():
         handlers: dict[str, Any] = {
             method: grpc.unary_unary_rpc_method_handler(_admin_handler(api, method))
@@ -137,7 +137,7 @@ def _add_admin_api(server: Any, api: admin_service.AdminApi) -> None:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
-def _admin_handler(api: admin_service.AdminApi, method: str) -> Callable[[Any, Any], bytes]:
+def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[Any, Any], bytes]:
     def handle(raw: bytes, context: Any) -> bytes:
         try:
             content: bytes = api.call(method, api.parsed(method, raw)).SerializeToString()

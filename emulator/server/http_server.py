@@ -58,7 +58,7 @@ class BadRequest(Exception):
         self.status = status
 
 
-class HungUp(Exception):
+class ConnectionDropped(Exception):
     """The connection is to end without an answer, as if the network had failed."""
 
 
@@ -162,7 +162,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             response = self.handle_request(self._request(body))
         except BadRequest as error:
             response = Response(error.message.encode() + b"\n", error.status)
-        except HungUp:
+        except ConnectionDropped:
             self.close_connection = True
             return
         except Exception as fault:
@@ -279,8 +279,8 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A door that answers."""
+class HttpServer:
+    """A running server."""
 
     servers: tuple[_Server, ...]
     port: int
@@ -292,7 +292,7 @@ class Running:
             server.server_close()
 
 
-def start(handle: Handler, port: int) -> Running:
+def start(handle: Handler, port: int) -> HttpServer:
     """Answer on both loopback addresses; port 0 picks a free one.
 
     Raises:
@@ -308,6 +308,6 @@ def start(handle: Handler, port: int) -> Running:
         servers.append(_Server(socket.AF_INET6, first.server_port, handle))
     for server in servers:
         threading.Thread(
-            target=server.serve_forever, args=(0.05,), name="http door", daemon=True
+            target=server.serve_forever, args=(0.05,), name="http server", daemon=True
         ).start()
-    return Running(tuple(servers), first.server_port)
+    return HttpServer(tuple(servers), first.server_port)

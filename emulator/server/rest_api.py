@@ -53,7 +53,7 @@ def answer(engine: engines.Engine, request: http_server.Request) -> http_server.
         method, message = _call(request)
         content = engine.call(method, message)
     except errors.Dropped as fault:
-        raise http_server.HungUp from fault
+        raise http_server.ConnectionDropped from fault
     except errors.DatastoreError as error:
         return refusal(error, is_json=is_json)
     if not is_json:

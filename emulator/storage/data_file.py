@@ -147,7 +147,7 @@ def _with_log(connection: sqlite3.Connection) -> str:
     return mode
 
 
-def empty_log(connection: sqlite3.Connection) -> bool:
+def checkpoint(connection: sqlite3.Connection) -> bool:
     """Move the log into the file and cut it to nothing; False if others use it just now."""
     connection.execute("PRAGMA busy_timeout = 0")  # nobody waits for this
     try:

@@ -9,9 +9,9 @@ disk before it is acknowledged; several that wait for the disk at once may share
 an open SQLite read transaction. A connection that met a fault is closed and not used again, so the
 engine works again as soon as the machine does. One connection at least stays open, for it is how
 others see that the file is in use. Connections never cross a fork: those that are idle are closed
-before it (`let_go` says why), and the child forgets the others without closing them, for closing
-would end the parent's locks. In memory means a private temporary
-file that is removed at the end: SQLite's own memory databases have no snapshots.
+before it (`close_idle` says why), and the child forgets the others without closing them, for
+closing would end the parent's locks. In memory means a private temporary file that is removed at
+the end: SQLite's own memory databases have no snapshots.
 
 What was replaced or deleted is overwritten in the file. Where no history is kept it is to be gone:
 the log, which holds older states of pages, is emptied `LOG_SECONDS` after a commit by the next
@@ -78,10 +78,10 @@ class PastSnapshot(history.PastReader, Snapshot):
 _Kind = TypeVar("_Kind", bound=Snapshot)
 
 
-class _Lent(Generic[_Kind]):
+class _Borrowed(Generic[_Kind]):
     """A snapshot for the length of one request. Not a generator: every read comes by here."""
 
-    def __init__(self, storage: Storage, snapshot: _Kind) -> None:
+    def __init__(self, storage: FileStore, snapshot: _Kind) -> None:
         self._storage = storage
         self._snapshot = snapshot
 
@@ -113,7 +113,7 @@ class _Connections:
         self.definitions: row_reader.Definitions | None = None
 
 
-class Storage:
+class FileStore:
     """One data file, used from any thread; after a fork also by the child."""
 
     def __init__(
@@ -129,7 +129,7 @@ class Storage:
         self._history = history_seconds * 1_000_000
         self._log_due: int | None = None  # when the log is to be emptied, in microseconds
         self._read_up_to = 0  # the latest moment beyond the last commit that was read
-        self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.Gone)
+        self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.PastEntries)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
         if path is None:
@@ -138,7 +138,7 @@ class Storage:
             path = Path(folder) / "data"
             self._durability = data_file.Durability.FAST
         self.path = os.fspath(path)
-        self._log = write_ahead_log.Log(
+        self._log = write_ahead_log.WriteAheadLog(
             self.path, lambda wait: data_file.connect(self.path, self._durability, wait=wait)
         )
         self._connections = _Connections(self._connect_writer)
@@ -152,7 +152,7 @@ class Storage:
                 with self.write() as writer:
                     writer.define(composites)
 
-    def let_go(self) -> None:
+    def close_idle(self) -> None:
         """Close the connections that nobody uses, before a fork. Later calls open others.
 
         A child inherits what SQLite knows of its parent's locks on a file, and not the locks. So
@@ -162,7 +162,7 @@ class Storage:
         """
         connections = self._connections
         with contextlib.suppress(sqlite3.Error):
-            connections.turn.let_go()
+            connections.turn.close_idle()
             while connections.idle:
                 connections.idle.pop().close()
 
@@ -172,11 +172,11 @@ class Storage:
         self._connections = _Connections(self._connect_writer)
         self._log.forget_parent()
 
-    def let_rest(self) -> None:
+    def wait_for_checkpoint(self) -> None:
         """Wait while others empty the log. Who holds a snapshot, or locks, must not call it."""
-        self._log.let_empty()
+        self._log.wait_for_checkpoint()
 
-    def tidy(self) -> None:
+    def checkpoint_if_due(self) -> None:
         """After a commit: empty the log if it is time, or if it has grown.
 
         Who holds a snapshot must not call it.
@@ -188,7 +188,7 @@ class Storage:
             if self._log.empty():
                 self._log_due = None
         else:
-            self._log.keep_small()
+            self._log.checkpoint_if_large()
 
     def close(self) -> None:
         """Close all idle connections. Open snapshots close theirs when they end."""
@@ -219,12 +219,12 @@ class Storage:
             raise
         if moment > snapshot.state.version:
             self.end_snapshot(snapshot)
-            self._settle(moment)
+            self._make_commits_newer_than(moment)
             snapshot = self._begin(PastSnapshot)
         snapshot.look_back(self._gone(moment))
         return snapshot
 
-    def _settle(self, moment: int) -> None:
+    def _make_commits_newer_than(self, moment: int) -> None:
         """See to it that what is committed from now on is newer than a moment.
 
         A commit takes its version when it begins. One that is under way may be older than the
@@ -249,13 +249,13 @@ class Storage:
         connection = snapshot.connection
         self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
 
-    def glance(self, key: bytes) -> row_reader.Glance:
+    def glance(self, key: bytes) -> row_reader.PointRead:
         """Read one entity as the last commit left it, by its encoded key."""
         connection = self._take()
         is_sound = False
         try:
             with data_file.translated:
-                found = row_reader.glance(connection, key)
+                found = row_reader.point_read(connection, key)
             is_sound = True
         finally:
             self._give_back(connection, is_sound=is_sound)
@@ -283,16 +283,16 @@ class Storage:
         if self._is_log_due() and not self._is_closed:
             with connections.turn.if_free() as writer:
                 if writer is not None:
-                    is_empty = data_file.empty_log(writer)
+                    is_empty = data_file.checkpoint(writer)
                     self._log_due = None if is_empty else self._now() + _LOG_AGAIN
 
-    def read(self) -> _Lent[Snapshot]:
+    def read(self) -> _Borrowed[Snapshot]:
         """Read the last commit's state for the length of one request."""
-        return _Lent(self, self.begin_snapshot())
+        return _Borrowed(self, self.begin_snapshot())
 
-    def read_at(self, moment: int) -> _Lent[PastSnapshot]:
+    def read_at(self, moment: int) -> _Borrowed[PastSnapshot]:
         """Read the state of an earlier moment for the length of one request."""
-        return _Lent(self, self.begin_past(moment))
+        return _Borrowed(self, self.begin_past(moment))
 
     @contextlib.contextmanager
     def write(self, *, may_share: bool = False) -> Iterator[row_writer.Writer]:

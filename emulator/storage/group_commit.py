@@ -1,4 +1,4 @@
-"""Groups: the turn of a process's one writer, and commits that wait for the disk together.
+"""Group commit: the turn of a process's one writer, and commits that wait for the disk together.
 
 Owns the writer's connection, who may use it, and where a SQLite transaction begins and ends. Most
 of what a small commit takes is its sync. So whoever is done while others wait for the turn leaves
@@ -136,7 +136,7 @@ class Turn:
             if self.connection is not None:
                 self._drop(self.connection)
 
-    def let_go(self) -> None:
+    def close_idle(self) -> None:
         """Close the connection, if nobody has the turn and nothing is under way."""
         if not self._lock.acquire(blocking=False):
             return

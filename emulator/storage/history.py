@@ -57,7 +57,7 @@ def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
         raise errors.InvalidArgument("read_time is older than the history of this data file.")
 
 
-class Gone:
+class PastEntries:
     """What was computed for one moment, shared by its readers: what is gone stays gone.
 
     `entries` has the rows that an index had for what has changed since, and the version up to which
@@ -74,9 +74,9 @@ class PastReader(row_reader.Reader):
     """Reads the state of an earlier moment. Call `look_back` before the first read."""
 
     moment: int
-    _gone: Gone
+    _gone: PastEntries
 
-    def look_back(self, gone: Gone) -> None:
+    def look_back(self, gone: PastEntries) -> None:
         """Fix the moment."""
         self.moment = gone.moment
         self._gone = gone
@@ -142,7 +142,7 @@ class PastReader(row_reader.Reader):
             "WHERE index_id = ? AND entry >= ? AND entry < ? AND version <= ? ORDER BY entry",
             (self.index_id(name), low, high, self.moment),
         )
-        gone = self._gone_entries(name[0], name[1])
+        gone = self._past_entries(name[0], name[1])
         first = bisect.bisect_left(gone, low, key=_entry_of)
         last = bisect.bisect_left(gone, high, key=_entry_of)
         return _merged(current, gone[first:last]) if first < last else current
@@ -164,16 +164,18 @@ class PastReader(row_reader.Reader):
         for key, entity_id, proto, version, created in found:
             yield key, entity_id, 0, proto, row_reader.meta(version, created), version
 
-    def _gone_entries(self, partition: bytes, code: bytes) -> list[row_reader.Row]:
+    def _past_entries(self, partition: bytes, code: bytes) -> list[row_reader.Row]:
         """Return the rows in an index of all entities that have changed since, sorted."""
         name = (partition, code)
         entries, known = self._gone.entries.get(name, ([], self.moment))
         if self.state.version > known:
-            entries = sorted(itertools.chain(entries, self._compute_gone(name, known)))
+            entries = sorted(itertools.chain(entries, self._compute_past_entries(name, known)))
             self._gone.entries[name] = entries, self.state.version
         return entries
 
-    def _compute_gone(self, name: tuple[bytes, bytes], known: int) -> Iterator[row_reader.Row]:
+    def _compute_past_entries(
+        self, name: tuple[bytes, bytes], known: int
+    ) -> Iterator[row_reader.Row]:
         """Yield the rows of entities that were there and were changed after a version."""
         index = indexes.decode(name[1])
         found = self._connection.execute(

@@ -15,8 +15,8 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator import errors
 from emulator.storage import data_file, history, row_writer, write_ahead_log
@@ -25,8 +25,7 @@ _DURABLE = data_file.Durability.DURABLE
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(NamedTuple):
     """What a backup or a restore wrote."""
 
     path: str
@@ -37,8 +36,7 @@ class Copied:
         return f"{self.path}: {self.entities} entities, {self.size} bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(NamedTuple):
     """What a compaction won, in bytes, the log included."""
 
     path: str
@@ -118,7 +116,9 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
             row_writer.forget_history(connection, now - history.MAX_AGE * 1_000_000)
             connection.execute("COMMIT")
             connection.execute("VACUUM")
-        log = write_ahead_log.Log(name, lambda wait: data_file.connect(name, _DURABLE, wait=wait))
+        log = write_ahead_log.WriteAheadLog(
+            name, lambda wait: data_file.connect(name, _DURABLE, wait=wait)
+        )
         is_empty = log.empty(data_file.BUSY_SECONDS)
     return Compacted(name, before, _size(name), is_empty)
 

@@ -66,7 +66,7 @@ class Definitions:
         self.shapes: dict[tuple[keys.Partition, bytes], Any] = {}
 
 
-class Glance(NamedTuple):
+class PointRead(NamedTuple):
     """One entity and the version of the last commit, read in one statement."""
 
     version: int
@@ -77,7 +77,7 @@ class Glance(NamedTuple):
         return self.stored
 
 
-def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
+def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
     """Read the entity of an encoded key. The statement sees one state, without a transaction."""
     # The cursor ends with this call: one that is kept would hold that state.
     found = connection.execute(
@@ -88,7 +88,7 @@ def glance(connection: sqlite3.Connection, key: bytes) -> Glance:
     if not found:
         raise _no_state()
     version, *stored = found
-    return Glance(version, None if stored[0] is None else _sound(tuple(stored)))
+    return PointRead(version, None if stored[0] is None else _sound(tuple(stored)))
 
 
 class Reader:

@@ -1,4 +1,4 @@
-"""Changes to the rows: the one writer.
+"""The one writer of the rows.
 
 Owns every statement that changes a row, and the upkeep of indexes: which entries a change removes
 and adds, and the composite indexes that are filled or dropped when the definitions change.

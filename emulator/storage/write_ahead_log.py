@@ -1,4 +1,4 @@
-"""The log: SQLite's write-ahead log beside the data file, kept small however busy the file is.
+"""SQLite's write-ahead log beside the data file, kept small however busy the file is.
 
 Owns the moment in which the log is emptied. SQLite does that when nobody reads from it, and under
 a steady load of transactions that overlap there is no such moment: the log would grow until the
@@ -31,7 +31,7 @@ _STEP = 0.002  # seconds
 _BYTES = 8
 
 
-class Log:
+class WriteAheadLog:
     """The log of one data file. Safe for many threads, and after a fork.
 
     Args:
@@ -50,14 +50,14 @@ class Log:
         """Start afresh in a forked child."""
         self._turn = threading.Lock()
 
-    def let_empty(self) -> None:
+    def wait_for_checkpoint(self) -> None:
         """Wait while the log is being emptied. Call it with nothing held."""
         if self._left():
             with thread_pool.waiting():
                 while left := self._left():
                     time.sleep(min(left, _STEP))
 
-    def keep_small(self) -> None:
+    def checkpoint_if_large(self) -> None:
         """Empty the log if it has grown. Call it with nothing held."""
         size = self._size()
         if size < LARGE:

@@ -5,7 +5,8 @@ anything is locked, what is written and answered, and its bill. What a mutation 
 `mutations`, whether a transaction may commit in `open_transactions`.
 
 What must stay true: OK and ABORTED end the transaction, after any other refusal it is still open.
-An answer is made before the file is changed for good: what cannot be sent must not be committed.
+An answer is made before the file is changed for good: what cannot be serialized must not be
+committed.
 """
 
 from __future__ import annotations
@@ -98,15 +99,15 @@ class Commits:
             seen = self._transactions.snapshot_of(transaction).version
             return protobufs.field(8, protobufs.timestamp(seen))
 
-        def check() -> list[mutations.Write]:
+        def check() -> list[mutations.Mutation]:
             checked = mutations.check(request.mutations, default)
             if transaction is None:
                 mutations.check_each_once(checked)
             return checked
 
         def apply(
-            writer: row_writer.Writer, checked: list[mutations.Write]
-        ) -> tuple[bytes, protobufs.CommitResponse, list[mutations.Write]]:
+            writer: row_writer.Writer, checked: list[mutations.Mutation]
+        ) -> tuple[bytes, protobufs.CommitResponse, list[mutations.Mutation]]:
             response = protobufs.CommitResponse()
             for write in checked:
                 fault_plans.point("commit.mutation")
@@ -114,7 +115,7 @@ class Commits:
             response.index_updates = writer.index_updates
             if transaction is not None:
                 response.commit_time.FromMicroseconds(writer.commit_version)
-            return sent(response), response, checked
+            return serialized(response), response, checked
 
         answer, response, checked = self._transactions.write(transaction, check, apply)
         applied = [
@@ -129,7 +130,7 @@ class Commits:
         return answer
 
 
-def sent(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
+def serialized(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
     """Serialise what cannot be cut, before it is committed: a client would refuse more."""
     answer = response.SerializeToString()
     if len(answer) >= MAX_RESPONSE_BYTES:

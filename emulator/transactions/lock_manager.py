@@ -1,4 +1,4 @@
-"""Locks: who may go on, who waits, and who gives up.
+"""The lock manager: who may go on, who waits, and who gives up.
 
 Owns the waiting of pessimistic concurrency. A reader takes shared locks on what it has read; a
 change that touches what another transaction has read waits until that one ends. The lock of a
@@ -64,7 +64,7 @@ class _Waiter:
         self.nap = _NAPS_ABROAD[0]
 
 
-class Locks:
+class LockManager:
     """The locks on one data file, of this process and of those it shares the file with."""
 
     def __init__(

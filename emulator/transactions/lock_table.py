@@ -1,4 +1,4 @@
-"""Holders: who has read what, who wants to change what, and who waits for whom.
+"""The lock table: who has read what, who wants to change what, and who waits for whom.
 
 Owns the arithmetic of locks. Pure: the waiting is in `lock_manager`, the sharing in
 `shared_lock_files`.
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from emulator.storage import read_sets
 
-Event = list[Any]  # a verb, a holder's name, and what `Table.apply` says; as JSON carries it
+Event = list[Any]  # a verb, a holder's name, and what `LockTable.apply` says; as JSON carries it
 
 
 class Footprint(NamedTuple):
@@ -62,7 +62,7 @@ class Holder:
         )
 
 
-class Table:
+class LockTable:
     """The holders of one process."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Writes: mutations applied inside the one write transaction, and automatic ids.
+"""Mutations: applied inside the one write transaction, and automatic ids.
 
 Owns what a mutation may do and how ids are made. An id is the next number of a stored counter,
 scattered over 16 decimal digits by a bijection, so none is handed out twice, in any process or
@@ -21,7 +21,7 @@ _ID_MASK = (1 << _ID_BITS) - 1
 _ID_FACTOR = 0x9E37_79B9_7F4A5  # odd, so that multiplying is a bijection
 
 
-class Write(NamedTuple):
+class Mutation(NamedTuple):
     """One checked mutation."""
 
     operation: str
@@ -39,7 +39,7 @@ class Write(NamedTuple):
         return keys.is_complete(self.key)
 
 
-def check(mutations: Sequence[protobufs.Mutation], default: keys.Partition) -> list[Write]:
+def check(mutations: Sequence[protobufs.Mutation], default: keys.Partition) -> list[Mutation]:
     """Check mutations before anything is locked."""
     checked = [_check(mutation, default) for mutation in mutations]
     if any(write.transforms for write in checked):
@@ -47,7 +47,7 @@ def check(mutations: Sequence[protobufs.Mutation], default: keys.Partition) -> l
     return checked
 
 
-def _check(mutation: protobufs.Mutation, default: keys.Partition) -> Write:
+def _check(mutation: protobufs.Mutation, default: keys.Partition) -> Mutation:
     operation = mutation.WhichOneof("operation")
     if operation is None:
         raise errors.InvalidArgument("A mutation has no operation.")
@@ -60,7 +60,7 @@ def _check(mutation: protobufs.Mutation, default: keys.Partition) -> Write:
     entity = entities.normalized(given, partition, default)
     is_insert = operation == "insert" or not keys.is_complete(entity.key)
     mask = mutation.property_mask.paths if mutation.HasField("property_mask") else None
-    return Write(
+    return Mutation(
         operation,
         partition,
         entity.key,
@@ -72,16 +72,16 @@ def _check(mutation: protobufs.Mutation, default: keys.Partition) -> Write:
     )
 
 
-def _check_delete(mutation: protobufs.Mutation, default: keys.Partition) -> Write:
+def _check_delete(mutation: protobufs.Mutation, default: keys.Partition) -> Mutation:
     key = mutation.delete
     partition = entities.check_written_key(key, default, may_be_incomplete=False)
     if mutation.property_transforms:
         raise errors.InvalidArgument("A delete may not have property transforms.")
     precondition = preconditions.of(mutation, is_insert=False)
-    return Write("delete", partition, key, None, None, (), precondition, default)
+    return Mutation("delete", partition, key, None, None, (), precondition, default)
 
 
-def _check_transform_count(writes: Sequence[Write]) -> None:
+def _check_transform_count(writes: Sequence[Mutation]) -> None:
     counts: dict[bytes, int] = {}
     for place, write in enumerate(writes):
         key = b"%d" % place
@@ -93,7 +93,7 @@ def _check_transform_count(writes: Sequence[Write]) -> None:
         raise errors.InvalidArgument(f"An entity may have at most {most} transforms in one commit.")
 
 
-def check_each_once(writes: Sequence[Write]) -> None:
+def check_each_once(writes: Sequence[Mutation]) -> None:
     """Refuse two mutations of one entity, as a non-transactional commit must."""
     seen = set()
     for write in writes:
@@ -108,7 +108,7 @@ def check_each_once(writes: Sequence[Write]) -> None:
         seen.add(key)
 
 
-def apply(writer: row_writer.Writer, write: Write) -> protobufs.MutationResult:
+def apply(writer: row_writer.Writer, write: Mutation) -> protobufs.MutationResult:
     """Apply one mutation and describe what came of it."""
     result = protobufs.MutationResult(version=writer.commit_version)
     if not write.is_complete:
@@ -129,7 +129,7 @@ def apply(writer: row_writer.Writer, write: Write) -> protobufs.MutationResult:
     return result
 
 
-def _check_existence(write: Write, old: row_reader.Stored | None) -> None:
+def _check_existence(write: Mutation, old: row_reader.Stored | None) -> None:
     if write.operation == "insert" and old is not None:
         raise errors.AlreadyExists(
             f"entity already exists: {entities.entity_text(write.key, write.partition)}"
@@ -140,7 +140,7 @@ def _check_existence(write: Write, old: row_reader.Stored | None) -> None:
         )
 
 
-def _is_expected(write: Write, old: row_reader.Stored | None) -> bool:
+def _is_expected(write: Mutation, old: row_reader.Stored | None) -> bool:
     if write.precondition is None:
         return True
     described = entities.entity_text(write.key, write.partition)
@@ -155,7 +155,7 @@ def _describe(result: protobufs.MutationResult, stored: row_reader.Stored) -> No
 
 def _resulting(
     given: protobufs.Entity,
-    write: Write,
+    write: Mutation,
     old: row_reader.Stored | None,
     result: protobufs.MutationResult,
 ) -> protobufs.Entity:

@@ -49,7 +49,7 @@ class Outcome(enum.Enum):
     EXPIRED = "expired"
 
 
-class ReadAgain(Exception):
+class SnapshotMoved(Exception):
     """A read was out of date before it was locked, and the snapshot has moved: do it again."""
 
 
@@ -107,7 +107,7 @@ class Transactions:
 
     def __init__(
         self,
-        store: file_store.Storage,
+        store: file_store.FileStore,
         clock: Callable[[], float],
         *,
         concurrency: Concurrency = Concurrency.OPTIMISTIC,
@@ -118,9 +118,11 @@ class Transactions:
         self._open: dict[bytes, Transaction] = {}
         self._ended: dict[bytes, _Ended] = {}
         self._lock = threading.Lock()
-        self._locks: lock_manager.Locks | None = None
+        self._locks: lock_manager.LockManager | None = None
         if concurrency is Concurrency.PESSIMISTIC:
-            self._locks = lock_manager.Locks(Path(f"{store.path}-locks"), clock=clock, timer=timer)
+            self._locks = lock_manager.LockManager(
+                Path(f"{store.path}-locks"), clock=clock, timer=timer
+            )
 
     def forget(self) -> None:
         """Start afresh in a forked child: the snapshots are the parent's."""
@@ -214,7 +216,8 @@ class Transactions:
         Raises:
             errors.Aborted: what is read has changed since the snapshot, and so has something that
                 was read before. The transaction has ended.
-            ReadAgain: the same, but what was read before still stands. The snapshot is a new one.
+            SnapshotMoved: the same, but what was read before still stands. The snapshot is a new
+            one.
         """
         if self._locks is None or transaction.is_read_only:
             reads = None if transaction.is_read_only else transaction.reads
@@ -230,7 +233,7 @@ class Transactions:
             transaction.reads.merge(reads)
             return
         self._move(transaction, snapshot)
-        raise ReadAgain
+        raise SnapshotMoved
 
     def _move(self, transaction: Transaction, old: file_store.Snapshot) -> None:
         """Give a transaction the latest snapshot, unless something that it has read has changed.
@@ -269,7 +272,7 @@ class Transactions:
 
     def _write_locked(
         self,
-        held: lock_manager.Locks,
+        held: lock_manager.LockManager,
         transaction: Transaction | None,
         check: Callable[[], _Checked],
         apply: Callable[[row_writer.Writer, _Checked], _Answer],
@@ -297,7 +300,7 @@ class Transactions:
                 held.release(party.name)
 
     def _writer(
-        self, held: lock_manager.Locks, transaction: Transaction | None
+        self, held: lock_manager.LockManager, transaction: Transaction | None
     ) -> tuple[lock_manager.Party, float]:
         """Return who writes, and until when it may wait."""
         if transaction is not None:

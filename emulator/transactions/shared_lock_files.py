@@ -1,4 +1,4 @@
-"""Peers: the processes that share one data file, and the locks that each of them holds.
+"""Shared lock files: the processes that share one data file, and the locks that each of them holds.
 
 Owns the folder of locks beside the data file:
 
@@ -40,7 +40,7 @@ class Peer:
     """Another process, as far as its file has been read."""
 
     def __init__(self, path: Path) -> None:
-        self.table = lock_table.Table()
+        self.table = lock_table.LockTable()
         self._path = path
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._counter = b""
@@ -59,7 +59,7 @@ class Peer:
         """Follow what the process has written since. Tell whether there was anything."""
         counter = os.pread(self._file, _COUNTER, 0)
         if counter != self._counter:
-            self._counter, self._read, self.table = counter, _COUNTER, lock_table.Table()
+            self._counter, self._read, self.table = counter, _COUNTER, lock_table.LockTable()
         news = b""
         while chunk := os.pread(self._file, _CHUNK, self._read + len(news)):
             news += chunk
@@ -84,7 +84,7 @@ class Peers:
     """All processes on one data file, this one included."""
 
     def __init__(self, folder: Path) -> None:
-        self.table = lock_table.Table()
+        self.table = lock_table.LockTable()
         self.folder = folder
         self._gate: int | None = None
         self._own = -1
@@ -147,7 +147,7 @@ class Peers:
             return
         self._path.unlink(missing_ok=True)
         self.close()
-        self.table = lock_table.Table()
+        self.table = lock_table.LockTable()
 
     def close(self) -> None:
         """Close the files without a word to the others: in a forked child they are the parent's."""

@@ -32,7 +32,8 @@ import sys
 from comments.notifications import follower_compaction
 from comments.store import connection
 from comments.notifications import follower_lists
-from emulator import faults, inprocess
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
 from tests.comments import test_followers_processes as shared
 
 follower_compaction.SEGMENT_BYTES, follower_compaction.DIRECTORY_BYTES, follower_compaction.LINES =
@@ -42,7 +43,7 @@ indexes=shared.INDEXES) as engine:
     def counted(method, request, proceed):
         commits.append(method)
         return proceed()
-    engine.install_faults(faults.Plan.parse(json.loads(sys.argv[2])))
+    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
     with connection.Store(inprocess.Channel(engine, counted), project="test").context():
         follower_compaction.compact(shared.NAME)
     print(commits.count("Commit"))

@@ -1,4 +1,4 @@
-"""Fixtures of the engine's tests: an engine, a channel through either door, and who calls it."""
+"""Fixtures of the engine's tests: an engine, a channel over either transport, and its callers."""
 
 import contextlib
 import sys
@@ -127,13 +127,13 @@ def service(channel: grpc.Channel) -> Service:
 
 @pytest.fixture
 def near(engine: inprocess.Engine) -> Service:
-    """The same client, in process only: for tests where the door does not matter."""
+    """The same client, in process only: for tests where the transport does not matter."""
     return Service(inprocess.Channel(engine))
 
 
 @pytest.fixture
 def gcd_client(channel: grpc.Channel) -> datastore.Client:
-    """A google-cloud-datastore client through either door."""
+    """A google-cloud-datastore client through either transport."""
     made = datastore.Client(project="test", credentials=AnonymousCredentials())
     made._datastore_api_internal = DatastoreClient(
         transport=DatastoreGrpcTransport(channel=channel)

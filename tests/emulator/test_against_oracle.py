@@ -1,4 +1,4 @@
-"""The engine against the oracle, through both doors, over any history.
+"""The engine against the oracle, in process and over gRPC, over any history.
 
 `python -m tests.oracle.deep --minutes 30` runs the same for longer.
 """

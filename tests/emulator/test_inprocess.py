@@ -243,7 +243,7 @@ def test_a_fault_of_the_engine_is_permanent_and_logged(engine, monkeypatch, make
     assert "Lookup failed" in caplog.text
 
 
-def test_importing_the_door_loads_nothing_that_an_application_may_never_need():
+def test_importing_the_channel_loads_nothing_that_an_application_may_never_need():
     slow = (
         "google.cloud.ndb", "flask", "yaml", "google.cloud.datastore_admin_v1",
         "emulator.admin_api.admin_service",

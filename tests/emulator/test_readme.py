@@ -259,12 +259,12 @@ def test_every_probe_is_an_item_of_the_table():
 
 def test_every_command_of_the_guide_is_one():
     named = re.findall(r"^    python -m emulator (.*)$", README, flags=re.MULTILINE)
-    assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(commands.VERBS)
+    assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(commands.COMMANDS)
     for line in named:
         words = line.split()
         parser = (
-            command_line.verb_parser()
-            if words[0] in commands.VERBS
+            command_line.command_parser()
+            if words[0] in commands.COMMANDS
             else command_line.server_parser()
         )
         assert parser.parse_args(words)
@@ -272,15 +272,17 @@ def test_every_command_of_the_guide_is_one():
 
 def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help():
     flags = re.findall(r"`(--[a-z-]+)", README)
-    helped = command_line.server_parser().format_help() + command_line.verb_parser().format_help()
+    helped = (
+        command_line.server_parser().format_help() + command_line.command_parser().format_help()
+    )
     assert {flag for flag in flags if flag not in helped} <= {"--batch", "--replace"}
 
 
-def test_every_path_of_the_admin_door_is_in_the_guide(engine):
-    door = admin_port.Admin(engine, lambda: None)
+def test_every_path_of_the_admin_port_is_in_the_guide(engine):
+    admin = admin_port.AdminPort(engine, lambda: None)
     table = README.partition("| path | what it does |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"(?:GET|POST|PUT|DELETE) (/\S*?)`", table))
     for path in listed - {"/ui", "/v1/projects/{project}:{method}"}:
         with pytest.raises(http_server.BadRequest, match="answers"):
-            door.answer(http_server.Request("PATCH", path, {}, "", None))
-    assert {*door.paths, "/ui", "/v1/projects/{project}:{method}"} == listed
+            admin.answer(http_server.Request("PATCH", path, {}, "", None))
+    assert {*admin.paths, "/ui", "/v1/projects/{project}:{method}"} == listed

@@ -1,7 +1,7 @@
 """The engine and the oracle side by side: how a call goes to both, and how indexes are defined.
 
-Owns what one history has open: the engine's door and clock, the oracle, transactions by slot. A
-query that no index serves gets the index that the refusal recommends, and must then be served.
+Owns what one history has open: the engine's transport and clock, the oracle, transactions by slot.
+A query that no index serves gets the index that the refusal recommends, and must then be served.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Sides(RuleBasedStateMachine):
 
     @staticmethod
     def open_door(engine: inprocess.Engine) -> contextlib.AbstractContextManager[grpc.Channel]:
-        """Return the door to the engine; a machine for the other door has another one."""
+        """Return the transport to the engine; a machine for the other transport has another one."""
         return contextlib.nullcontext(inprocess.Channel(engine))
 
     @invariant()

@@ -32,7 +32,7 @@ def make_admin(tmp_path):
 
     def make(*, has_file):
         path = tmp_path / "index.yaml" if has_file else None
-        engine = inprocess.open_engine(None, auto_indexes=automatic_indexes.Autoindex(path))
+        engine = inprocess.open_engine(None, auto_indexes=automatic_indexes.AutomaticIndexes(path))
         opened.append(engine)
         return Admin(engine), Service(inprocess.Channel(engine))
 

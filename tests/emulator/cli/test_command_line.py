@@ -18,7 +18,7 @@ from emulator.execution import automatic_indexes
 
 @pytest.fixture
 def serve(make_service):
-    """Start the program; yields the process, a client and what asks its admin door."""
+    """Start the program; yields the process, a client and what asks its admin port."""
 
     @contextlib.contextmanager
     def serve(*arguments):
@@ -30,10 +30,10 @@ def serve(make_service):
         with child:
             try:
                 said = dict(child.stdout.readline().split()[1].split("=", 1) for _ in range(3))
-                door = said["DATASTORE_EMULATOR_ADMIN"].removeprefix("http://")
+                admin = said["DATASTORE_EMULATOR_ADMIN"].removeprefix("http://")
 
                 def ask(method, path, body=None):
-                    connection = http.client.HTTPConnection(door, timeout=30)
+                    connection = http.client.HTTPConnection(admin, timeout=30)
                     connection.request(method, path, body)
                     response = connection.getresponse()
                     content = response.read().decode()
@@ -90,7 +90,7 @@ def test_a_strict_server_refuses_what_index_yaml_does_not_serve(serve, index_yam
     assert index_yaml.read_bytes() == before
 
 
-def test_the_admin_door_is_beside_the_port_or_where_there_is_room(serve):
+def test_the_admin_port_is_beside_the_port_or_where_there_is_room(serve):
     port = free_ports()
     with serve("--port", port, "--in-memory") as (_, _, ask):
         connection = http.client.HTTPConnection("localhost", port + 1, timeout=30)

@@ -1,4 +1,4 @@
-"""One suite, every client library, both doors."""
+"""One suite, every client library, both transports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests import needs
 from tests.emulator.clients import datastore_driver, driver, ndb_driver, node_driver
 
 PYTHON = {"ndb": ndb_driver.Ndb, "google-cloud-datastore": datastore_driver.Datastore}
-CLIENTS = [(name, door) for name in PYTHON for door in ("in process", "gRPC")] + [("node", "gRPC")]
+CLIENTS = [(name, transport) for name in PYTHON for transport in ("in process", "gRPC")] + [
+    ("node", "gRPC")
+]
 
 Make = Callable[..., driver.Driver]
 
@@ -50,8 +52,8 @@ def start_node() -> Iterator[Callable[[], node_driver.Process]]:
 def make_driver(
     request: Any, engine: inprocess.Engine, start_node: Callable[[], node_driver.Process]
 ) -> Iterator[Make]:
-    """Makes clients of one library through one door, each in a namespace of a database."""
-    library, door = request.param
+    """Makes clients of one library through one transport, each in a namespace of a database."""
+    library, transport = request.param
     with (
         testing.running_server(engine) as address,
         grpc.insecure_channel(address) as remote,
@@ -62,7 +64,7 @@ def make_driver(
             scope = ("test", namespace, database)
             if library == "node":
                 return node_driver.Node(start_node(), address, *scope)
-            channel = inprocess.Channel(engine) if door == "in process" else remote
+            channel = inprocess.Channel(engine) if transport == "in process" else remote
             return PYTHON[library](channel, *scope)
 
         yield make

@@ -26,9 +26,9 @@ PATIENCE = 60  # seconds
 class Started:
     """A running emulator: its addresses, a client of its data, and its folder of exports."""
 
-    def __init__(self, address, door, channel, exports):
+    def __init__(self, address, admin, channel, exports):
         self.address = address
-        self.door = door
+        self.admin = admin
         self.service = service_calls.Service(channel)
         self.exports = exports
 
@@ -44,9 +44,9 @@ def started(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         program = stack.enter_context(programs.running(command, environ=programs.environment()))
         address = program.wait_for("export DATASTORE_EMULATOR_HOST=(.*)")[1]
-        door = program.wait_for("export DATASTORE_EMULATOR_ADMIN=(.*)")[1]
+        admin = program.wait_for("export DATASTORE_EMULATOR_ADMIN=(.*)")[1]
         channel = stack.enter_context(grpc.insecure_channel(address))
-        yield Started(address, door, channel, data.with_name("data-exports"))
+        yield Started(address, admin, channel, data.with_name("data-exports"))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def admin(request, emulator):
         return
     yield datastore_admin_v1.DatastoreAdminClient(
         transport="rest",
-        client_options=ClientOptions(api_endpoint=emulator.door),
+        client_options=ClientOptions(api_endpoint=emulator.admin),
         credentials=AnonymousCredentials(),
     )
 

@@ -1,4 +1,4 @@
-"""What every client library must see, whichever door it comes through.
+"""What every client library must see, whichever transport it comes through.
 
 The libraries are driven through `driver.Driver`, so each claim stands here once. Where a library
 merges or retries on its own, these tests hold for what its caller sees.

@@ -60,15 +60,15 @@ def index_yaml(tmp_path):
 @pytest.fixture(params=[("in process", None), ("gRPC", "system-tests-named-db")], ids=str)
 def client(engine, request):
     """A client of the default database, and a remote one of a database that nobody has made."""
-    door, database = request.param
-    with reached(engine, door) as channel:
+    transport, database = request.param
+    with reached(engine, transport) as channel:
         yield testing.datastore_client(channel, database=database)
 
 
 @contextlib.contextmanager
-def reached(engine, door):
-    """Yield a channel to an engine through one of the two doors."""
-    if door == "in process":
+def reached(engine, transport):
+    """Yield a channel to an engine through one of the two transports."""
+    if transport == "in process":
         yield inprocess.Channel(engine)
         return
     with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
@@ -229,15 +229,15 @@ def test_a_transfer_with_explicit_begin_and_commit(client):
     assert [client.get(key)["balance"] for key in keys] == [60, 40]
 
 
-@pytest.mark.parametrize("door", ["in process", "gRPC"])
+@pytest.mark.parametrize("transport", ["in process", "gRPC"])
 @pytest.mark.parametrize("in_block", [True, False], ids=["with", "begin and commit"])
 def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
-    door, in_block, monkeypatch
+    transport, in_block, monkeypatch
 ):
     monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
     with (
         inprocess.open_engine(None, concurrency="pessimistic") as engine,
-        reached(engine, door) as channel,
+        reached(engine, transport) as channel,
     ):
         inside, outside = (testing.datastore_client(channel) for _ in range(2))
         key = inside.key("BreakTxn", 1234)

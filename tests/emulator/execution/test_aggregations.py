@@ -1,4 +1,4 @@
-"""Claims about COUNT, SUM and AVG, through both doors."""
+"""Claims about COUNT, SUM and AVG, through both transports."""
 
 # ruff: noqa: DTZ001 - protobuf takes naive UTC
 

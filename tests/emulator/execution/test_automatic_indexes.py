@@ -41,7 +41,7 @@ def open_auto(tmp_path, yaml, concurrency):
     def open_it():
         engine = inprocess.open_engine(
             tmp_path / "data",
-            auto_indexes=automatic_indexes.Autoindex(yaml),
+            auto_indexes=automatic_indexes.AutomaticIndexes(yaml),
             concurrency=concurrency,
         )
         opened.append(engine)
@@ -169,7 +169,7 @@ def test_a_symbolic_link_stays_one(yaml, tmp_path):
 
 
 def test_without_a_path_the_data_file_keeps_the_index(tmp_path, make_service):
-    for auto in (automatic_indexes.Autoindex(), None):
+    for auto in (automatic_indexes.AutomaticIndexes(), None):
         with inprocess.open_engine(tmp_path / "data", auto_indexes=auto) as engine:
             service = make_service(inprocess.Channel(engine))
             assert service.names("T", ("a", "=", 1), order=["-b"]) == []

@@ -1,4 +1,4 @@
-"""Claims about the cost meter: production's rules of billing, the same through both doors."""
+"""Claims about the cost meter: production's rules of billing, the same through both transports."""
 
 import http.client
 import json
@@ -276,9 +276,9 @@ def test_a_reading_ends_with_its_block_and_a_reset_leaves_it_alone(near, engine)
     assert engine.meter.total() == cost_meter.Cost()
 
 
-def test_the_admin_door_reads_and_resets_the_total(service, engine):
+def test_the_admin_port_reads_and_resets_the_total(service, engine):
     service.lookup(service.key("T", 1), service.key("T", 2))
-    running = http_server.start(admin_port.Admin(engine, lambda: None).answer, 0)
+    running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
 
     def ask(method):
         connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)

@@ -308,7 +308,7 @@ def test_metadata_costs_what_it_names_and_not_what_is_stored(near, engine, kind)
     def steps():
         with engine._storage.read() as snapshot:
             counted = Steps(snapshot.connection)
-            view = metadata_kinds.View(snapshot, kind)
+            view = metadata_kinds.MetadataView(snapshot, kind)
             name = keys.Partition("test").encoded, metadata_kinds.indexes.builtin(kind).code
             found = list(view.scan(name, b"", b"\xff", with_entities=True))
             snapshot.connection.set_progress_handler(None, 0)

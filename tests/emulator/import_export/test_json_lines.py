@@ -240,7 +240,7 @@ def test_a_verb_that_cannot_be_done_says_why_in_one_line(tmp_path, capsys, argum
 
 @pytest.mark.parametrize(
     ("arguments", "flag"),
-    [(["fly"], "VERB"), (["import", "--data", "x", "--batch", "0"], "--batch"),
+    [(["fly"], "COMMAND"), (["import", "--data", "x", "--batch", "0"], "--batch"),
      (["export"], "--data"), (["--port", "65536"], "--port"), ([], "--port"),
      (["--port", "0", "--clock", "slow"], "--clock"),
      (["--port", "0", "--admin-port", "x"], "--admin-port")],

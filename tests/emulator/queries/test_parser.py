@@ -1,4 +1,4 @@
-"""Claims about queries through both doors: what is found, in which order, and what is refused."""
+"""Claims about queries, in process and over gRPC: results, their order, and refusals."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 

@@ -1,4 +1,4 @@
-"""Claims about the admin door: what it does, and that only programs on this machine reach it."""
+"""Claims about the admin port: what it does, and that only programs on this machine reach it."""
 
 import http.client
 import json
@@ -32,16 +32,16 @@ def engine(index_yaml, movable, request):
 
 
 @pytest.fixture
-def door(engine, movable, stopped):
-    running = http_server.start(admin_port.Admin(engine, stopped.set, movable).answer, 0)
+def running(engine, movable, stopped):
+    running = http_server.start(admin_port.AdminPort(engine, stopped.set, movable).answer, 0)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def ask(door):
+def ask(running):
     def ask(method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         connection.request(method, path, body, named, encode_chunked=hasattr(body, "__next__"))
         response = connection.getresponse()
@@ -140,7 +140,7 @@ def test_a_clock_does_not_follow_nonsense(ask, movable, body):
 
 
 def test_a_clock_that_runs_by_itself_is_not_moved(engine):
-    plain = admin_port.Admin(engine, lambda: None)
+    plain = admin_port.AdminPort(engine, lambda: None)
     with pytest.raises(http_server.BadRequest, match="--clock manual"):
         plain.answer(http_server.Request("POST", "/clock", {}, "", None))
 
@@ -178,14 +178,14 @@ def test_a_name_that_resolves_here_reads_nothing(ask):
     assert ask("GET", "/", Host="evil.example")[0] == 403
 
 
-def test_our_own_pages_and_both_loopback_names_are_let_in(ask, door):
+def test_our_own_pages_and_both_loopback_names_are_let_in(ask, running):
     for host in ("localhost", "127.0.0.1", "[::1]"):
-        named = f"{host}:{door.port}"
+        named = f"{host}:{running.port}"
         assert ask("POST", "/reset", "", Host=named, Origin=f"http://{named}")[0] == 200
 
 
-def test_answers_carry_the_headers_that_keep_other_pages_out(door):
-    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
+def test_answers_carry_the_headers_that_keep_other_pages_out(running):
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
     connection.request("GET", "/")
     headers = connection.getresponse().headers
     connection.close()
@@ -195,9 +195,9 @@ def test_answers_carry_the_headers_that_keep_other_pages_out(door):
     assert "Access-Control-Allow-Origin" not in headers
 
 
-def raw(door, content):
+def raw(running, content):
     """Send bytes and return all that comes back until the connection closes."""
-    with socket.create_connection(("127.0.0.1", door.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall(content)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -208,29 +208,29 @@ def raw(door, content):
     [b"Content-Length: 2\r\nContent-Length: 3", b"Content-Length: x", b"Content-Length: -1",
      b"Content-Length: 2\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: gzip"],
 )  # fmt: skip
-def test_a_body_of_unclear_length_ends_the_connection(door, headers):
+def test_a_body_of_unclear_length_ends_the_connection(running, headers):
     request = b"POST /reset HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n{}"
-    got = raw(door, request + b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    got = raw(running, request + b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 400")
     assert got.count(b"HTTP/1.1") == 1
 
 
-def test_one_connection_carries_many_requests_with_and_without_chunks(door, movable):
+def test_one_connection_carries_many_requests_with_and_without_chunks(running, movable):
     head = b"POST /clock HTTP/1.1\r\nHost: localhost\r\n"
     plain = head + b"Content-Length: 14\r\n\r\n" + b'{"advance": 1}'
     chunked = (
         head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n" + b'{"adv' + b"\r\nA;x=y\r\n"
         b'ance": 2 }' + b"\r\n0\r\nTrailer: x\r\n\r\n"
     )
-    got = raw(door, plain + chunked + plain)
+    got = raw(running, plain + chunked + plain)
     assert got.count(b"HTTP/1.1 200") == 3
     assert movable() == 1_700_000_004.0
 
 
 @pytest.mark.parametrize("chunks", [b"x\r\n", b"5\r\nab", b"5\r\n{}", b"-1\r\n", b""])
-def test_broken_chunks_are_refused(door, movable, chunks):
+def test_broken_chunks_are_refused(running, movable, chunks):
     head = b"POST /clock HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert raw(door, head + chunks).startswith(b"HTTP/1.1 400")
+    assert raw(running, head + chunks).startswith(b"HTTP/1.1 400")
     assert movable() == 1_700_000_000.0
 
 
@@ -238,9 +238,9 @@ def test_a_body_that_is_too_large_is_refused_and_answered(ask):
     assert ask("POST", "/clock", b" " * 3_000_000)[0] == 413
 
 
-def test_a_taken_port_is_an_os_error(door):
+def test_a_taken_port_is_an_os_error(running):
     with pytest.raises(OSError, match="cannot be had"):
-        http_server.start(lambda _: None, door.port)
+        http_server.start(lambda _: None, running.port)
 
 
 def test_a_fault_of_a_handler_is_answered_and_logged(caplog):
@@ -262,7 +262,7 @@ def test_a_stream_that_fails_half_way_is_seen_to_be_cut(caplog):
     assert got.endswith(b"4\r\nsome\r\n")
 
 
-def test_export_and_import_go_through_the_door(ask, service):
+def test_export_and_import_go_through_the_admin_port(ask, service):
     for number in range(3):
         service.put(service.key("T", number + 1), a=number, b=1)
     status, lines = ask("GET", "/export?project=test&kind=T")
@@ -303,12 +303,12 @@ def test_a_dropped_answer_ends_the_http_connection_too(ask):
 
 @pytest.mark.parametrize("announced", ["Content-Length: {}", "Transfer-Encoding: chunked"])
 def test_an_upload_that_breaks_off_stores_nothing_and_keeps_nobody_waiting(
-    door, service, announced
+    running, service, announced
 ):
     line = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
     head = f"POST /import HTTP/1.1\r\nHost: localhost\r\n{announced.format(len(line) + 9)}\r\n\r\n"
     body = f"{len(line) + 1:x}\r\n{line}\n\r\n" if "chunked" in announced else f"{line}\n"
-    with socket.create_connection(("127.0.0.1", door.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall((head + body).encode())
         service.put(service.key("T", 2), a=2)  # while the rest is awaited
         connection.shutdown(socket.SHUT_WR)

@@ -12,8 +12,8 @@ from emulator.server import admin_port, http_server
 
 @pytest.fixture
 def ask(engine, tmp_path):
-    api = admin_service.AdminApi(engine, tmp_path / "exports")
-    running = http_server.start(admin_port.Admin(engine, lambda: None, given_api=api).answer, 0)
+    api = admin_service.AdminService(engine, tmp_path / "exports")
+    running = http_server.start(admin_port.AdminPort(engine, lambda: None, api=api).answer, 0)
 
     def ask(method, path, body=None, content_type="application/json", **parameters):
         connection = http.client.HTTPConnection("localhost", running.port, timeout=60)
@@ -120,8 +120,8 @@ def test_a_body_in_another_coding_is_refused(ask):
     assert refused(answer) == (400, "INVALID_ARGUMENT")
 
 
-def test_a_door_without_exports_answers_about_indexes(engine):
-    running = http_server.start(admin_port.Admin(engine, lambda: None).answer, 0)
+def test_an_admin_port_without_exports_answers_about_indexes(engine):
+    running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
     connection = http.client.HTTPConnection("localhost", running.port, timeout=60)
     found = []
     for method, path in (("GET", "test/indexes"), ("POST", "test:export")):

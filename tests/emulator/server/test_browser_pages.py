@@ -14,7 +14,7 @@ HOSTILE = "<script>alert(1)</script>\"'&\x00\u202e"
 
 @pytest.fixture
 def look(engine):
-    answers = admin_port.Admin(engine, lambda: None)
+    answers = admin_port.AdminPort(engine, lambda: None)
 
     def look(path, **query):
         parts = urllib.parse.urlsplit(html.unescape(path))
@@ -121,6 +121,6 @@ def test_places_that_are_not_ours_are_refused(look, path, status):
 
 def test_the_pages_take_no_posts(engine):
     with pytest.raises(http_server.BadRequest, match="for reading"):
-        admin_port.Admin(engine, lambda: None).answer(
+        admin_port.AdminPort(engine, lambda: None).answer(
             http_server.Request("POST", "/ui", {}, "", None)
         )

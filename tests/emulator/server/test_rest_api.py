@@ -14,16 +14,16 @@ from emulator.server import admin_port, http_server, rest_api
 
 
 @pytest.fixture
-def door(engine):
-    running = http_server.start(admin_port.Admin(engine, lambda: None).answer, 0)
+def running(engine):
+    running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def post(door):
+def post(running):
     def post(method, body, content_type="application/json; charset=utf-8"):
-        connection = http.client.HTTPConnection("localhost", door.port, timeout=20)
+        connection = http.client.HTTPConnection("localhost", running.port, timeout=20)
         given = body if isinstance(body, bytes) else json.dumps(body)
         connection.request(
             "POST", f"/v1/projects/test:{method}", given, {"Content-Type": content_type}
@@ -161,12 +161,12 @@ print("done")
 """
 
 
-def test_google_cloud_datastore_works_over_http(door):
+def test_google_cloud_datastore_works_over_http(running):
     ran = subprocess.run(
         [sys.executable, "-c", CLIENT],
         env={
             **os.environ,
-            "DATASTORE_EMULATOR_HOST": f"localhost:{door.port}",
+            "DATASTORE_EMULATOR_HOST": f"localhost:{running.port}",
             "GOOGLE_CLOUD_DISABLE_GRPC": "1",
         },
         check=False, capture_output=True, text=True, timeout=60,

@@ -141,7 +141,7 @@ def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, m
         engine.storage.glance(b"a key")
         assert engine.storage._connections.idle
         with monkeypatch.context() as patch:
-            patch.setattr(row_reader, "glance", fail)
+            patch.setattr(row_reader, "point_read", fail)
             with pytest.raises(errors.Damaged):
                 engine.storage.glance(b"a key")
         assert not engine.storage._connections.idle

@@ -54,7 +54,7 @@ def put_in_group(engine, service, threads, *names):
     """Put entities, all in one group; returns the holder of the turn and the other commits."""
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in names]
-    held.let_go(len(names))
+    held.close_idle(len(names))
     return held, puts
 
 
@@ -93,7 +93,7 @@ def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(opened, watch,
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "ab"]
     writes = engine.meter.total().writes
     watch.at_commit = look
-    held.let_go(2)
+    held.close_idle(2)
     for each in (held.done, *puts):
         each.result(PATIENCE)
     # No entity, the locks of both commits, no bill, no answer.
@@ -153,7 +153,7 @@ def test_a_transaction_whose_group_failed_is_still_open_and_commits_again(opened
     held = Held(engine, threads)
     change = {"insert": service.entity(key, a=1)}
     commit = threads.submit(service.commit, change, transaction=transaction)
-    held.let_go(1)
+    held.close_idle(1)
     assert status(commit) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
     watch.at_commit = lambda: None
@@ -169,11 +169,11 @@ def test_a_fault_of_sqlite_in_one_part_fails_its_group(opened, watch, threads, m
         raise shared_commits.fault(sqlite3.SQLITE_IOERR)
 
     monkeypatch.setattr(row_writer.Writer, "save_state", fail)
-    held.let_go(0)
+    held.close_idle(0)
     assert "cannot be read or written" in str(held.done.exception(PATIENCE))
     held = shared_commits.Held(engine, threads)
     put = threads.submit(service.put, service.key("T", "a"), a=1)
-    held.let_go(1)
+    held.close_idle(1)
     assert held.done.exception(PATIENCE)
     assert status(put) == "UNAVAILABLE"
     monkeypatch.undo()
@@ -188,7 +188,7 @@ def test_a_part_that_is_refused_takes_back_itself_alone(opened, watch, threads):
     held = Held(engine, threads, there)
     both = {"insert": service.entity(service.key("T", "beside"), a=1)}, {"insert": there}
     refused = threads.submit(service.commit, *both)
-    held.let_go(1)
+    held.close_idle(1)
     assert status(refused) == "ALREADY_EXISTS"
     held.done.result(PATIENCE)
     assert watch.commits == 1
@@ -208,7 +208,7 @@ def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(opened, watc
     watch.at_commit = fail
     held = Held(engine, threads, there)
     insert = threads.submit(service.commit, {"insert": there})
-    held.let_go(1)
+    held.close_idle(1)
     # ALREADY_EXISTS would be of an entity that was never there.
     assert status(insert) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
@@ -218,7 +218,7 @@ def test_the_first_part_may_fail_and_the_others_are_stored(opened, watch, thread
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0), fails=True)
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "ab"]
-    held.let_go(2)
+    held.close_idle(2)
     for put in puts:
         put.result(PATIENCE)
     with pytest.raises(KeyError):
@@ -234,7 +234,7 @@ def test_a_fault_at_a_point_strikes_one_part_of_a_group(opened, threads, point):
         fault_plans.Plan.parse({"rules": [{"point": point, "call": 1, "status": "INTERNAL"}]})
     )
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "abc"]
-    held.let_go(3)
+    held.close_idle(3)
     outcomes = [status(put) for put in puts]
     assert sorted(outcomes) == ["INTERNAL", "OK", "OK"]
     held.done.result(PATIENCE)
@@ -252,7 +252,7 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     held = Held(engine, threads, service.entity(key, a=10))
     late = {"upsert": service.entity(key, a=found + 1)}
     commit = threads.submit(service.commit, late, transaction=transaction)
-    held.let_go(1)
+    held.close_idle(1)
     assert status(commit) == "ABORTED"
     assert service.get(key) == {"a": 10}
 
@@ -286,7 +286,7 @@ def test_ids_that_a_group_gave_out_are_never_the_same(opened, threads):
     engine, service = opened
     held = Held(engine, threads)
     asked = [threads.submit(service.call, "AllocateIds", keys=[service.key("T")]) for _ in "abc"]
-    held.let_go(3)
+    held.close_idle(3)
     given = {each.result(PATIENCE).keys[0].path[-1].id for each in asked}
     assert len(given) == 3
 
@@ -297,7 +297,7 @@ def test_what_takes_long_or_changes_what_all_rest_on_has_a_transaction_alone(
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     load = threads.submit(engine.load, [service.entity(service.key("T", 1), a=1)], "test")
-    held.let_go(1)
+    held.close_idle(1)
     held.done.result(PATIENCE)
     assert load.result(PATIENCE) == 1
     assert watch.statements == ["BEGIN IMMEDIATE", "COMMIT"] * 2

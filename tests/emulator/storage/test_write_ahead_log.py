@@ -72,7 +72,7 @@ def service(engine):
 
 @pytest.fixture
 def log(path):
-    return write_ahead_log.Log(str(path), connect(path))
+    return write_ahead_log.WriteAheadLog(str(path), connect(path))
 
 
 def connect(path):
@@ -162,15 +162,15 @@ def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
         tries.append(None)
         raise sqlite3.OperationalError("disk I/O error")
 
-    log = write_ahead_log.Log(str(path), fail)
+    log = write_ahead_log.WriteAheadLog(str(path), fail)
     monkeypatch.setattr(write_ahead_log, "LARGE", 1)
     with engine.storage.read():  # or the engine would empty it
         service.put(service.key("T", 1), a=1)
-        log.keep_small()
-        log.keep_small()
+        log.checkpoint_if_large()
+        log.checkpoint_if_large()
         assert len(tries) == 1
         service.put(service.key("T", 2), a=1)
-        log.keep_small()
+        log.checkpoint_if_large()
         assert len(tries) == 2
 
 

@@ -9,7 +9,7 @@ class Admin:
     """Calls the methods with fields, and waits for operations."""
 
     def __init__(self, engine, folder=None):
-        self.api = admin_service.AdminApi(engine, folder)
+        self.api = admin_service.AdminService(engine, folder)
 
     def call(self, method, **fields):
         return self.api.call(method, self.api.request(method)(**fields))

@@ -78,7 +78,7 @@ class Held:
             if self._fails:
                 raise KeyError("as the test wants it")
 
-    def let_go(self, waiting: int) -> None:
+    def close_idle(self, waiting: int) -> None:
         """Let it go as soon as so many others wait for the turn."""
         turn = turn_of(self._engine)
         programs.wait_until(lambda: turn._awaited == waiting, f"{waiting} wait for the turn")

@@ -309,7 +309,7 @@ def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(service, ref
 
 
 def test_without_a_lock_the_commit_is_still_validated(near, refused, monkeypatch):
-    monkeypatch.setattr(lock_manager.Locks, "share", lambda *_: None)
+    monkeypatch.setattr(lock_manager.LockManager, "share", lambda *_: None)
     key = near.key("T", 1)
     transaction = near.begin()
     near.get(key, transaction=transaction)

@@ -52,7 +52,7 @@ def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
 
 
 def test_a_pool_of_one_thread_serves_those_whom_others_wait_for():
-    threads = thread_pool.Pool(1)
+    threads = thread_pool.ThreadPool(1)
     goes, ended = threading.Event(), threading.Event()
 
     def wait():
@@ -98,7 +98,7 @@ def test_a_reader_passes_a_change_that_waits_for_too_long(
     put.result(30)
 
 
-class Scripted(lock_manager.Locks):
+class Scripted(lock_manager.LockManager):
     """Locks whose sleepers move the time and end others instead of sleeping."""
 
     def __init__(self, folder):

@@ -33,7 +33,7 @@ def test_a_change_conflicts_with_what_it_lies_in(ranges, read, changed):
         or any(place[0] == name and low <= place[1] < high for name, low, high in ranges)
         for place in changed
     )
-    table = lock_table.Table()
+    table = lock_table.LockTable()
     table.apply(["open", "a", 1.0, 2.0])
     table.apply(["read", "a", 3.0, footprint.places, footprint.ranges])
     table.apply(["want", "a", 4.0, wanted])
@@ -52,7 +52,7 @@ def test_places_sort_as_bytes_do_within_an_index(two):
 
 
 def test_a_table_is_made_again_from_its_own_events():
-    table = lock_table.Table()
+    table = lock_table.LockTable()
     for event in (
         ["open", "a", 1.0, 2.0],
         ["open", "b", 1.0, 2.0],
@@ -64,7 +64,7 @@ def test_a_table_is_made_again_from_its_own_events():
         ["end", "never seen"],
     ):
         table.apply(event)
-    again = lock_table.Table()
+    again = lock_table.LockTable()
     for event in table.events():
         again.apply(event)
     assert again.holders == table.holders

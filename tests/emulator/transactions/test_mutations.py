@@ -1,4 +1,4 @@
-"""Claims about commits through both doors: mutations, limits, ids, refusals."""
+"""Claims about commits in process and over gRPC: mutations, limits, ids, refusals."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
