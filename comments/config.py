@@ -34,7 +34,7 @@ NAMES = frozenset(
         "EDIT_WINDOW",
         "FORM_SECONDS",
         "GOOGLE_CLOUD_PROJECT",
-        "GUEST_TERM",
+        "GUEST_TOKEN_SECONDS",
         "HOSTS",
         "MAILS_PER_DAY",
         "MAIL_FROM",
@@ -44,13 +44,13 @@ NAMES = frozenset(
         "POSTS_PER_THREAD",
         "PREVIEWS_PER_NETWORK",
         "PROOF_OF_WORK",
-        "PROXIES",
+        "TRUSTED_PROXIES",
         "PUBLIC_URL",
         "RPC_TIMEOUT",
         "SAME_TEXTS",
         "SECRET",
         "SECRET_OLD",
-        "SMTP_AUTHORITY",
+        "SMTP_CA_FILE",
         "SMTP_URL",
         "SORT_HASH_DIGITS",
         "SORT_HASH_LEVELS",
@@ -60,6 +60,12 @@ NAMES = frozenset(
         "VOTERS_PER_NETWORK",
     }
 )
+# What settings were called before. These names work until 1.0.
+OLD_NAMES = {
+    "GUEST_TERM": "GUEST_TOKEN_SECONDS",
+    "PROXIES": "TRUSTED_PROXIES",
+    "SMTP_AUTHORITY": "SMTP_CA_FILE",
+}
 _DATA_FILE = "flatthread.db"
 _SECRET_BYTES = 16
 _GOOD_SECRET = 32  # characters; those that are made here have 43, of 32 random bytes
@@ -82,14 +88,14 @@ _MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Smtp:
-    """A mail server. `authority` is a file of certificates to believe; "" for the system's."""
+    """A mail server. `ca_file` holds the certificates to believe; "" for the system's."""
 
     security: Security
     host: str
     port: int
     user: str = ""
     password: str = dataclasses.field(default="", repr=False)
-    authority: str = ""
+    ca_file: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,15 +115,15 @@ class Settings:
     rpc_timeout: float = 10.0
     max_body: int = 64 * 1024
     edit_window: int = 15 * 60
-    guest_term: int = 24 * 60 * 60
-    proxies: int = 0
+    guest_token_seconds: int = 24 * 60 * 60
+    trusted_proxies: int = 0
     voters_per_network: int = 5
     on_app_engine: bool = False
     tasks_secret: str = ""
     tasks_queue: str = ""
     service: str = ""
     smtp: Smtp | None = None
-    smtp_authority: str = ""
+    smtp_ca_file: str = ""
     mail_from: str = ""
     mails_per_day: int = 50
     public_url: str = ""
@@ -130,6 +136,7 @@ class Settings:
     posts_per_thread: int = 0
     same_texts: int = 0
     previews_per_network: int = 0
+    old_names: tuple[str, ...] = ()  # settings that were given under the name they had before
 
     @property
     def sends_mail(self) -> bool:
@@ -144,14 +151,17 @@ class Settings:
     @property
     def advice(self) -> tuple[str, ...]:
         """What the operator is told at each start, in sentences."""
-        if len(self.secret) >= _GOOD_SECRET:
-            return ()
-        said = (
-            f"SECRET has {len(self.secret)} characters. Anyone who guesses it can sign in "
-            "as anybody: make one of 32 random bytes and keep this one as "
-            "SECRET_OLD (docs/secrets.md)."
-        )
-        return (said,)
+        said = [
+            f"The setting {name} is called {OLD_NAMES[name]} now; the old name works until 1.0."
+            for name in self.old_names
+        ]
+        if len(self.secret) < _GOOD_SECRET:
+            said.append(
+                f"SECRET has {len(self.secret)} characters. Anyone who guesses it can sign in "
+                "as anybody: make one of 32 random bytes and keep this one as "
+                "SECRET_OLD (docs/secrets.md)."
+            )
+        return tuple(said)
 
     @property
     def where(self) -> str:
@@ -172,13 +182,16 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         errors.NoStore: there is no embedded store, and this process must not make one.
     """
     source = os.environ if environ is None else environ
-    values = {**_file(source.get("FLATTHREAD_CONFIG", "")), **source}
+    file = _file(source.get("FLATTHREAD_CONFIG", ""))
+    # Renamed one by one, so that the environment goes before the file under whatever name.
+    values = {**_renamed(file), **_renamed(source)}
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
     # Before the secret, which is made together with the store.
     if not creates and kind == "embedded" and not (data_dir / _DATA_FILE).exists():
         raise errors.NoStore(str(data_dir.absolute()))
     return Settings(
+        old_names=tuple(name for name in OLD_NAMES if source.get(name) or file.get(name)),
         secret=_secret(values, kind, data_dir),
         scheme=_scheme(values),
         datastore=kind,
@@ -192,8 +205,8 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         rpc_timeout=_number(values, "RPC_TIMEOUT", 10, 1, 60),
         max_body=_number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
         edit_window=_number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
-        guest_term=_number(values, "GUEST_TERM", 24 * 3600, 60, 24 * 3600),
-        proxies=_number(values, "PROXIES", 0, 0, 10),
+        guest_token_seconds=_number(values, "GUEST_TOKEN_SECONDS", 24 * 3600, 60, 24 * 3600),
+        trusted_proxies=_number(values, "TRUSTED_PROXIES", 0, 0, 10),
         voters_per_network=_number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
         # Of the environment alone: a file may not claim what App Engine says.
         on_app_engine=bool(source.get("GAE_ENV")),
@@ -201,7 +214,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         tasks_queue=_queue(values.get("TASKS_QUEUE", "")),
         service=source.get("GAE_SERVICE", ""),
         smtp=_smtp(values),
-        smtp_authority=values.get("SMTP_AUTHORITY", ""),
+        smtp_ca_file=values.get("SMTP_CA_FILE", ""),
         mail_from=_mail_from(values),
         mails_per_day=_number(values, "MAILS_PER_DAY", 50, 1, 10_000),
         public_url=_public_url(values),
@@ -214,6 +227,13 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         same_texts=_number(values, "SAME_TEXTS", 3, 0, 10_000),
         previews_per_network=_number(values, "PREVIEWS_PER_NETWORK", 30, 0, 10_000),
     )
+
+
+def _renamed(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings under their current names; a current name goes before the old one."""
+    old = {new: given[name] for name, new in OLD_NAMES.items() if given.get(name)}
+    current = {name: value for name, value in given.items() if value or name not in old}
+    return {**old, **current}
 
 
 def _file(path: str) -> dict[str, str]:
@@ -230,7 +250,7 @@ def _file(path: str) -> dict[str, str]:
             continue
         if not equals:
             raise errors.Misconfigured(f"{path}:{number}: expected NAME=value")
-        if name.strip() not in NAMES:
+        if name.strip() not in NAMES | OLD_NAMES.keys():
             # Ignoring it would let a misspelt setting go unnoticed.
             raise errors.Misconfigured(f"{path}:{number}: no such setting: {name.strip()}")
         values[name.strip()] = value.strip()
@@ -310,7 +330,7 @@ def _smtp(values: Mapping[str, str]) -> Smtp | None:
         port or _MAIL_PORTS[security],
         unquote(parts.username or ""),
         unquote(parts.password or ""),
-        values.get("SMTP_AUTHORITY", ""),
+        values.get("SMTP_CA_FILE", ""),
     )
 
 

@@ -85,7 +85,7 @@ _said = multiprocessing.Lock()
 def _limits(settings: comments.config.Settings | None) -> server.limits.Limits:
     if settings is None:
         return server.limits.Limits()
-    is_open = not settings.proxies and not settings.on_app_engine
+    is_open = not settings.trusted_proxies and not settings.on_app_engine
     return server.limits.Limits(
         largest_body=settings.max_body, per_peer=_PER_PEER if is_open else 0
     )

@@ -85,7 +85,7 @@ def test_the_readmes_commands_for_sites_and_imports_work_one_after_the_other(clo
 
 
 def test_every_command_the_readme_mentions_is_one(app):
-    mentioned = set(re.findall(r"flask --app main ([a-z]+(?: [a-z]+)?)", README))
+    mentioned = set(re.findall(r"flask --app main ([a-z-]+(?: [a-z-]+)?)", README))
     mentioned = {words.removesuffix(" export").removesuffix(" wordpress") for words in mentioned}
     assert "repair" in mentioned
     for words in mentioned:

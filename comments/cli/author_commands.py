@@ -1,4 +1,4 @@
-"""The commands about what is held of an author: `author export|erase`.
+"""The commands about what is held of a person: `author export|erase`, and `forget`.
 
 Owns how an operator names somebody: by his account (name, mail address or id), by an author's id,
 or by any comment of his, which is what people who ask about their data can point at.
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 import msgspec
-from flask.cli import AppGroup
+from flask.cli import AppGroup, with_appcontext
 
 from comments import errors
 from comments.cli import console
@@ -72,3 +72,21 @@ def _named(who: str) -> str:
         if not comment_rows.is_comment_id(who):
             raise
         return personal_data.author_of(who)
+
+
+@click.command("forget")
+@click.argument("address")
+@with_appcontext
+@console.reported
+def forget(address: str) -> None:
+    """Erase a mail address: what it is told of, and its id from every list of followers.
+
+    What comments hold of their authors is not touched; it is erased when they are retracted.
+    """
+    from comments.accounts import accounts, identities
+    from comments.notifications import double_opt_in
+
+    ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
+    click.echo(f"{ended} subscriptions ended. Nothing is stored of what it was told of.")
+    if accounts.find(identities.of_address(address), console.settings().secret) is not None:
+        click.echo(f"An account signs in with it: `author erase {address}` erases that.")

@@ -1,4 +1,4 @@
-"""The commands about whom a site asks outside about its comments: `adviser`.
+"""The commands about whom a site asks outside about its comments: `classifier`.
 
 Owns what an operator types and reads of advisers. A secret that is made here is shown once, by the
 command that made it; one that is typed is shown by none.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from comments.events import safe_http
     from comments.moderation.classifiers import registration
 
-adviser = AppGroup("adviser", help="Services outside that are asked about a site's comments.")
+classifier = AppGroup("classifier", help="Services outside that are asked about a site's comments.")
 _ACTOR = records.Actor("cli", "the command line")
 _NOTICE = "Running processes notice within a minute."
 
@@ -60,7 +60,7 @@ def _client() -> "safe_http.Client":
     )
 
 
-@adviser.command("show")
+@classifier.command("show")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _show(site_id: str) -> None:
@@ -71,7 +71,7 @@ def _show(site_id: str) -> None:
         click.echo(f"{each.name}\t{each.url}\t{classifier_verdicts.terms_in_words(each)}")
 
 
-@adviser.command("webhook")
+@classifier.command("webhook")
 @click.argument("site_id", metavar="SITE")
 @click.argument("url", metavar="URL")
 @_with_terms
@@ -88,7 +88,7 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
         click.echo(f"Its secret, shown this once: {made}")
 
 
-@adviser.command("akismet")
+@classifier.command("akismet")
 @click.argument("site_id", metavar="SITE")
 @click.option(
     "--key",
@@ -112,7 +112,7 @@ def _akismet(
     click.echo(f"{site_id} asks Akismet. {_NOTICE}")
 
 
-@adviser.command("rotate")
+@classifier.command("rotate")
 @click.argument("site_id", metavar="SITE")
 @click.option("--leaked", is_flag=True, help="Do not take the old secret any more.")
 @console.reported
@@ -124,7 +124,7 @@ def _rotate(site_id: str, *, leaked: bool) -> None:
     click.echo(f"The new secret, shown this once: {made}")
 
 
-@adviser.command("remove")
+@classifier.command("remove")
 @click.argument("site_id", metavar="SITE")
 @click.argument("name", type=click.Choice(classifier_verdicts.NAMES))
 @console.reported

@@ -6,19 +6,20 @@ import click
 from flask.cli import AppGroup
 
 from comments.cli import console
-from comments.sites import post_limits, site_settings
+from comments.sites import post_limits as limits
+from comments.sites import site_settings
 
-guard = AppGroup("guard", help="What is asked of those who post on a website.")
-_NAMES = tuple(post_limits.RANGES)
+post_limits = AppGroup("post-limits", help="What is asked of those who post on a website.")
+_NAMES = tuple(limits.RANGES)
 
 
-@guard.command("show")
+@post_limits.command("show")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _show(site_id: str) -> None:
     """Show what holds for posts on a website, and what is the website's own."""
     site = site_settings.get(site_id)
-    holds = post_limits.of(site, console.settings())
+    holds = limits.of(site, console.settings())
     for name in _NAMES:
         whose = "the service's" if getattr(site.guard, name) is None else "its own"
         click.echo(f"{name}\t{getattr(holds, name)}\t{whose}")
@@ -27,7 +28,7 @@ def _show(site_id: str) -> None:
         click.echo(f"turnstile\t{site.turnstile.key}\tif it cannot be asked: {then}")
 
 
-@guard.command("set")
+@post_limits.command("set")
 @click.argument("site_id", metavar="SITE")
 @click.argument("name", type=click.Choice(_NAMES))
 @click.argument("value")
@@ -39,7 +40,7 @@ def _set(site_id: str, name: str, value: str) -> None:
     click.echo(f"Changed {site_id}. Running processes notice within a minute.")
 
 
-@guard.command("turnstile")
+@post_limits.command("turnstile")
 @click.argument("site_id", metavar="SITE")
 @click.argument("key", metavar="KEY", required=False)
 @click.option(
@@ -68,7 +69,7 @@ def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: st
     click.echo(f"{site_id} asks Turnstile. Running processes notice within a minute.")
 
 
-@guard.command("no-turnstile")
+@post_limits.command("no-turnstile")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _no_turnstile(site_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands about a site's own accounts: `key add|list|remove`.
+"""The commands about a site's own accounts: `site-key add|list|remove`.
 
 Owns what an operator types and reads of the keys with which a site signs who its readers are. A
 secret is shown once, by the command that made it.
@@ -12,10 +12,10 @@ from flask.cli import AppGroup
 
 from comments.cli import console
 
-key = AppGroup("key", help="Keys with which a site signs who its readers are.")
+site_key = AppGroup("site-key", help="Keys with which a site signs who its readers are.")
 
 
-@key.command("add")
+@site_key.command("add")
 @click.argument("site_id", metavar="SITE")
 @click.option(
     "--public",
@@ -39,7 +39,7 @@ def _add(site_id: str, public: Path | None) -> None:
     click.echo(f"Its secret, shown this once: {secret}")
 
 
-@key.command("list")
+@site_key.command("list")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _list(site_id: str) -> None:
@@ -51,7 +51,7 @@ def _list(site_id: str) -> None:
         click.echo(f"{each.id}\t{each.algorithm}\t{each.created:%Y-%m-%d}")
 
 
-@key.command("remove")
+@site_key.command("remove")
 @click.argument("site_id", metavar="SITE")
 @click.argument("name", metavar="KEY")
 @console.reported

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-stats_commands = AppGroup("stats", help="Show comments and distinct commenters.")
+stats = AppGroup("stats", help="Show comments and distinct commenters.")
 _forms = click.Choice([form.value for form in tables.Form])
 _form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.value)
 _day = click.DateTime(["%Y-%m-%d"])
@@ -33,7 +33,7 @@ def _print(kind: type[S], read: "Callable[[str], statistics.Page[S]]", form: tab
     click.echo(tables.written(kind, lines, tables.Form(form)))
 
 
-@stats_commands.command("site")
+@stats.command("site")
 @click.argument("site_id", metavar="SITE")
 @_form
 @console.reported
@@ -45,7 +45,7 @@ def _site(site_id: str, form: tables.Form) -> None:
     _print(statistics.Line, lambda _: statistics.Page((line,), None), form)
 
 
-@stats_commands.command("categories")
+@stats.command("categories")
 @click.argument("site_id", metavar="SITE")
 @_form
 @console.reported
@@ -57,7 +57,7 @@ def _by_category(site_id: str, form: tables.Form) -> None:
     _print(statistics.Line, lambda after: statistics.by_category(site, after=after), form)
 
 
-@stats_commands.command("days")
+@stats.command("days")
 @click.argument("site_id", metavar="SITE")
 @click.option("--category", default="", help="Of this category, not of the whole site.")
 @click.option("--all", "is_whole", is_flag=True, help="Of the site and of each category.")
@@ -89,7 +89,7 @@ def _by_day(
     _print(statistics.Line, lambda after: read(after=after), form)
 
 
-@stats_commands.command("commenters")
+@stats.command("commenters")
 @click.argument("site_id", metavar="SITE")
 @click.argument("thread", metavar="THREAD")
 @_form
@@ -102,7 +102,7 @@ def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
     _print(statistics.Person, lambda after: statistics.commenters(name, after=after), form)
 
 
-@stats_commands.command("threads")
+@stats.command("threads")
 @click.argument("site_id", metavar="SITE")
 @click.argument("author", metavar="AUTHOR")
 @_form

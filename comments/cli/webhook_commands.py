@@ -1,4 +1,4 @@
-"""The commands about what is told outside: `hook` and `dispatcher`.
+"""The commands about what is told outside: `webhook` and `delivery`.
 
 Owns what an operator types and reads of webhooks, of what waits and of dead letters. A secret is
 shown once, by the command that made it, and by no other.
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _SECRET_BYTES = 32
 _TYPES = ("comment.posted", "comment.edited", "comment.retracted")
 
-hook = AppGroup("hook", help="Webhooks: addresses of a site's owner that are told of comments.")
+webhook = AppGroup(
+    "webhook", help="Webhooks: addresses of a site's owner that are told of comments."
+)
 delivery = AppGroup("delivery", help="What waits to be told, and what was given up.")
 
 
@@ -39,7 +41,7 @@ def _secret() -> str:
     return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))
 
 
-@hook.command("add")
+@webhook.command("add")
 @click.argument("site_id", metavar="SITE")
 @click.argument("url", metavar="URL")
 @click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
@@ -57,7 +59,7 @@ def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
     click.echo(f"Its secret, shown this once: {made.secrets[0]}")
 
 
-@hook.command("list")
+@webhook.command("list")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _list(site_id: str) -> None:
@@ -74,7 +76,7 @@ def _about_one(command: str) -> Callable[[Callable[..., None]], click.Command]:
 
     def made(verb: Callable[..., None]) -> click.Command:
         named = click.argument("name", metavar="HOOK")(console.reported(verb))
-        return hook.command(command)(click.argument("site_id", metavar="SITE")(named))
+        return webhook.command(command)(click.argument("site_id", metavar="SITE")(named))
 
     return made
 

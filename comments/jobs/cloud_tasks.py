@@ -1,7 +1,7 @@
 """Cloud Tasks: on App Engine, where nothing runs after an answer, who begins what waits.
 
-Owns the tasks that call `/tasks/deliver` and `/tasks/fold` soon after a commit. It takes the place
-of the backlog of a process (`tasks`), which only a worker would empty. What must stay true:
+Owns the tasks that call `/tasks/deliver` and `/tasks/compact` soon after a commit. It takes the
+place of the backlog of a process (`tasks`), which only a worker would empty. What must stay true:
 
 - Nothing depends on it. What is not enqueued is found by cron's sweep, within a minute or so.
 - No request fails for it, and none waits for it longer than `WITHIN` for each task. After a failure
@@ -41,8 +41,8 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 WITHIN = 0.5  # seconds that a request waits for a task to be enqueued
 REST = 30.0  # seconds without an attempt after one that failed
 LONGEST_REST = 600.0
-DELIVER, FOLD = "/tasks/deliver", "/tasks/fold"
-SPANS = {DELIVER: 2, FOLD: 10}  # seconds, each a task
+DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
+SPANS = {DELIVER: 2, COMPACT: 10}  # seconds, each a task
 _TIMEOUT = 5.0  # seconds of each step of a call, which goes on when nobody waits for it
 _OK, _EXISTS = 200, 409
 
@@ -86,7 +86,7 @@ class Queue:
         """Have a thread or a list folded soon, if it cannot wait for cron."""
         del changes
         if within <= backlog.ERASE_AFTER:
-            self._ask(FOLD)
+            self._ask(COMPACT)
 
     def _ask(self, path: str) -> None:
         now = self._now().timestamp()

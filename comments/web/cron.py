@@ -12,7 +12,9 @@ A task folds and waits for no grace: the next call of cron clears what it folded
 waited a minute each would leave no room in the queue for those that deliver.
 """
 
+import functools
 import hmac
+import logging
 import time
 from datetime import UTC, datetime
 
@@ -27,6 +29,7 @@ from comments.web.http import context
 _MOST_SWEEPS = 20
 _MOST_SECONDS = 240.0  # after which nothing is begun
 
+_log = logging.getLogger("flatthread")
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 
 
@@ -54,7 +57,19 @@ def _is_task(settings: config.Settings, request: flask.Request) -> bool:
 
 @blueprint.get("/fold")
 def fold() -> flask.Response:
-    """Fold what is not folded, and clear it after the grace."""
+    """Answer under the name that `compact` had before; it works until 1.0."""
+    _warn_of_old_name()
+    return compact()
+
+
+@functools.cache
+def _warn_of_old_name() -> None:
+    _log.warning("/tasks/fold is called /tasks/compact now: deploy cron.yaml again")
+
+
+@blueprint.get("/compact")
+def compact() -> flask.Response:
+    """Compact changed threads and lists, and clear their flags after the grace."""
     process, names = _process(), scheduler.look()
     if _is_task(context.settings(), flask.request):
         done = process.round(names)

@@ -58,7 +58,7 @@ def test_headers_that_name_another_client_change_nothing(door: Any, name: str) -
 
 
 def test_behind_a_trusted_proxy_each_caller_is_counted(door: Any) -> None:
-    client = door(posts_per_network=1, proxies=1)
+    client = door(posts_per_network=1, trusted_proxies=1)
     sent = {"name": "Ann", "body": "Hello"}
     chains = ("203.0.113.1", "9.9.9.9, 203.0.113.1", "203.0.113.2")
     answers = [

@@ -100,31 +100,32 @@ def test_an_address_that_leads_inside_or_nowhere_is_refused(
 
 
 def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run: Run) -> None:
-    assert run("adviser", "show", "demo").output == ""
+    assert run("classifier", "show", "demo").output == ""
     made = run(
-        "adviser", "webhook", "demo", service.receiver.url, "--while-shown", "--then", "show"
+        "classifier", "webhook", "demo", service.receiver.url, "--while-shown", "--then", "show"
     )
     (secret,) = SECRET.findall(made.output)
-    shown = run("adviser", "show", "demo").output
+    shown = run("classifier", "show", "demo").output
     assert shown == (
         f"webhook\t{service.receiver.url}\tasked while a comment is shown, everybody's comments; "
         "what he cannot be asked about is shown\n"
     )
-    assert SECRET.findall(run("adviser", "webhook", "demo", service.receiver.url).output) == []
-    (newer,) = SECRET.findall(run("adviser", "rotate", "demo").output)
+    assert SECRET.findall(run("classifier", "webhook", "demo", service.receiver.url).output) == []
+    (newer,) = SECRET.findall(run("classifier", "rotate", "demo").output)
     (found,) = registration.every("demo")
     assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == (newer, secret)
-    (newest,) = SECRET.findall(run("adviser", "rotate", "demo", "--leaked").output)
+    (newest,) = SECRET.findall(run("classifier", "rotate", "demo", "--leaked").output)
     (found,) = registration.every("demo")
     assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == (newest,)
     assert (
-        "asks the site's own service no more" in run("adviser", "remove", "demo", "webhook").output
+        "asks the site's own service no more"
+        in run("classifier", "remove", "demo", "webhook").output
     )
     for refused in (
-        run("adviser", "remove", "demo", "webhook"),
-        run("adviser", "webhook", "demo", "http://inside"),
-        run("adviser", "webhook", "nowhere", service.receiver.url),
-        run("adviser", "show", "nowhere"),
+        run("classifier", "remove", "demo", "webhook"),
+        run("classifier", "webhook", "demo", "http://inside"),
+        run("classifier", "webhook", "nowhere", service.receiver.url),
+        run("classifier", "show", "nowhere"),
     ):
         assert (refused.exit_code, refused.output[:7]) == (1, "Error: ")
 
@@ -150,17 +151,17 @@ def test_an_owner_has_a_service_asked_at_the_desk_and_sees_its_secret_once(
 def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
     service: Service, run: Run
 ) -> None:
-    said = run("adviser", "akismet", "demo", input="canarykey\n").output
-    said += run("adviser", "akismet", "demo", "--everybody", "--while-shown", input="\n").output
-    shown = run("adviser", "show", "demo").output
+    said = run("classifier", "akismet", "demo", input="canarykey\n").output
+    said += run("classifier", "akismet", "demo", "--everybody", "--while-shown", input="\n").output
+    shown = run("classifier", "show", "demo").output
     assert shown.startswith(
         "akismet\thttps://rest.akismet.com/1.1\tasked while a comment is shown, e"
     )
     assert "canarykey" not in said + shown + stored() + str(audit_log.log("demo"))
     (found,) = registration.every("demo")
     assert registration.opened(found, trees.SETTINGS.secret, now=service.now) == ("canarykey",)
-    run("adviser", "remove", "demo", "akismet")
-    refused = run("adviser", "akismet", "demo", input="\n")
+    run("classifier", "remove", "demo", "akismet")
+    refused = run("classifier", "akismet", "demo", input="\n")
     assert (refused.exit_code, "key: is needed" in refused.output) == (1, True)
 
 

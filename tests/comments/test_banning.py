@@ -292,7 +292,7 @@ def test_the_desk_bans_a_network_and_says_when_it_cannot(desk: Desk, site: recor
 def test_a_guest_who_clears_the_browser_stays_out(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
-    app: flask.Flask = apps.create_app(dataclasses.replace(settings, proxies=1), open_store)
+    app: flask.Flask = apps.create_app(dataclasses.replace(settings, trusted_proxies=1), open_store)
 
     def send(address: str) -> Any:
         return app.test_client().post(

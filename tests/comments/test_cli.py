@@ -157,7 +157,7 @@ def test_an_import_stores_the_file_once(
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
     assert "2 comments added, 0 were there already, in 1 threads.\n" in first.output
-    assert "makes their pages fast within 7 minutes; `fold demo --wait`" in first.output
+    assert "makes their pages fast within 7 minutes; `compact demo --wait`" in first.output
     assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
     again = run("import", "disqus", export, "--site", "demo")
     assert "0 comments added, 2 were there already, in 1 threads.\n" in again.output
@@ -203,7 +203,10 @@ def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Si
     for arguments, said in (
         (("site", "set", "demo", "--moderator", "nobody"), "moderators: is not one plain address"),
         (("budget", "set", "demo", "writes", "9" * 30), "writes: is a whole number, up to "),
-        (("guard", "set", "demo", "same_texts", "9" * 30), "a whole number of up to 9 digits"),
+        (
+            ("post-limits", "set", "demo", "same_texts", "9" * 30),
+            "a whole number of up to 9 digits",
+        ),
     ):
         refused = run(*arguments)
         assert refused.exit_code == 1

@@ -198,8 +198,8 @@ def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
         row = trees.post(site, "text")
         assert peer.paths() == ["/tasks/deliver"]
         submission.retract(row.id, author_id=row.author.id, revision=None, now=trees.START)
-    assert peer.paths() == ["/tasks/deliver", "/tasks/fold"]
-    answer = client.get("/tasks/fold", headers={"X-AppEngine-QueueName": "flatthread"})
+    assert peer.paths() == ["/tasks/deliver", "/tasks/compact"]
+    answer = client.get("/tasks/compact", headers={"X-AppEngine-QueueName": "flatthread"})
     assert answer.json == {"folded": 1, "cleared": 0, "waiting": 1}
 
 
@@ -233,7 +233,7 @@ def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.Queue, peer: 
     assert peer.answers == []
     queue.add(NAME, within=backlog.ERASE_AFTER)
     queue.add(records.ListName("list"), within=0.0)
-    assert peer.paths() == ["/tasks/fold"]
+    assert peer.paths() == ["/tasks/compact"]
 
 
 def test_a_service_of_its_own_runs_its_tasks(peer: Peer, clock: Clock) -> None:
@@ -363,7 +363,7 @@ def test_what_was_not_committed_enqueues_nothing(
 # --- Who may call --------------------
 
 
-@pytest.mark.parametrize("path", ["/tasks/deliver", "/tasks/fold"])
+@pytest.mark.parametrize("path", ["/tasks/deliver", "/tasks/compact"])
 @pytest.mark.parametrize("name", ["", "default", "flatthread2", "Flatthread", QUEUE])
 def test_tasks_of_another_queue_open_nothing(
     client: flask.testing.FlaskClient, path: str, name: str

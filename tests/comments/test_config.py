@@ -27,7 +27,7 @@ NUMBERS = [
     ("RPC_TIMEOUT", "rpc_timeout", 10, 1, 60),
     ("MAX_BODY", "max_body", 65_536, 1_024, 1_048_576),
     ("EDIT_WINDOW", "edit_window", 900, 0, 604_800),
-    ("GUEST_TERM", "guest_term", 86_400, 60, 86_400),
+    ("GUEST_TOKEN_SECONDS", "guest_token_seconds", 86_400, 60, 86_400),
     ("PROOF_OF_WORK", "proof_of_work", 50_000, 0, 2_000_000),
     ("FORM_SECONDS", "form_seconds", 3, 0, 60),
     ("POSTS_PER_NETWORK", "posts_per_network", 20, 0, 10_000),
@@ -143,7 +143,7 @@ CHANGES = {
     "EDIT_WINDOW": ("3", "edit_window"),
     "FORM_SECONDS": ("5", "form_seconds"),
     "GOOGLE_CLOUD_PROJECT": ("cloud", "project"),
-    "GUEST_TERM": ("300", "guest_term"),
+    "GUEST_TOKEN_SECONDS": ("300", "guest_token_seconds"),
     "HOSTS": ("www.blog.example, Other.Example.", "hosts"),
     "MAILS_PER_DAY": ("3", "mails_per_day"),
     "MAIL_FROM": ("other@service.example", "mail_from"),
@@ -153,12 +153,12 @@ CHANGES = {
     "POSTS_PER_THREAD": ("5", "posts_per_thread"),
     "PREVIEWS_PER_NETWORK": ("5", "previews_per_network"),
     "PROOF_OF_WORK": ("5", "proof_of_work"),
-    "PROXIES": ("1", "proxies"),
+    "TRUSTED_PROXIES": ("1", "trusted_proxies"),
     "PUBLIC_URL": ("https://other.example/comments", "public_url"),
     "RPC_TIMEOUT": ("3", "rpc_timeout"),
     "SAME_TEXTS": ("5", "same_texts"),
     "SECRET": ("another sixteen or more", "secret"),
-    "SMTP_AUTHORITY": ("/srv/authority.pem", "smtp_authority"),
+    "SMTP_CA_FILE": ("/srv/authority.pem", "smtp_ca_file"),
     "SMTP_URL": ("smtps://mail.example", "smtp"),
     "SORT_HASH_DIGITS": ("0123456789", "scheme"),
     "SORT_HASH_LEVELS": ("3", "scheme"),
@@ -225,7 +225,11 @@ def test_there_is_no_other_setting_and_no_other_field():
     assert {*CHANGES, "SECRET_OLD"} == config.NAMES
     fields = {field.name for field in dataclasses.fields(config.Settings)}
     # Those App Engine sets, and nobody else.
-    assert {field for _, field in CHANGES.values()} == fields - {"on_app_engine", "service"}
+    assert {field for _, field in CHANGES.values()} == fields - {
+        "on_app_engine",
+        "service",
+        "old_names",
+    }
 
 
 class TestFile:

@@ -38,7 +38,7 @@ def test_each_rule_has_a_range(open_store: connection.Store, site: records.Site,
 
 
 def run(app: flask.Flask, *words: str) -> click.testing.Result:
-    return app.test_cli_runner().invoke(args=["guard", *words])
+    return app.test_cli_runner().invoke(args=["post-limits", *words])
 
 
 def test_rules_are_shown_and_set(app: flask.Flask, site: records.Site) -> None:

@@ -48,7 +48,7 @@ def told(open_store: connection.Store) -> Iterator[receivers.Receiver]:
 @pytest.fixture
 def name(run: Run, site: records.Site, told: receivers.Receiver) -> str:
     """A hook of the site."""
-    return _name(run("hook", "add", "demo", told.url))
+    return _name(run("webhook", "add", "demo", told.url))
 
 
 def _name(added: click.testing.Result) -> str:
@@ -67,39 +67,39 @@ def _secrets() -> tuple[str, ...]:
 def test_a_hook_is_added_listed_and_removed_and_its_secret_shown_once(
     run: Run, store: connection.Store, site: records.Site, told: receivers.Receiver
 ) -> None:
-    added = run("hook", "add", "demo", told.url, "--type", "comment.retracted")
+    added = run("webhook", "add", "demo", told.url, "--type", "comment.retracted")
     name = _name(added)
     assert _secrets()[0] in added.output
-    listed = run("hook", "list", "demo")
+    listed = run("webhook", "list", "demo")
     assert listed.output == f"{name}\ton\tcomment.retracted\t{told.url}\n"
-    for shown in (listed, run("hook", "test", "demo", name), run("hook", "on", "demo", name)):
+    for shown in (listed, run("webhook", "test", "demo", name), run("webhook", "on", "demo", name)):
         assert "whsec_" not in shown.output
-    assert run("hook", "remove", "demo", name).output == f"Removed hook {name} of demo.\n"
-    assert run("hook", "list", "demo").output == ""
+    assert run("webhook", "remove", "demo", name).output == f"Removed hook {name} of demo.\n"
+    assert run("webhook", "list", "demo").output == ""
 
 
 def test_a_new_secret_is_shown_once_and_is_the_first(
     run: Run, store: connection.Store, name: str
 ) -> None:
     before = _secrets()
-    turned = run("hook", "rotate", "demo", name)
+    turned = run("webhook", "rotate", "demo", name)
     assert _secrets() == (_secrets()[0], before[0])
     assert turned.output.endswith(f"shown this once: {_secrets()[0]}\n")
-    run("hook", "rotate", "demo", name, "--leaked")
+    run("webhook", "rotate", "demo", name, "--leaked")
     assert len(_secrets()) == 1
 
 
 def test_a_test_message_arrives_signed_and_its_answer_is_told(
     run: Run, store: connection.Store, name: str, told: receivers.Receiver
 ) -> None:
-    arrived = run("hook", "test", "demo", name)
+    arrived = run("webhook", "test", "demo", name)
     assert (arrived.exit_code, arrived.output) == (0, f"Hook {name}: answered 200.\n")
     (heard,) = told.heard
     assert json.loads(heard.body)["type"] == "test"
     assert json.loads(heard.body)["data"] == {"site": "demo"}
     assert heard.headers["webhook-signature"].startswith("v1,")
     told.status = 500
-    refused = run("hook", "test", "demo", name)
+    refused = run("webhook", "test", "demo", name)
     assert (refused.exit_code, refused.output) == (1, f"Hook {name}: answered 500.\n")
     assert len({each.headers["webhook-id"] for each in told.heard}) == 2
 
@@ -110,26 +110,26 @@ def test_why_a_hook_is_off_or_failing_is_shown(
     recipient = f"demo/{name}"
     webhook_endpoints.note(recipient, Outcome(End.RETRY, "answered 500"), now=trees.START)
     since = "since 2026-01-02T03:04:05+00:00"
-    assert f"\ton, failed 1 times {since}: answered 500\t" in run("hook", "list", "demo").output
+    assert f"\ton, failed 1 times {since}: answered 500\t" in run("webhook", "list", "demo").output
     webhook_endpoints.note(recipient, Outcome(End.GIVE_UP, "answered 410"), now=trees.START)
-    assert "\toff: answered 410\t" in run("hook", "list", "demo").output
-    assert run("hook", "on", "demo", name).output == f"Hook {name} of demo is on.\n"
-    assert "\ton\t" in run("hook", "list", "demo").output
+    assert "\toff: answered 410\t" in run("webhook", "list", "demo").output
+    assert run("webhook", "on", "demo", name).output == f"Hook {name} of demo is on.\n"
+    assert "\ton\t" in run("webhook", "list", "demo").output
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hook", "add", "demo", "http://hooks.example/"], "url: is not https"),
-        (["hook", "add", "demo", "https://127.0.0.1/"], "url: has no host name of the Internet"),
-        (["hook", "add", "demo", "https://hooks.example/"], "url: hooks.example is not on the"),
-        (["hook", "add", "nobody", "https://hooks.example/"], "no such site: nobody"),
-        (["hook", "list", "nobody"], "no such site: nobody"),
-        (["hook", "remove", "demo", "x"], "no such hook: x"),
-        (["hook", "rotate", "demo", "x"], "no such hook: x"),
-        (["hook", "test", "demo", "x"], "no such hook: x"),
-        (["hook", "on", "demo", "x"], "no such hook: x"),
-        (["hook", "on", "nobody", "x"], "no such site: nobody"),
+        (["webhook", "add", "demo", "http://hooks.example/"], "url: is not https"),
+        (["webhook", "add", "demo", "https://127.0.0.1/"], "url: has no host name of the Internet"),
+        (["webhook", "add", "demo", "https://hooks.example/"], "url: hooks.example is not on the"),
+        (["webhook", "add", "nobody", "https://hooks.example/"], "no such site: nobody"),
+        (["webhook", "list", "nobody"], "no such site: nobody"),
+        (["webhook", "remove", "demo", "x"], "no such hook: x"),
+        (["webhook", "rotate", "demo", "x"], "no such hook: x"),
+        (["webhook", "test", "demo", "x"], "no such hook: x"),
+        (["webhook", "on", "demo", "x"], "no such hook: x"),
+        (["webhook", "on", "nobody", "x"], "no such site: nobody"),
         (["delivery", "show", "x.1"], "no such letter: x.1"),
         (["delivery", "revive", "x.1/hook/y"], "no such letter: x.1/hook/y"),
         (["delivery", "drop", "x.1"], "no such letter: x.1"),
@@ -151,8 +151,8 @@ def test_what_is_refused_is_one_clear_line_that_names_it(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["hook", "add", "demo"],
-        ["hook", "add", "demo", "https://hooks.example/", "--type", "comment.read"],
+        ["webhook", "add", "demo"],
+        ["webhook", "add", "demo", "https://hooks.example/", "--type", "comment.read"],
         ["delivery", "revive"],
         ["delivery", "drop", "x", "--all"],
         ["delivery", "dead", "--limit", "0"],

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("site")
 @pytest.fixture
 def run(app: flask.Flask):
     runner = app.test_cli_runner()
-    return lambda *arguments: runner.invoke(args=("key", *map(str, arguments)))
+    return lambda *arguments: runner.invoke(args=("site-key", *map(str, arguments)))
 
 
 def test_a_key_is_added_listed_and_removed(run, open_store: connection.Store) -> None:

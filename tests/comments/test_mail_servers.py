@@ -74,7 +74,7 @@ def reach(where, security, login=""):
     values = {
         "SECRET": "0123456789abcdef",
         "SMTP_URL": f"{security.value}://{login}localhost:{port}",
-        "SMTP_AUTHORITY": authority,
+        "SMTP_CA_FILE": authority,
         "MAIL_FROM": SENDER,
         "PUBLIC_URL": "https://service.example",
     }

@@ -162,7 +162,7 @@ def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
         assert run("thread", "set", "demo", given, "--no-category").exit_code == 0
         assert "1" in run("stats", "commenters", "demo", given, "--format", "csv").output
         assert run("recount", "demo", given).exit_code == 0
-        assert run("fold", "demo", given, "--no-wait").output.startswith("1 threads folded")
+        assert run("compact", "demo", given, "--no-wait").output.startswith("1 threads compacted")
     told = run("moderate", "thread", "demo", "https://example.com/b", "--lock")
     assert (told.exit_code, told.output) == (1, "Error: no such thread: example.com/b\n")
 

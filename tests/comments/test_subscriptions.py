@@ -268,7 +268,7 @@ def test_cron_folds_lists_that_ask(
     with open_store.context():
         subscriptions.follow(THREAD, "ann", now=trees.START)
     headers = {"Authorization": "Bearer a secret of cron"}
-    assert client.get("/tasks/fold", headers=headers).json == {
+    assert client.get("/tasks/compact", headers=headers).json == {
         "folded": 1,
         "cleared": 0,
         "waiting": 0,

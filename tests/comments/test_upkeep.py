@@ -214,9 +214,9 @@ def test_the_command_folds_clears_and_removes_orphans(
         orphan = compactor.prepare(SCHEME, name)
     assert orphan is not None
     assert orphan.written
-    result = commands.invoke(args=["fold", "--wait"])
+    result = commands.invoke(args=["compact", "--wait"])
     assert result.exit_code == 0, result.output
-    assert "2 threads folded, 0 left to be cleared." in result.stdout
+    assert "2 threads compacted, 0 left to be cleared." in result.stdout
     with open_store.context():
         assert scheduler.look() == []
         assert leftovers.sweep(name) == []
@@ -232,13 +232,13 @@ def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
     with open_store.context():
         for thread in ("page", "other"):
             trees.post(site, "text", thread=thread)
-    result = commands.invoke(args=["fold", "demo", "page"])
-    assert "1 threads folded, 1 left to be cleared." in result.stdout
+    result = commands.invoke(args=["compact", "demo", "page"])
+    assert "1 threads compacted, 1 left to be cleared." in result.stdout
     with open_store.context():
         assert _flags(name) == 1
         assert directories.load_directory(name).version
         assert not directories.load_directory(trees.name_of(site, "other")).version
-    for unknown in (["fold", "nobody"], ["fold", "demo", "nothing"]):
+    for unknown in (["compact", "nobody"], ["compact", "demo", "nothing"]):
         assert commands.invoke(args=unknown).exit_code == 1
 
 
@@ -253,12 +253,12 @@ def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
     monkeypatch.setattr(time, "sleep", slept.append)
     with open_store.context():
         trees.post(site, "text")
-    result = app.test_cli_runner().invoke(args=["fold"])
+    result = app.test_cli_runner().invoke(args=["compact"])
     assert slept == []
     assert "A running server clears them within 22 minutes" in result.stdout
     with open_store.context():
         assert _flags(name) == 1
-    result = app.test_cli_runner().invoke(args=["fold", "--wait"])
+    result = app.test_cli_runner().invoke(args=["compact", "--wait"])
     assert slept == [compactor.GRACE]
     assert re.search(r"Clearing begins at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
     assert "0 left to be cleared" in result.stdout
@@ -291,7 +291,7 @@ def test_cron_is_let_in_by_what_only_it_can_present(
     client = _client(open_store, **given)
     with open_store.context():
         trees.post(site, "text")
-    assert client.get("/tasks/fold", headers=headers).json == {
+    assert client.get("/tasks/compact", headers=headers).json == {
         "folded": 1,
         "cleared": 1,
         "waiting": 0,
@@ -318,7 +318,7 @@ def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
 ) -> None:
     with open_store.context():
         trees.post(site, "text")
-    refused = _client(open_store, tasks_secret=given).get("/tasks/fold", headers=headers)
+    refused = _client(open_store, tasks_secret=given).get("/tasks/compact", headers=headers)
     assert refused.status_code == 403
     with open_store.context():
         assert not directories.load_directory(trees.name_of(site)).version
@@ -327,7 +327,7 @@ def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
 def test_on_app_engine_nobody_else_folds(open_store: connection.Store) -> None:
     client = _client(open_store, on_app_engine=True, tasks_secret=SECRET)
     for headers in ({}, {"X-Appengine-Cron": "false"}, {"Authorization": f"Bearer {SECRET}"}):
-        assert client.get("/tasks/fold", headers=headers).status_code == 403
+        assert client.get("/tasks/compact", headers=headers).status_code == 403
 
 
 def test_only_app_engine_says_that_it_is_app_engine(tmp_path: object) -> None:

@@ -80,7 +80,7 @@ def test_a_token_of_another_site_is_refused(
 
 
 def test_an_expired_token_is_refused(open_store: connection.Store, site: records.Site) -> None:
-    settings = config.Settings(secret="a secret of the tests", guest_term=-1)
+    settings = config.Settings(secret="a secret of the tests", guest_token_seconds=-1)
     client = apps.create_app(settings, open_store).test_client()
     posted = post(client)
     response = client.delete(ONE + posted["comment"]["id"], headers=bearer(posted))

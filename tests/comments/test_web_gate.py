@@ -158,7 +158,7 @@ def test_no_nonsense_is_a_fault_of_ours(host, path, headers, proxies) -> None:
 
     with grpc.insecure_channel("127.0.0.1:1") as nowhere:
         store = connection.Store(nowhere, project="test", deadline=0.05, rpc_timeout=0.05)
-        with _changed(store, proxies=proxies) as client:
+        with _changed(store, trusted_proxies=proxies) as client:
             status = _asked(client, host, path, **headers).status_code
     assert status < 500 or status == 503, "the store is away, and nothing else is wrong"
 
@@ -185,7 +185,7 @@ def test_no_nonsense_is_a_fault_of_ours(host, path, headers, proxies) -> None:
 def test_the_scheme_that_a_proxy_says_counts_as_the_settings_say(
     open_store: connection.Store, proxies: int, said: str, scheme: str | None
 ) -> None:
-    app = apps.create_app(dataclasses.replace(SETTINGS, proxies=proxies), open_store)
+    app = apps.create_app(dataclasses.replace(SETTINGS, trusted_proxies=proxies), open_store)
     app.add_url_rule("/scheme", view_func=lambda: flask.request.scheme)
     answer = _asked(app.test_client(), "comments.example", "/scheme", HTTP_X_FORWARDED_PROTO=said)
     if scheme is None:
@@ -204,7 +204,7 @@ def test_no_header_moves_the_application_or_names_its_host(
         "HTTP_X_FORWARDED_PREFIX": "/evil", "HTTP_X_FORWARDED_HOST": "evil.example",
         "HTTP_X_FORWARDED_PORT": "666", "HTTP_FORWARDED": "host=evil.example;proto=gopher",
     }  # fmt: skip
-    with _changed(open_store, proxies=proxies, public_url="") as client:
+    with _changed(open_store, trusted_proxies=proxies, public_url="") as client:
         for path in ("/", PAGE, "/embed/demo?thread=t", "/admin/sign-in", "/nothing"):
             plain, sent = _asked(client, "here", path), _asked(client, "here", path, **moved)
             assert (sent.status_code, sent.data) == (plain.status_code, plain.data), path

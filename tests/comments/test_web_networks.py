@@ -13,7 +13,7 @@ SETTINGS = config.Settings(secret="a secret of the tests")
 
 
 def _network(peer: str, proxies: int = 0, *, on_app_engine: bool = False, **headers: str) -> str:
-    settings = dataclasses.replace(SETTINGS, proxies=proxies, on_app_engine=on_app_engine)
+    settings = dataclasses.replace(SETTINGS, trusted_proxies=proxies, on_app_engine=on_app_engine)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with flask.Flask("test").test_request_context(
         "/", headers=named, environ_base={"REMOTE_ADDR": peer}
@@ -64,5 +64,5 @@ def test_a_proxy_nobody_told_us_of_is_warned_about_once(caplog: pytest.LogCaptur
         for _ in range(3):
             assert _network("127.0.0.1", X_Forwarded_For="198.51.100.9") == "127.0.0.1"
     assert caplog.messages == [
-        "requests come through a proxy, and PROXIES is 0: all callers are one network"
+        "requests come through a proxy, and TRUSTED_PROXIES is 0: all callers are one network"
     ]

@@ -79,7 +79,7 @@ class Courier:
 def _connected(server: config.Smtp) -> smtplib.SMTP:
     # Loading the system's certificates takes 30 ms.
     is_secure = server.security is not config.Security.NONE
-    context = ssl.create_default_context(cafile=server.authority or None) if is_secure else None
+    context = ssl.create_default_context(cafile=server.ca_file or None) if is_secure else None
     if server.security is config.Security.TLS:
         session: smtplib.SMTP = smtplib.SMTP_SSL(
             server.host, server.port, timeout=TIMEOUT, context=context

@@ -112,7 +112,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
 
 def expiry(now: datetime) -> datetime:
     """When a token made now ends."""
-    return api_tokens.expiry(now, context.settings().guest_term)
+    return api_tokens.expiry(now, context.settings().guest_token_seconds)
 
 
 def member(account: accounts.Account, site: str) -> Speaker:
@@ -123,7 +123,7 @@ def member(account: accounts.Account, site: str) -> Speaker:
 
 def _named(header: str) -> Speaker:
     settings = context.settings()
-    found = api_tokens.read(header, secret=settings.secret, term=settings.guest_term)
+    found = api_tokens.read(header, secret=settings.secret, term=settings.guest_token_seconds)
     if isinstance(found, api_tokens.Guest):
         return Speaker(found.site, found.id)
     account = accounts.get(found.account)

@@ -5,8 +5,8 @@
     account's = "a." + URLSafeTimedSerializer(secret, salt "flatthread account 1")
                 ({"s": site, "a": account id, "e": the account's epoch})
 
-One is bound to one site and good for `guest_term` seconds. It travels in `Authorization: Bearer`
-only: a cookie would be sent by pages that are not the widget, a query would end up in logs.
+One is bound to one site and good for `guest_token_seconds` seconds. It travels in `Authorization:
+Bearer` only: a cookie would be sent by pages that are not the widget, a query would end up in logs.
 Tokens are signed by HMAC with SHA-256. They are bytes that clients hold, so a change of salt or
 shape signs everybody out. Each salt is its purpose's alone: a token made for anything else under
 the same secret is not a session. Whether an account is still there, and its epoch still that one,

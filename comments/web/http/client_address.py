@@ -1,8 +1,8 @@
 """Which network a request comes from, for limits that a script must not get around.
 
 What a client says of himself counts for nothing: on App Engine its own header names him, elsewhere
-the peer of the connection, or, behind `PROXIES` proxies of ours, the address that the first of
-those has seen.
+the peer of the connection, or, behind `TRUSTED_PROXIES` proxies of ours, the address that the first
+of those has seen.
 """
 
 import functools
@@ -26,12 +26,12 @@ def of_request(settings: config.Settings, request: flask.Request) -> str:
     seen = ",".join(request.headers.getlist("X-Forwarded-For")).split(",")
     if (
         seen != [""]
-        and not settings.proxies
+        and not settings.trusted_proxies
         and client_networks.is_inside(client_networks.of(_peer(request)))
     ):
         _warn()
     chain = [*(each.strip() for each in seen if each.strip()), _peer(request)]
-    return client_networks.of(chain[max(0, len(chain) - 1 - settings.proxies)])
+    return client_networks.of(chain[max(0, len(chain) - 1 - settings.trusted_proxies)])
 
 
 def sender(settings: config.Settings, request: flask.Request) -> classifier_verdicts.Sender:
@@ -51,4 +51,6 @@ def _peer(request: flask.Request) -> str:
 @functools.cache
 def _warn() -> None:
     """Say once that everybody seems to call from one network."""
-    _log.warning("requests come through a proxy, and PROXIES is 0: all callers are one network")
+    _log.warning(
+        "requests come through a proxy, and TRUSTED_PROXIES is 0: all callers are one network"
+    )

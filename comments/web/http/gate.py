@@ -7,9 +7,9 @@ it holds under every HTTP server:
   client's header, becomes a part of the path again.
 - With PUBLIC_URL set, other hosts are answered 421. Free of that are `/healthz` and `/tasks/`,
   whose callers know a machine and no name, the names that App Engine gives the service, and HOSTS.
-- X-Forwarded-Proto counts where PROXIES says that a proxy stands in front, and on App Engine, which
-  sets it. X-Forwarded-Host, -Port and -Prefix, and Forwarded, never count: PUBLIC_URL says what
-  they would. X-Forwarded-For is read by `networks`.
+- X-Forwarded-Proto counts where TRUSTED_PROXIES says that a proxy stands in front, and on App
+  Engine, which sets it. X-Forwarded-Host, -Port and -Prefix, and Forwarded, never count: PUBLIC_URL
+  says what they would. X-Forwarded-For is read by `networks`.
 """
 
 import re
@@ -52,7 +52,7 @@ class Gate:
         self._is_ours = _hosts(settings)
         self._headers = security_headers.refused(settings)
         # App Engine's own front end is one proxy.
-        self._proxies = 1 if settings.on_app_engine else settings.proxies
+        self._proxies = 1 if settings.on_app_engine else settings.trusted_proxies
 
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"

@@ -1,0 +1,62 @@
+"""The command that compacts threads now: `compact [SITE [THREAD]]`."""
+
+import math
+import time
+from datetime import datetime, timedelta
+
+import click
+import flask
+
+from comments import errors
+from comments.cli import console
+from comments.sites import site_settings
+
+
+@click.command("compact")
+@click.argument("site_id", metavar="[SITE]", required=False)
+@click.argument("thread", metavar="[THREAD]", required=False)
+@click.option("--wait/--no-wait", default=False, help="Wait, and clean up here.")
+@flask.cli.with_appcontext
+@console.reported
+def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
+    """Take changed comments into the buckets that readers get, now.
+
+    Old buckets may be deleted about a minute later, when no process reads them any more. A running
+    server does that, or this command with --wait.
+    """
+    from comments.events import backlog
+    from comments.jobs import scheduler
+
+    chosen = [site_settings.get(site_id)] if site_id else site_settings.every()
+    names = [name for site in chosen for name in scheduler.threads(site.id)]
+    if site_id is not None and thread is not None:
+        wanted = console.thread(site_id, thread)
+        names = [name for name in names if name == wanted]
+        if not names:
+            raise errors.NotFound("thread", thread)
+    done = scheduler.fold_whole(console.settings().scheme, names, wait=_sleep if wait else None)
+    click.echo(f"{done.folded} threads compacted, {done.waiting} left to be cleared.")
+    if done.waiting:
+        click.echo(
+            f"A running server clears them within {minutes(backlog.FOLD_AFTER)} minutes; "
+            "`compact --wait` does it here."
+        )
+
+
+def minutes(due: float = 0.0) -> int:
+    """In how many minutes a server has seen, and cleared, what is due in so many seconds."""
+    from comments.jobs import worker_thread
+    from comments.reading.compaction import compactor
+
+    return math.ceil((due + worker_thread.LOOK_EVERY + compactor.GRACE) / 60)
+
+
+def _sleep(seconds: float) -> None:
+    """Wait, and say until when."""
+    end = (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
+    click.echo(
+        f"Compacted. Clearing begins at {end}, in {seconds:.0f} s. "
+        "If you interrupt this command, a running server clears the threads later.",
+        err=True,
+    )
+    time.sleep(seconds)

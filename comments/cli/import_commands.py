@@ -1,0 +1,86 @@
+"""The command that takes over another system's comments: `import SYSTEM FILE`."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlencode
+
+import click
+import flask
+
+from comments.cli import compaction_commands, console
+from comments.sites import site_settings
+
+_SYSTEMS = ("disqus", "wordpress")
+
+
+@click.command("import")
+@click.argument("system", type=click.Choice(_SYSTEMS))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--site", "site_id", required=True, help="The site the comments go to.")
+@click.option("--dry-run", is_flag=True, help="Check the file and report; store nothing.")
+@flask.cli.with_appcontext
+@console.reported
+def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
+    """Take over the comments of another system's export.
+
+    The whole file is checked before anything is stored. Running it again adds nothing; an
+    interrupted import is finished by running it again.
+    """
+    from comments.events import dispatcher
+    from comments.jobs import wiring
+    from comments.jobs.importers import disqus, import_progress, import_writer, wordpress
+
+    reader = {"disqus": disqus.read, "wordpress": wordpress.read}[system]
+    site, scheme = site_settings.get(site_id), console.settings().scheme
+    secret = console.settings().secret
+    with import_writer.plan(reader, file, site=site, scheme=scheme, secret=secret) as plan:
+        for line in plan.report.lines():
+            click.echo(line)
+        import_writer.check(plan)
+        if dry_run:
+            click.echo("Dry run: nothing was stored.")
+            return
+        events: list[str] = []
+        journal = import_progress.Journal(
+            site.id, system, file.name, plan.report.comments, lambda: datetime.now(UTC)
+        )
+        with _progress(plan.report.comments) as advance, journal:
+            now = datetime.now(UTC)
+
+            def progress(more: int) -> None:
+                advance(more)
+                journal.advance(more)
+
+            summary = import_writer.write(
+                plan, scheme=scheme, now=now, progress=progress, told=events.extend
+            )
+            journal.end(summary.added)
+    # Where no server runs nobody else would count them, and who imports looks at the numbers next.
+    dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.of(console.settings()))
+    click.echo(
+        f"{summary.added} comments added, {summary.present} were there already, "
+        f"in {summary.threads} threads."
+    )
+    if summary.added:
+        click.echo(
+            "Readers see them now. A running server makes their pages fast within "
+            f"{compaction_commands.minutes()} minutes; `compact {site.id} --wait` does it here."
+        )
+    if plan.threads:
+        longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
+        query = urlencode({"site": longest.site, "thread": longest.id})
+        click.echo(f"To look at the longest one, open /?{query} on the server.")
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; nothing in a log."""
+    import rich.console
+    import rich.progress
+
+    console = rich.console.Console(stderr=True)
+    with rich.progress.Progress(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Importing", total=total)
+        yield lambda done: bar.advance(task, done)
