@@ -30,6 +30,7 @@ from comments import config
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import caches, connection
+from comments.web.http import responses
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +83,7 @@ def ways(
     data = body_of(app, path, headers)
     plain = bare(data, {"Content-Type": "application/json", "ETag": found["ETag"]})
     known = headers | {"If-None-Match": found["ETag"]}
-    kept = store.kept("answers", lambda: NOTHING)
+    kept = responses.PAGES.put(store, NOTHING)
 
     def made() -> None:
         for coding in ("identity", "gzip"):

@@ -172,7 +172,7 @@ def fold() -> None:
 
 def cold() -> None:
     """Forget what this process holds of threads."""
-    held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+    held = view_cache.HOLDINGS.get()
     held.cache = caches.Cache(view_cache.CACHE_BYTES)
 
 

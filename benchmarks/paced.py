@@ -62,7 +62,7 @@ class _Process:
         self._engine = engine
         self._clock = clock
         self._next_look = first
-        self._backlog = self.store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock))
+        self._backlog = backlog.BACKLOG.put(self.store, backlog.Backlog(clock))
         self._backlog.open()
         self._upkeep = scheduler.Upkeep(SETTINGS.scheme, clock=clock, now=clock.time)
         self.writes = self.foldings = 0

@@ -58,7 +58,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     """Make the application that serves this store."""
     if settings.on_app_engine and settings.tasks_queue:
         queue = cloud_tasks.Queue(settings.tasks_queue, settings.service)
-        store.kept(backlog.HOLDINGS, lambda: queue)
+        backlog.ELSEWHERE.of(store, lambda: queue)
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     # "//" and a missing slash are other paths, not redirects: ids must not be repaired.

@@ -7,7 +7,7 @@ import pytest
 from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
-from comments.store import caches, connection
+from comments.store import caches
 from tests import trees
 
 
@@ -35,4 +35,4 @@ def forget_directory(name: records.ThreadName) -> None:
 
 
 def _held() -> view_cache.Holdings:
-    return connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+    return view_cache.HOLDINGS.get()

@@ -42,7 +42,7 @@ class Reader:
         self.now = ahead
         self._seen = seen
         self.store = connection.Store(inprocess.Channel(engine, self._call), project="test")
-        self.store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: self.now))
+        view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
 
     def _call(self, method: str, request: object, proceed: Callable[[], bytes]) -> bytes:
         self._seen(method, request)

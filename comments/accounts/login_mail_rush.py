@@ -13,13 +13,13 @@ import secrets
 from datetime import datetime, timedelta
 
 from comments.sites import rate_limits
-from comments.store import connection, ownership
+from comments.store import ownership, per_process
 
 SHARES = 8
 HOUR = timedelta(hours=1)
 PER_DOMAIN = rate_limits.Limit("sign-in mails of a domain", 200, HOUR)
 PER_SERVICE = rate_limits.Limit("sign-in mails of the service", 1_000, HOUR)
-_HOLDINGS = "rushes"
+_TOLD = per_process.PerProcess(dict[str, datetime])
 _log = logging.getLogger("flatthread")
 
 
@@ -51,7 +51,7 @@ class Rush:
 
     def tell(self, now: datetime) -> None:
         """Log which threshold was reached; neither the domain nor the address is named."""
-        told: dict[str, datetime] = connection.kept(_HOLDINGS, dict)
+        told = _TOLD.get()
         for limit, bucket in self._all.items():
             last = told.get(limit.purpose)
             if bucket.is_empty and (last is None or now - last >= HOUR):

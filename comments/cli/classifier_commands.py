@@ -13,7 +13,6 @@ from flask.cli import AppGroup
 
 from comments.cli import console
 from comments.domain import classifier_verdicts, records
-from comments.store import connection
 
 if TYPE_CHECKING:
     from comments.events import safe_http
@@ -52,12 +51,9 @@ def _by() -> "registration.By":
 
 
 def _client() -> "safe_http.Client":
-    from comments.events import safe_http
     from comments.moderation.classifiers import classifier_requests
 
-    return connection.kept(
-        classifier_requests.OUTBOUND, lambda: safe_http.Client(classifier_requests.LIMITS)
-    )
+    return classifier_requests.OUTBOUND.get()
 
 
 @classifier.command("show")

@@ -12,7 +12,6 @@ from flask.cli import AppGroup
 
 from comments.cli import console
 from comments.sites import site_settings
-from comments.store import connection
 
 if TYPE_CHECKING:
     from comments.accounts.oidc import oidc_client, providers
@@ -113,11 +112,9 @@ def _remove(name: str) -> None:
 
 def _peer(found: "providers.Provider") -> "oidc_client.Peer":
     from comments.accounts.oidc import login_flow
-    from comments.events import message_sender, safe_http
+    from comments.events import message_sender
 
-    return login_flow.peer(
-        found, console.settings(), connection.kept(message_sender.OUTBOUND, safe_http.Client)
-    )
+    return login_flow.peer(found, console.settings(), message_sender.OUTBOUND.get())
 
 
 def _offered(found: "providers.Provider") -> None:

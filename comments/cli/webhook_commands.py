@@ -15,7 +15,6 @@ from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import console
-from comments.store import connection
 
 if TYPE_CHECKING:
     from comments.events import dead_letters, safe_http, webhook_endpoints
@@ -30,9 +29,9 @@ delivery = AppGroup("delivery", help="What waits to be told, and what was given 
 
 
 def _client() -> "safe_http.Client":
-    from comments.events import message_sender, safe_http
+    from comments.events import message_sender
 
-    return connection.kept(message_sender.OUTBOUND, safe_http.Client)
+    return message_sender.OUTBOUND.get()
 
 
 def _secret() -> str:

@@ -19,10 +19,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from comments.domain import records
-from comments.store import connection
+from comments.store import per_process
 
 Name = records.ThreadName | records.ListName | records.VotedComment
-HOLDINGS = "tasks"  # under which `connection.kept` keeps the backlog
 TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
 TOLD_AT_ONCE = 200  # events
 MOST_EVENTS = 10_000  # that wait; what is beyond is found by a sweep
@@ -140,9 +139,13 @@ class Notes(Protocol):
         """Note changes of something that is to be folded `within` seconds."""
 
 
+BACKLOG = per_process.PerProcess(Backlog)
+# What takes the backlog's place in a process without a worker.
+ELSEWHERE = per_process.PerProcess[Notes | None](lambda: None)
+
+
 def _notes() -> Notes:
-    notes: Notes = connection.kept(HOLDINGS, Backlog)
-    return notes
+    return ELSEWHERE.get() or BACKLOG.get()
 
 
 def tell(event: str) -> None:

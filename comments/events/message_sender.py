@@ -24,11 +24,11 @@ from datetime import datetime, timedelta
 from comments import errors
 from comments.domain import outcomes
 from comments.events import message_queue, outbox, safe_http, webhook_endpoints
-from comments.store import connection
+from comments.store import connection, per_process
 
 _log = logging.getLogger("flatthread")
 
-OUTBOUND = "outbound"  # under which `connection.kept` keeps the client for hooks
+OUTBOUND = per_process.PerProcess(safe_http.Client)  # for webhooks and identity providers
 SWEEP_EVERY = 30.0  # seconds between two rounds when nothing happens here
 THREADS = 8  # of one round; an attempt takes ten seconds at most
 _TURN = 5.0  # seconds that a queue is served before others have their turn
@@ -71,7 +71,7 @@ Reach = Callable[[], Mapping[str, Channel]]
 
 def channels() -> dict[str, Channel]:
     """The channels by name: each finds a recipient of its queues."""
-    client = connection.kept(OUTBOUND, safe_http.Client)
+    client = OUTBOUND.get()
     return {webhook_endpoints.CHANNEL: functools.partial(_hook, client)}
 
 

@@ -37,10 +37,9 @@ from comments.notifications import follower_compaction, follower_lists
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers
 from comments.sites import rate_limits
-from comments.store import connection, reads
+from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
 
-HOLDINGS = "upkeep"
 _RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
 _TRIES = 5  # of a command for one thread
 
@@ -228,13 +227,16 @@ def clear(switched: Switched) -> None:
     compactor.clear(switched.folded, switched.orphans)
 
 
+UPKEEP = per_process.PerProcess[Upkeep]()
+
+
 def of_process(
     scheme: sorthash.Scheme,
     handlers: Sequence[dispatcher.Handler] | None = None,
     reach: message_sender.Reach = message_sender.channels,
 ) -> Upkeep:
     """The upkeep that this process does for the current store."""
-    return connection.kept(HOLDINGS, lambda: Upkeep(scheme, handlers=handlers, reach=reach))
+    return UPKEEP.of(connection.current(), lambda: Upkeep(scheme, handlers=handlers, reach=reach))
 
 
 def look(now: datetime | None = None) -> list[backlog.Name]:

@@ -15,13 +15,14 @@ from google.cloud import ndb
 
 from comments.domain import records
 from comments.events import backlog
-from comments.store import connection, ownership, reads, transactions
+from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details
 
 STEPS = 20  # of one call of `go_on`: a worker has more to do
 _AT_ONCE = 100  # rows that a step reads
 _DONE = "done"
+_FINISHED = per_process.PerProcess(set[str])  # walks that this process need not look at
 
 
 class _Walk(NamedTuple):
@@ -38,7 +39,7 @@ def go_on(*, steps: int | None = STEPS) -> int:
     Raises:
         errors.Overloaded: the store is busy; the rest is done the next time.
     """
-    done: set[str] = connection.kept("upgrades", set)
+    done = _FINISHED.get()
     looked_at = 0
     for walk in _WALKS:
         while walk.job not in done and (steps is None or steps > 0):

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from comments import config
-from comments.events import dispatcher, message_sender, outbox, safe_http, webhook_endpoints
+from comments.events import dispatcher, message_sender, outbox, webhook_endpoints
 from comments.moderation import retention_marks
 from comments.moderation.classifiers import classifier_answers, classifier_requests
 from comments.notifications import planner
-from comments.store import connection
 from comments.tree.counters import from_events
 
 COUNTERS = "counters"
@@ -42,9 +41,7 @@ def reach(settings: config.Settings) -> message_sender.Reach:
     """How a process with these settings tells those outside."""
 
     def channels() -> Mapping[str, message_sender.Channel]:
-        client = connection.kept(
-            classifier_requests.OUTBOUND, lambda: safe_http.Client(classifier_requests.LIMITS)
-        )
+        client = classifier_requests.OUTBOUND.get()
         consult = functools.partial(classifier_requests.channel, settings, client)
         return {**message_sender.channels(), classifier_answers.CHANNEL: consult}
 

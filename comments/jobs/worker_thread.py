@@ -51,9 +51,9 @@ class Worker:
         reach: message_sender.Reach = message_sender.channels,
     ) -> None:
         self._store = store
-        self._backlog = waiting = store.kept(backlog.HOLDINGS, backlog.Backlog)
-        self._upkeep = store.kept(
-            scheduler.HOLDINGS,
+        self._backlog = waiting = backlog.BACKLOG.of(store)
+        self._upkeep = scheduler.UPKEEP.of(
+            store,
             lambda: scheduler.Upkeep(scheme, clock=waiting.clock, handlers=handlers, reach=reach),
         )
         self._messenger = message_sender.Messenger(

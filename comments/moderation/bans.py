@@ -18,12 +18,13 @@ from comments.domain.crypto import caller_marks, guest_addresses
 from comments.domain.text import sanitizing
 from comments.moderation import policy_changes, review_queue, rulebook
 from comments.sites import site_settings
-from comments.store import connection, reads, transactions
+from comments.store import per_process, reads, transactions
 
 LONGEST = 365  # days that a network may be banned
 _LOOKED_AT = 20  # comments of the author, the newest ones
 _EXCERPT = 100  # characters
 _EVERY = 3600.0  # seconds between two looks for marks that are over, in one process
+_LOOKS = per_process.PerProcess(dict[str, float])
 
 
 class Wanted(NamedTuple):
@@ -110,7 +111,7 @@ def expire(now: datetime) -> int:
     Raises:
         errors.Overloaded: the store is busy; the rest is done the next time.
     """
-    looks: dict[str, float] = connection.kept("banning", dict)
+    looks = _LOOKS.get()
     if time.monotonic() < looks.get("next", 0.0):
         return 0
     looks["next"] = time.monotonic() + _EVERY

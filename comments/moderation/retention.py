@@ -25,7 +25,7 @@ from comments.domain import records
 from comments.domain.crypto import guest_addresses
 from comments.events import backlog
 from comments.moderation import reports, retention_marks
-from comments.store import connection, ownership, reads, transactions
+from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 from comments.tree import changes, maintenance, values, votes
 
@@ -34,6 +34,7 @@ _AT_ONCE = 100
 _STEPS = 20  # of one walk: the next one goes on
 _JOB = "retention/addresses"
 _CLEAR_JOB = "retention/clear-addresses"
+_DONE = per_process.PerProcess(set[str])  # walks that this process has finished
 _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -78,7 +79,7 @@ def forget_clear_addresses(now: datetime) -> int:
     Raises:
         errors.Overloaded: the store is busy; the rest is done the next time.
     """
-    done: set[str] = connection.kept("retention", set)
+    done = _DONE.get()
     if _CLEAR_JOB in done:
         return 0
     row = reads.get(event_rows.job_key(_JOB))

@@ -21,7 +21,7 @@ from comments.domain import classifier_verdicts
 from comments.domain.crypto import caller_marks
 from comments.domain.records import Policy
 from comments.moderation.rules import Rule, check, patterns
-from comments.store import connection, ownership, reads
+from comments.store import ownership, per_process, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
@@ -136,9 +136,12 @@ class _Copies:
             self._copies.pop(site, None)
 
 
+COPIES = per_process.PerProcess(_Copies)
+
+
 def get(site: str) -> Book:
     """How a site is moderated, perhaps a minute ago. Ask for sites that exist only."""
-    copies = connection.kept("rulebooks", _Copies)
+    copies = COPIES.get()
     book = copies.get(site)
     if book is None:
         book = read(site)
@@ -194,4 +197,4 @@ def _pruned(ban: Ban, now: datetime) -> Ban:
 
 def forget(site: str) -> None:
     """Let this process read a site's rulebook anew."""
-    connection.kept("rulebooks", _Copies).drop(site)
+    COPIES.get().drop(site)

@@ -43,7 +43,6 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 from comments.domain.crypto import client_networks, encryption, keyed_hashes, proof_of_work
-from comments.events import safe_http
 from comments.moderation import rulebook, rules
 from comments.posting import turnstile
 from comments.sites import budgets, post_limits, proof_policy, rate_limits
@@ -330,7 +329,7 @@ def _turnstile(
         return turnstile.Answer.UNKNOWN
     hosts = {urlsplit(origin).hostname or "" for origin in site.origins}
     where = turnstile.Account(asked.url or turnstile.ADDRESS, shared, hosts)
-    client = connection.kept(turnstile.OUTBOUND, lambda: safe_http.Client(turnstile.LIMITS))
+    client = turnstile.OUTBOUND.get()
     answer = turnstile.verify(client, where, token, post)
     if answer is turnstile.Answer.NO:
         raise errors.Forbidden("Turnstile does not vouch for this browser", code=_REFUSED)

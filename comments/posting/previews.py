@@ -17,9 +17,8 @@ from comments.domain import records
 from comments.domain.crypto import client_networks
 from comments.domain.text import sanitizing
 from comments.sites import budgets, usage
-from comments.store import connection
+from comments.store import per_process
 
-_HOLDINGS = "previews"
 _MINUTE = 60.0
 _MOST_NETWORKS = 50_000  # counted in one minute, in about 8 MB; all others share one count
 
@@ -55,6 +54,9 @@ class Pace:
         return client_networks.UNKNOWN if is_full and name not in self._made else name
 
 
+_PACE = per_process.PerProcess(Pace)
+
+
 def render(
     body: str, site: records.Site, network: str, *, settings: config.Settings, now: datetime
 ) -> str:
@@ -66,7 +68,7 @@ def render(
     """
     budgets.check_previews(site, now=now)
     most = settings.previews_per_network
-    wait = connection.kept(_HOLDINGS, Pace).wait(network, most) if most else 0
+    wait = _PACE.get().wait(network, most) if most else 0
     if wait:
         raise errors.TooMany(
             f"too many previews for your network; try again in {wait} s",

@@ -23,12 +23,13 @@ import msgspec
 
 from comments import errors
 from comments.events import safe_http
+from comments.store import per_process
 
 ADDRESS = "https://challenges.cloudflare.com/turnstile/v0/siteverify"
 ACTION = "comment"
 LONGEST_TOKEN = 2_048
-OUTBOUND = "outbound/turnstile"  # under which `connection.kept` keeps the client
 LIMITS = safe_http.Limits(connect=2.0, total=2.0, answer=8 * 1024)
+OUTBOUND = per_process.PerProcess(lambda: safe_http.Client(LIMITS))
 _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Flatthread",

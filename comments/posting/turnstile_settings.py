@@ -12,10 +12,8 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 from comments.domain.crypto import encryption
-from comments.events import safe_http
 from comments.posting import admission, turnstile
 from comments.sites import site_settings
-from comments.store import connection
 
 _LONGEST = 200
 
@@ -47,7 +45,7 @@ def set_up(
         if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
             raise errors.BadInput(name, "is plain text without blanks")
     if given.url:
-        client = connection.kept(turnstile.OUTBOUND, lambda: safe_http.Client(turnstile.LIMITS))
+        client = turnstile.OUTBOUND.get()
         try:
             client.vet(given.url)
         except errors.Unreachable as error:

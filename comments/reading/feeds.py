@@ -30,7 +30,7 @@ from comments.domain import presentation, records
 from comments.reading import page_source
 from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.sites import thread_info
-from comments.store import connection, reads, transactions
+from comments.store import per_process, reads, transactions
 from comments.store.models import conversion
 from comments.tree import ordered_query
 
@@ -100,7 +100,7 @@ def answer_site(site: records.Site, give: Callable[[Offer], T]) -> T:
     for _ in range(_TRIES):
         probed = _probed(site)
         with contextlib.suppress(_Changed):
-            names = connection.kept("feeds", _Places).get(site.id, tuple(probed))
+            names = _PLACES.get().get(site.id, tuple(probed))
             rows = _rows(site, probed) if names is None else None
             about = thread_info.get_many(_names(rows) if rows is not None else names or ())
             titles = [thread and (thread.title, thread.url) for thread in about]
@@ -170,6 +170,9 @@ class _Places:
         self._by_site[site] = ids, names
 
 
+_PLACES = per_process.PerProcess(_Places)
+
+
 def _rows(
     site: records.Site, probed: Mapping[str, int], *, is_exact: bool = True
 ) -> list[records.Comment]:
@@ -184,7 +187,7 @@ def _rows(
         raise _Changed("comments changed while they were read")
     shown = [rows[each] for each in probed if each in rows]
     if is_exact:
-        connection.kept("feeds", _Places).keep(site.id, tuple(probed), _names(shown))
+        _PLACES.get().keep(site.id, tuple(probed), _names(shown))
     return shown
 
 

@@ -21,14 +21,14 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.sites import post_limits, usage
-from comments.store import connection
+from comments.store import per_process
 
 MOST = 1_000_000_000
 SOFT = 0.8
 _PREVIEWS = "previews"
 SLOW_POSTS = 1  # of a network, and of an author, within ten minutes
 SLOWER = 16  # times the work of a proof
-_HOLDINGS = "budgets"
+_TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
 
 
@@ -67,7 +67,7 @@ def _limits(budget: records.Budget) -> dict[str, int]:
 
 def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
     """Say once in a process, for each day and step, that a budget is short or spent."""
-    told: set[tuple[object, ...]] = connection.kept(_HOLDINGS, lambda: {("",)})
+    told = _TOLD.get()
     line = (site, name, now.date(), used >= most)
     if line not in told:
         told.clear() if len(told) > 1_000 else None  # noqa: PLR2004 - bounded, and said again

@@ -10,7 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-HOLDINGS = "pressure"
+from comments.store import per_process
+
 CALM = 60
 MOST = 32
 _MINUTE = 60.0
@@ -43,3 +44,6 @@ class Demand:
         self._before = self._now if minute == self._minute + 1 else {}
         self._now = {}
         self._minute = minute
+
+
+DEMAND = per_process.PerProcess(Demand)

@@ -28,7 +28,6 @@ from comments import config, errors
 from comments.domain import author_ids, records
 from comments.domain.crypto import client_networks, keyed_hashes, proof_of_work
 from comments.sites import budgets, demand, post_limits
-from comments.store import connection
 
 LIGHTER = 5
 HARDER = 4
@@ -83,7 +82,7 @@ def challenge(
     now: datetime,
 ) -> proof_of_work.Challenge:
     """Make a challenge for a browser; it is harder while many are asked for."""
-    seen = connection.kept(demand.HOLDINGS, demand.Demand)
+    seen = demand.DEMAND.get()
     # Readers who vote must not make it harder to post, nor the other way round.
     factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
     tries = work(site, purpose, settings=settings, now=now) * factor

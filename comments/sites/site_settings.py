@@ -20,7 +20,7 @@ from comments.domain import categories, records, sorthash, thread_ids
 from comments.domain.text import host_names, mail_addresses
 from comments.events import audit_log
 from comments.sites import budgets, post_limits
-from comments.store import connection, ownership, reads, transactions
+from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
 
 _TERM = 60.0
@@ -74,13 +74,16 @@ class _Copies:
             self._copies.pop(key, None)
 
 
+COPIES = per_process.PerProcess(_Copies)
+
+
 def get(site_id: str) -> records.Site:
     """The site, perhaps a minute old.
 
     Raises:
         errors.NotFound: there is none of that id.
     """
-    copies = connection.kept("sites", _Copies)
+    copies = COPIES.get()
     site = copies.get(site_id)
     if site is None:
         row = reads.get(comment_rows.site_key(site_id)) if _ID.fullmatch(site_id) else None
@@ -189,13 +192,13 @@ def change(  # noqa: PLR0913 - each may be changed alone
         return after
 
     changed = transactions.transaction(body)
-    connection.kept("sites", _Copies).drop(site_id)
+    COPIES.get().drop(site_id)
     return changed
 
 
 def is_known(site_id: str) -> bool:
     """Whether this process has a copy of a site: nothing is read for it."""
-    return connection.kept("sites", _Copies).get(site_id) is not None
+    return COPIES.get().get(site_id) is not None
 
 
 def _turned(row: comment_rows.Site, change: Turned) -> str:

@@ -31,10 +31,9 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.store import connection, ownership, reads, transactions
+from comments.store import connection, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, counter_rows
 
-HOLDINGS = "usage"
 SERVICE = "*"
 FRESH = 60.0  # seconds that a copy of a row is good for
 _DOUBTED = 60.0  # seconds: a commit that was not answered is applied by then, or never
@@ -144,8 +143,11 @@ class Book:
             return stored.plus(self._waiting.get((site, day), NOTHING))
 
 
+BOOK = per_process.PerProcess(Book)
+
+
 def _book() -> Book:
-    return connection.kept(HOLDINGS, Book)
+    return BOOK.get()
 
 
 def note(site: str, more: Numbers, *, now: datetime) -> None:

@@ -9,9 +9,8 @@ import threading
 import zlib
 from collections.abc import Iterable
 
-from comments.store import connection
+from comments.store import per_process
 
-_HOLDINGS = "written"
 _SLOTS = 4096  # threads that share one only make each other's answers be asked for again
 
 
@@ -34,15 +33,18 @@ class Written:
         return self._counts[_slot(thread)]
 
 
+_WRITTEN = per_process.PerProcess(Written)
+
+
 def _slot(thread: str) -> int:
     return zlib.crc32(thread.encode()) % _SLOTS
 
 
 def written(thread: str) -> int:
     """How often this process has committed comments of a thread, by its key's name."""
-    return connection.kept(_HOLDINGS, Written).of(thread)
+    return _WRITTEN.get().of(thread)
 
 
 def note(threads: Iterable[str]) -> None:
     """Count a commit that may have been applied."""
-    connection.kept(_HOLDINGS, Written).note(threads)
+    _WRITTEN.get().note(threads)

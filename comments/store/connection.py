@@ -1,7 +1,6 @@
 """A connection to a database, which the current thread is in, and how long it may ask.
 
-Owns time-outs, retries and deadlines, what a process keeps about a store, and the guard of NDB's
-own calls.
+Owns time-outs, retries and deadlines, and the guard of NDB's own calls.
 """
 
 import contextlib
@@ -86,7 +85,8 @@ class Store:
         self.deadline = deadline
         self.rpc_timeout = rpc_timeout
         self._lines = row_locks.Lines()
-        self._kept: dict[str, Any] = {}
+        self.kept: dict[object, Any] = {}  # see `per_process`
+        self.keeping = threading.RLock()
         self._client = ndb_client.Client(
             channel,
             project=project,
@@ -163,20 +163,10 @@ class Store:
         state.reads += 1
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
-    def kept(self, name: str, factory: Callable[[], T]) -> T:
-        """What a module keeps in this process about this store, made on first use."""
-        value: T = self._kept.get(name) or self._kept.setdefault(name, factory())
-        return value
-
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
         """Wait in this process's line for `name`."""
         left = 0.0 if state.end is None else max(0.0, state.end - time.monotonic())
         return self._lines.wait(name, seconds=left)
-
-
-def kept(name: str, factory: Callable[[], T]) -> T:
-    """What a module keeps in this process about the current store, made on first use."""
-    return current().kept(name, factory)
 
 
 def carried(step: Callable[[P], T]) -> Callable[[P], T]:

@@ -106,7 +106,7 @@ def stage(
     settings = config.Settings(secret=SECRET, public_url=_origin(server))
     server.app = apps.create_app(settings, open_store)
     client = providing.reaching(issuer)
-    open_store.kept(message_sender.OUTBOUND, lambda: client)
+    message_sender.OUTBOUND.put(open_store, client)
     with open_store.context():
         now = datetime.now(UTC)
         site_settings.add("demo", [website.origin], scheme=settings.scheme, now=now)

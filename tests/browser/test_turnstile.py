@@ -52,7 +52,7 @@ def cloudflare(open_store, site, settings, website):
     with receivers.receiver() as receiver:
         receiver.then = answer
         client = receivers.client(receiver.port)
-        open_store.kept(turnstile.OUTBOUND, lambda: client)
+        turnstile.OUTBOUND.put(open_store, client)
         with open_store.context():
             url = f"http://{receivers.NAME}:{receiver.port}/siteverify"
             given = turnstile_settings.Given("site-key", "secret-key", url=url)

@@ -30,7 +30,7 @@ class Process:
     def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
         self.now = ahead
         self.store = connection.Store(inprocess.Channel(engine), project="test")
-        self.store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: self.now))
+        view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
 
 
 class Late:

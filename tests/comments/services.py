@@ -94,7 +94,7 @@ def serving(
     """A service on loopback, and another one, that the store's processes may reach."""
     with receivers.receiver() as receiver, receivers.receiver() as other:
         client = receivers.client(receiver.port, other.port, limits=LIMITS)
-        store.kept(classifier_requests.OUTBOUND, lambda: client)
+        classifier_requests.OUTBOUND.put(store, client)
         yield Service(receiver, client, settings, other)
 
 

@@ -71,7 +71,7 @@ class World(Chores):
 
         def act() -> None:
             name = name_of(draft.thread)
-            known = connection.kept(shard_choice.HOLDINGS, self.shards)
+            known = shard_choice.SHARDS.of(connection.current(), self.shards)
             # Others are under way, so that this one counts in another shard.
             turns = [shard_choice.Turn(known, name) for _ in range(writers)]
             with contextlib.ExitStack() as stack:

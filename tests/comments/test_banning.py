@@ -16,7 +16,7 @@ from comments.events import audit_log
 from comments.moderation import bans, policy_changes, retention, rulebook
 from comments.posting import submission
 from comments.sites import site_settings
-from comments.store import connection, reads
+from comments.store import connection, per_process, reads
 from comments.store.models import comment_rows
 from tests import trees
 from tests.comments import callers
@@ -231,9 +231,9 @@ def test_the_mark_of_a_network_leaves_the_rulebook_when_its_days_are_over(
     ban(post(site), network_days=7)
     mark = rulebook.read("demo").bans[0].known.network
     assert mark
-    store._kept.pop("banning", None)
+    per_process.fresh_process(store)
     assert bans.expire(NOW + timedelta(days=6)) == 0
-    store._kept.pop("banning", None)
+    per_process.fresh_process(store)
     assert bans.expire(NOW + timedelta(days=7)) == 1
     assert rulebook.read("demo").bans[0].known.network == ""
     for message in reads.fetch(reads.Query("Rulebook")):

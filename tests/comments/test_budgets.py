@@ -16,7 +16,6 @@ from flask.testing import FlaskClient
 
 from comments import config, errors
 from comments.domain import records
-from comments.events import backlog
 from comments.jobs import worker_thread
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
@@ -56,7 +55,7 @@ def limit(store: connection.Store, **limits: int | str) -> None:
 
 def forget(store: connection.Store) -> None:
     """Be another process."""
-    store._kept.pop(usage.HOLDINGS, None)
+    usage.BOOK.forget(store)
 
 
 def test_what_is_counted_is_what_is_billed(
@@ -192,7 +191,7 @@ def test_every_acknowledged_post_is_counted_once_whichever_process_acknowledged_
 def test_a_doubt_about_a_post_ends_when_the_post_was_not_stored(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store, clock: Clock
 ) -> None:
-    open_store.kept(usage.HOLDINGS, lambda: usage.Book(clock))
+    usage.BOOK.put(open_store, usage.Book(clock))
     lose(engine, {"when": "before", "status": "PERMISSION_DENIED"})
     assert post(client, key="never").status_code == 503
     engine.install_faults(None)
@@ -271,7 +270,6 @@ def test_a_worker_stores_what_waits_when_it_ends(open_store: connection.Store) -
     assert worker.stop(programs.PATIENCE)
     forget(open_store)
     assert used(open_store).posts == 3
-    assert backlog.HOLDINGS  # the worker's own
 
 
 def test_a_spent_budget_makes_a_site_read_only(

@@ -44,7 +44,7 @@ class Categories(RuleBasedStateMachine):
         super().__init__()
         self._engine = inprocess.open_engine(None, indexes=INDEXES, history=0)
         store = connection.Store(inprocess.Channel(self._engine), project="test")
-        store.kept(backlog.HOLDINGS, backlog.Backlog)
+        backlog.BACKLOG.of(store)
         self._context = store.context()
         self._context.__enter__()
         # Threads are short here: in the product's steps every walk would be one commit.

@@ -148,7 +148,7 @@ def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.Queue:
 def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks.Queue:
     """The queue of the application's instance."""
     made = instance(peer, clock)
-    open_store.kept(backlog.HOLDINGS, lambda: made)
+    backlog.ELSEWHERE.put(open_store, made)
     return made
 
 
@@ -311,7 +311,7 @@ def test_credentials_that_hang_hold_up_no_request(
     made = cloud_tasks.Queue(
         QUEUE, "", connect=connect, now=lambda: next(moments), address=peer.url
     )
-    open_store.kept(backlog.HOLDINGS, lambda: made)
+    backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
         for number in range(3):  # each after the rest of the one before
             trees.post(site, f"{number}")
@@ -332,7 +332,7 @@ def test_a_service_that_is_not_there_fails_no_request(
         now=lambda: datetime.fromtimestamp(clock.now, UTC),
         address=address,
     )
-    open_store.kept(backlog.HOLDINGS, lambda: made)
+    backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
         trees.post(site, "text")
         assert len(recounts.events()) == 1
@@ -345,7 +345,7 @@ def test_without_credentials_no_request_fails(
         raise OSError("a canary")
 
     made = cloud_tasks.Queue(QUEUE, "", connect=refuse, address=peer.url)
-    open_store.kept(backlog.HOLDINGS, lambda: made)
+    backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
         trees.post(site, "text")
     assert "was not enqueued, cron will do it: OSError" in caplog.text
@@ -393,7 +393,7 @@ def test_only_app_engine_with_a_queue_enqueues(open_store: connection.Store) -> 
     for given in ({"on_app_engine": True}, {"tasks_queue": QUEUE}):
         settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
         apps.create_app(settings, open_store)
-        assert isinstance(open_store.kept(backlog.HOLDINGS, backlog.Backlog), backlog.Backlog)
+        assert backlog.ELSEWHERE.of(open_store) is None
 
 
 def test_the_name_of_the_queue_is_a_whole_one() -> None:

@@ -86,7 +86,7 @@ def test_it_is_asked_over_tls_by_its_name(
 ) -> None:
     with receivers.receiver(certificate=receivers.NAME) as receiver:
         client = receivers.client(receiver.port, limits=services.LIMITS)
-        open_store.kept(classifier_requests.OUTBOUND, lambda: client)
+        classifier_requests.OUTBOUND.put(open_store, client)
         service = Service(receiver, client, trees.SETTINGS)
         service.is_asked(url=f"https://{receivers.NAME}:{receiver.port}/in")
         service.says("approve")

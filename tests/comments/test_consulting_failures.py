@@ -92,7 +92,7 @@ def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
 ) -> None:
     with receivers.peer(talk) as port:
         client = receivers.client(port, limits=services.SHORT)
-        open_store.kept(classifier_requests.OUTBOUND, lambda: client)
+        classifier_requests.OUTBOUND.put(open_store, client)
         service = Service(receivers.Receiver(port), client, trees.SETTINGS)
         service.is_asked()
         comment = say(site)

@@ -20,6 +20,8 @@ from comments.reading.thread_pages import Order
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
+from comments.tree.threads import thread_cache
+from comments.web.http import responses
 from emulator import inprocess, testing
 from emulator.execution import cost_meter
 from tests import folds, trees
@@ -47,8 +49,8 @@ class World:
 
     def forget(self) -> None:
         """Be a process that has just started, but for its copy of the site."""
-        for name in (view_cache.HOLDINGS, "answers", "threads"):
-            self.store._kept.pop(name, None)
+        for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
+            each.forget(self.store)
 
     def url(self, form: str, query: str = "") -> str:
         path = FORMS[form].format(site=NAME.site)

@@ -108,7 +108,7 @@ class Machine(RuleBasedStateMachine):
 
     def _process(self, interceptor: inprocess.Interceptor | None) -> connection.Store:
         store = connection.Store(inprocess.Channel(self.engine, interceptor), project="test")
-        store.kept(shard_choice.HOLDINGS, self.world.shards)
+        shard_choice.SHARDS.put(store, self.world.shards())
         return store
 
     def _call(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:

@@ -31,7 +31,7 @@ def interceptor(faults: Commits) -> Commits:
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> Iterator[worker_thread.Worker]:
     """A worker whose steps the test takes, the first being done."""
-    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     made = worker_thread.Worker(open_store, trees.SETTINGS.scheme)
     with open_store.context():
         made.step()
@@ -55,7 +55,7 @@ def test_the_process_that_posted_delivers_soon_and_asks_no_query(
 def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
     worker: worker_thread.Worker, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
-    store._kept.pop(backlog.HOLDINGS)  # another process posts, and dies
+    backlog.BACKLOG.forget(store)  # another process posts, and dies
     trees.grow(site, trees.TREE)
     worker.step()
     assert len(recounts.events()) == 8

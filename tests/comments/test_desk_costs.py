@@ -17,7 +17,10 @@ import pytest
 from benchmarks import ours
 from comments import app as apps
 from comments import config
+from comments.moderation import rulebook
+from comments.sites import site_settings
 from comments.store import connection
+from comments.tree.threads import thread_cache
 from emulator import inprocess, testing
 from emulator.execution import cost_meter
 from tests.comments import callers, desksites
@@ -45,8 +48,8 @@ class World:
 
     def cost(self, path: str, **form: str) -> cost_meter.Cost:
         """What a page, or a form's answer, bills to a process that has just started."""
-        for name in ("threads", "sites", "rulebooks"):
-            self.store._kept.pop(name, None)
+        for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
+            each.forget(self.store)
         with testing.meter(self.engine) as cost:
             if form:
                 self.desk.settle(f"/{path}", desk="/admin/sites/bench", status=200, **form)

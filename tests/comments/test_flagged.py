@@ -177,7 +177,7 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
 
 
 def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
-    waiting = connection.kept(backlog.HOLDINGS, lambda: backlog.Backlog(lambda: 0.0))
+    waiting = backlog.BACKLOG.put(connection.current(), backlog.Backlog(lambda: 0.0))
     waiting.open()
     mine = scheduler.Upkeep(trees.SETTINGS.scheme, now=lambda: LATER)
     trees.post(site, "first")

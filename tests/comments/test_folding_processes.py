@@ -32,7 +32,7 @@ FOLDING = """
 import json
 import sys
 from comments.store import connection
-from comments.reading.thread_pages.compaction import compactor
+from comments.reading.compaction import compactor
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
 from tests.comments import test_folding_processes as shared
@@ -56,7 +56,7 @@ RACING = """
 import sys
 import threading
 from comments.store import connection
-from comments.reading.thread_pages.compaction import compactor
+from comments.reading.compaction import compactor
 from emulator import inprocess
 from tests.comments import test_folding_processes as shared
 
@@ -86,8 +86,8 @@ import signal
 import sys
 from comments.store import connection
 from comments.tree import ordered_query
-from comments.reading.thread_pages.materialized import thread_view
-from comments.reading.thread_pages.materialized import view_cache
+from comments.reading.materialized import thread_view
+from comments.reading.materialized import view_cache
 from comments.domain import presentation
 from emulator import inprocess
 from tests.comments import test_folding_processes as shared
@@ -107,7 +107,7 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
         return thread_view.using(shared.NAME, lambda view: [row.json for row in view.rows()])
     with store.context():
         read()
-        store.kept(view_cache.HOLDINGS, view_cache.Holdings).cache.drop(
+        view_cache.HOLDINGS.of(store).cache.drop(
             ("directory", shared.NAME)
         )
         stops.append(True)
@@ -121,7 +121,7 @@ import os
 import signal
 import sys
 from comments.store import connection
-from comments.reading.thread_pages.compaction import compactor
+from comments.reading.compaction import compactor
 from emulator import inprocess
 from tests.comments import test_folding_processes as shared
 
@@ -196,7 +196,7 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 def _check_reader() -> None:
     """What a process that has just started reads is the floor's."""
-    connection.kept(view_cache.HOLDINGS, view_cache.Holdings).cache = view_cache.Holdings().cache
+    view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
     found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]

@@ -41,7 +41,7 @@ def told(open_store: connection.Store) -> Iterator[receivers.Receiver]:
     """A receiver that the commands may reach."""
     with receivers.receiver() as made:
         client = receivers.client(made.port)
-        open_store.kept(message_sender.OUTBOUND, lambda: client)
+        message_sender.OUTBOUND.put(open_store, client)
         yield made
 
 

@@ -83,7 +83,7 @@ def world(open_store: connection.Store, site: records.Site) -> Iterator[World]:
     with postboxes.serving() as box, receivers.receiver() as told:
         settings = box.settings()
         client = receivers.client(told.port)
-        open_store.kept(message_sender.OUTBOUND, lambda: client)
+        message_sender.OUTBOUND.put(open_store, client)
         with open_store.context():
             made = webhook_endpoints.Registered(
                 "one", told.url, (SECRET,), tuple(webhooks.Type), trees.START

@@ -261,7 +261,7 @@ def test_what_readers_lost_is_folded_at_once(
 ) -> None:
     waiting = backlog.Backlog(clock)
     waiting.open()
-    open_store._kept[backlog.HOLDINGS] = waiting
+    backlog.BACKLOG.put(open_store, waiting)
     _decide(grown["1"], Verb.REJECT)
     assert waiting._waiting[NAME].due == clock() + backlog.ERASE_AFTER
 

@@ -19,6 +19,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import values
+from comments.tree.threads import thread_cache
 from emulator import inprocess, testing
 from tests import recounts, trees
 from tests.comments import postboxes, ruled
@@ -234,7 +235,7 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
         thread = reads.get(comment_rows.thread_key(THREAD))
         thread.url = url
         transactions.apply(ownership.Writes("tests", put=(thread,)))
-        world.store._kept.pop("threads", None)
+        thread_cache.COPIES.forget(world.store)
 
     for url, is_ours in (
         ("http://localhost:8080/post", False),

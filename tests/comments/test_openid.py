@@ -122,7 +122,7 @@ def test_the_answer_of_another_provider_or_none_is_refused(
         assert response.status_code == 403, response.text
         assert code in response.text
     provider.document = {"authorization_response_iss_parameter_supported": True}
-    store.kept("openid", oidc_client._Copies)._copies.clear()
+    oidc_client.COPIES.forget(store)
     response = traveller.back(traveller.way("/sign-in/sites/demo", **way))
     assert "provider-not-believed" in response.text
     response = traveller.back(traveller.way("/sign-in/sites/demo", **way), iss=provider.issuer)
@@ -182,7 +182,7 @@ def test_a_name_comes_from_the_token_or_is_asked_for_and_only_one_that_may_be_sh
     peer = oidc_client.Peer(
         _registered(),
         f"{travellers.PUBLIC}/sign-in/return",
-        store.kept(message_sender.OUTBOUND, receivers.client),
+        message_sender.OUTBOUND.of(store, receivers.client),
     )
 
     def name() -> str:

@@ -357,7 +357,7 @@ def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
     for path, tag in tags.items():
         assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
     leftovers.expire(LONG_AFTER)
-    held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+    held = view_cache.HOLDINGS.get()
     later = held.clock() + thread_view.CACHE_MAX_AGE
     held.clock = lambda: later
     for path, tag in tags.items():
@@ -371,7 +371,7 @@ def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
 ) -> None:
     _fold(name)
     cursor = _page(name).cursor
-    held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+    held = view_cache.HOLDINGS.get()
     now = held.clock()
     held.clock = lambda: now
 

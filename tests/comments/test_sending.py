@@ -35,7 +35,7 @@ def hooked(
 ) -> Iterator[list[receivers.Receiver]]:
     """The receivers, being hooks "0", "1" and "2" of the site; the store's context is entered."""
     client = receivers.client(*(each.port for each in told), limits=LIMITS)
-    open_store.kept(message_sender.OUTBOUND, lambda: client)
+    message_sender.OUTBOUND.put(open_store, client)
     with open_store.context():
         for number, each in enumerate(told):
             hooking.register(f"{number}", each.url, client)
@@ -156,7 +156,7 @@ def test_slow_receivers_are_served_side_by_side(
     with ExitStack() as stack:
         slow = [stack.enter_context(receivers.receiver()) for _ in range(4)]
         client = receivers.client(*(each.port for each in slow), limits=safe_http.Limits(60, 60))
-        open_store.kept(message_sender.OUTBOUND, lambda: client)
+        message_sender.OUTBOUND.put(open_store, client)
         with open_store.context():
             for number, each in enumerate(slow):
                 each.then = lambda _: gate.wait(30) and None
@@ -269,7 +269,7 @@ def test_an_address_that_comes_to_lead_inside_is_never_asked(
 ) -> None:
     found = ["93.184.215.14"]
     client = safe_http.Client(LIMITS, resolver=lambda _host: found)
-    open_store.kept(message_sender.OUTBOUND, lambda: client)
+    message_sender.OUTBOUND.put(open_store, client)
     with open_store.context():
         hooking.register("0", "https://hooks.example/", client)
         hooking.post(site)

@@ -30,7 +30,7 @@ indexes = test_sending_processes.INDEXES
 engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic")
 store = connection.Store(inprocess.Channel(engine), project="test")
 client = receivers.client(*map(int, ports))
-store.kept(message_sender.OUTBOUND, lambda: client)
+message_sender.OUTBOUND.put(store, client)
 with store.context():
     print("ready", flush=True)
     sys.stdin.readline()
@@ -77,7 +77,7 @@ def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
     shared: connection.Store, told: list[receivers.Receiver], tmp_path: Path, at: hooking.Time
 ) -> None:
     client = receivers.client(*(each.port for each in told))
-    shared.kept(message_sender.OUTBOUND, lambda: client)
+    message_sender.OUTBOUND.put(shared, client)
     for number, each in enumerate(told):
         hooking.register(f"{number}", each.url, client)
     site = site_settings.get("demo")

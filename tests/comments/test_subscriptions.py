@@ -46,7 +46,7 @@ def clock() -> Clock:
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
     """A worker whose steps the test takes."""
-    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return worker_thread.Worker(open_store, SCHEME)
 
 
@@ -234,7 +234,7 @@ def test_a_process_that_starts_folds_lists_that_asked_another_one(
 ) -> None:
     subscriptions.follow(THREAD, "ann", now=trees.START)
     trees.post(site, "text")
-    store.kept(backlog.HOLDINGS, backlog.Backlog).take()
+    backlog.BACKLOG.of(store).take()
     assert scheduler.look() == [THREAD, LIST]
     assert worker.step() == scheduler.Done(2, 0, 1)
     assert _marks() == 0

@@ -92,7 +92,7 @@ def test_once_spread_replies_to_different_parents_write_nothing_in_common(
 ) -> None:
     parents = [trees.post(site, f"{n}").id for n in range(8)]
     sharding.spread(NAME, 16)
-    known = store.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    known = shard_choice.SHARDS.of(store)
     turns = [shard_choice.Turn(known, NAME) for _ in parents]  # all of them under way at once
     written = []
     for parent, turn in zip(parents, turns, strict=True):
@@ -136,7 +136,7 @@ def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first
 ) -> None:
     parent = trees.post(site, "parent")
     sharding.spread(NAME, 4)
-    known = store.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    known = shard_choice.SHARDS.of(store)
     turns = [shard_choice.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
@@ -179,7 +179,7 @@ def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
     trees.grow(site, trees.TREE)
     sharding.spread(NAME, 4)
     known = shard_choice.Shards(clock=lambda: now[0])
-    store._kept[shard_choice.HOLDINGS] = known
+    shard_choice.SHARDS.put(store, known)
     now = [1000.0]
     sharding.notice_spread()
     assert sharding.gather_quiet() == 0
@@ -208,7 +208,7 @@ def test_counts_of_a_spread_thread_are_of_one_moment(
 ) -> None:
     parents = [trees.post(site, f"{n}").id for n in range(4)]
     sharding.spread(NAME, 4)
-    known = store.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    known = shard_choice.SHARDS.of(store)
     turns = [shard_choice.Turn(known, NAME) for _ in parents]
     for parent, turn in zip(parents, turns, strict=True):
         _append(site, parent, turn)

@@ -64,7 +64,7 @@ def test_without_a_worker_nothing_is_kept(clock: Clock) -> None:
 @pytest.fixture
 def due(store: connection.Store, clock: Clock) -> backlog.Backlog:
     """The backlog of the store."""
-    made = store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock))
+    made = backlog.BACKLOG.put(store, backlog.Backlog(clock))
     made.open()
     return made
 

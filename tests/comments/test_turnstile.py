@@ -79,7 +79,7 @@ def is_asked(
     **more: Any,
 ) -> None:
     client = receivers.client(port, limits=limits)
-    store.kept(turnstile.OUTBOUND, lambda: client)
+    turnstile.OUTBOUND.put(store, client)
     with store.context():
         site_settings.change("demo", origins=[f"https://{HOST}", "http://localhost:8080"])
         given = turnstile_settings.Given("site-key", "secret-key", **more)

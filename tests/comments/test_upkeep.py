@@ -32,7 +32,7 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
     """A worker whose steps the test takes."""
-    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return worker_thread.Worker(open_store, SCHEME)
 
 
@@ -59,7 +59,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
-    open_store.kept(shard_choice.HOLDINGS, lambda: shard_choice.Shards(clock))
+    shard_choice.SHARDS.put(open_store, shard_choice.Shards(clock))
     trees.post(site, "text")
     sharding.spread(name, 4)
     worker.step()
@@ -116,8 +116,8 @@ def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left
     name: records.ThreadName,
 ) -> None:
     trees.post(site, "left by another process", thread="other")
-    store._kept.pop(backlog.HOLDINGS)  # that process is gone
-    store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.forget(store)  # that process is gone
+    backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
     worker = worker_thread.Worker(store, SCHEME, first=5.0)
     trees.post(site, "changed here")
     backlog.erased(name)

@@ -77,7 +77,7 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
 def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_it(
     open_store: connection.Store, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
-    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     row = trees.post(site, "text")
     worker = worker_thread.Worker(open_store, trees.SETTINGS.scheme)
     worker.step()
@@ -106,7 +106,7 @@ def test_a_worker_counts_a_vote_whose_answer_was_lost(
     open_store: connection.Store, store: connection.Store, site: records.Site, faults: Faults,
     clock: Clock,
 ) -> None:  # fmt: skip
-    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     row = trees.post(site, "text")
     worker = worker_thread.Worker(open_store, trees.SETTINGS.scheme)
     worker.step()
@@ -121,7 +121,7 @@ def test_votes_of_a_process_that_is_gone_are_counted_by_the_next_that_looks(
     open_store: connection.Store, row: records.Comment, clock: Clock
 ) -> None:
     ballots.vote(row, "ann")  # nothing is open here, so nobody was told
-    open_store.kept(backlog.HOLDINGS, lambda: backlog.Backlog(clock)).open()
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     worker_thread.Worker(open_store, trees.SETTINGS.scheme).step()
     assert ballots.stored(row.id) == (1, 0, 1)
 
@@ -230,7 +230,7 @@ def test_votes_reach_pages_and_folding_like_every_change(
 
     assert scores() == [0, 2]
     folds.whole(NAME)
-    open_store._kept.pop(view_cache.HOLDINGS)  # this process's copy, which the grace is for
+    view_cache.HOLDINGS.forget(open_store)  # this process's copy, which the grace is for
     assert scores() == [0, 2]
     best = ordered_query.thread(NAME)
     assert [each.score for each in best] == [0, 2]

@@ -18,7 +18,7 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import first_page, merged_view
 from comments.sites import site_settings
 from comments.store import caches, connection
-from comments.web.http import content_coding
+from comments.web.http import content_coding, responses
 from tests import folds, trees
 from tests.comments.answers import PAGE, plain
 
@@ -170,14 +170,14 @@ def test_a_304_needs_no_page_that_was_made_before(
 ) -> None:
     known = {"If-None-Match": client.get(PAGE).headers["ETag"]}
     work.clear()
-    open_store.kept("answers", lambda: caches.Cache(0)).drop((next(_keys(open_store)), "identity"))
+    responses.PAGES.of(open_store).drop((next(_keys(open_store)), "identity"))
     assert client.get(PAGE, headers=known).status_code == 304
     assert work == {}
 
 
 def _keys(store: connection.Store):
     """What the kept answers are kept under."""
-    return (key[0] for key in store.kept("answers", lambda: caches.Cache(0))._kept)
+    return (key[0] for key in responses.PAGES.of(store)._kept)
 
 
 def test_a_page_of_the_floor_is_packed_once(
@@ -213,7 +213,7 @@ def test_every_change_is_another_page_under_another_tag(
     changed()
     assert b"corrected" not in seen[-1][1]
     assert len({tag for tag, _ in seen}) == len(seen)
-    kept = open_store.kept("answers", lambda: caches.Cache(0))
+    kept = responses.PAGES.of(open_store)
     bodies = [b"".join(page.body) for page, _ in kept._kept.values()]
     assert any(b"author of 1" in body for body in bodies)
     assert not any(b"a text of mine" in body for body in bodies)
@@ -277,7 +277,7 @@ def test_who_asks_changes_nothing(client: FlaskClient, rows: dict[str, records.C
 def test_what_is_kept_is_bounded(
     open_store: connection.Store, client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
-    cache = open_store.kept("answers", lambda: caches.Cache(12_000))
+    cache = responses.PAGES.put(open_store, caches.Cache(12_000))
     for limit in range(1, 60):
         assert client.get(f"{PAGE}&limit={limit}").status_code == 200
         assert 0 < cache.size <= 12_000

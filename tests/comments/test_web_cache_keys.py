@@ -17,6 +17,7 @@ from comments import config
 from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.store import connection
+from comments.web.http import responses
 from tests import trees
 
 # What a stranger might send. A cache keys none of them but those `Vary` names, and the host.
@@ -140,7 +141,7 @@ def _few(headers: dict[str, str]) -> Iterator[dict[str, str]]:
 
 def _fresh(settings: config.Settings, store: connection.Store) -> flask.Flask:
     """An application that has answered nobody yet."""
-    store._kept.pop("answers", None)
+    responses.PAGES.forget(store)
     return apps.create_app(settings, store)
 
 
@@ -153,7 +154,7 @@ def test_who_comes_after_him_gets_what_everybody_gets(
         for path in paths:
             asked(other, path, UNKEYED | keyed)
         after = {path: shown(asked(other, path, keyed)) for path in paths}
-        open_store._kept.pop("answers", None)
+        responses.PAGES.forget(open_store)
         for path in paths:
             assert after[path] == shown(asked(app, path, keyed)), path
             assert b"evil" not in after[path][1]

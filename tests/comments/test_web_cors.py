@@ -72,7 +72,7 @@ def test_null_is_no_origin_even_when_registered(
 ) -> None:
     with open_store.context():
         row = site_settings.get("demo")
-        kept = connection.kept("sites", site_settings._Copies)
+        kept = site_settings.COPIES.get()
         kept.keep("demo", records.Site("demo", ("null", *row.origins), row.digits, row.width))
     response = client.post(THREAD, json=SENT, headers={"Origin": "null"})
     assert (response.status_code, response.headers.get(ALLOW)) == (403, None)

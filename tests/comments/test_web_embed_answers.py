@@ -10,6 +10,8 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
+from comments.tree.threads import thread_cache
+from comments.web.http import responses
 from emulator import inprocess, testing
 from tests import htmlpages, trees
 from tests.comments.embedded import get
@@ -252,5 +254,5 @@ def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
 
 def _forget(store: connection.Store) -> None:
     """Be a process that has just started, but for its copy of the site."""
-    for name in (view_cache.HOLDINGS, "answers", "threads"):
-        store._kept.pop(name, None)
+    for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
+        each.forget(store)

@@ -13,6 +13,7 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import thread_view, view_cache
 from comments.sites import site_settings
 from comments.store import reads
+from comments.web.http import responses
 from emulator import inprocess, testing
 from tests import trees
 
@@ -44,8 +45,8 @@ def fold(name="page"):
 
 def forget(store):
     """Be a process that has just started, but for its copies of the site and its threads."""
-    for name in (view_cache.HOLDINGS, "answers"):
-        store._kept.pop(name, None)
+    for each in (view_cache.HOLDINGS, responses.PAGES):
+        each.forget(store)
 
 
 # --- Content --------------------

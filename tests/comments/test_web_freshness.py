@@ -51,7 +51,7 @@ def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
 ) -> None:
     folds.small_buckets(monkeypatch, 4, 3)
     now = [0.0]
-    open_store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: now[0]))
+    view_cache.HOLDINGS.put(open_store, view_cache.Holdings(lambda: now[0]))
     states: list[bytes] = []
     done = threading.Event()
     readers = [Reader(app, states, done, coding=("gzip", "identity")[n % 2]) for n in range(8)]

@@ -8,7 +8,6 @@ from comments import app as apps
 from comments.domain import presentation, records
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
-from comments.store import connection
 from comments.web.http import responses
 from emulator import inprocess, testing
 from tests.comments import starts
@@ -73,7 +72,7 @@ def is_read(process: Process, thread: str) -> bool:
     """Whether the process holds a thread's directory."""
     place = ("directory", records.ThreadName("demo", thread))
     with process.store.context():
-        held = connection.kept(view_cache.HOLDINGS, view_cache.Holdings)
+        held = view_cache.HOLDINGS.get()
         return held.cache.get(place) is not None
 
 

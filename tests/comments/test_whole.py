@@ -20,7 +20,7 @@ from comments.reading import full_thread
 from comments.reading.compaction import compactor
 from comments.store import connection
 from comments.tree import ordered_query
-from comments.web.http import content_coding
+from comments.web.http import content_coding, responses
 from emulator import inprocess, testing
 from tests import beginnings, folds, trees
 from tests.comments import filled
@@ -219,7 +219,7 @@ def test_a_304_makes_no_piece(
     tag = client.get(ALL).headers["ETag"]
     pieces_made = next(made)
     pieces_made.clear()
-    cache = open_store.kept("answers", lambda: None)
+    cache = responses.PAGES.of(open_store)
     for key in list(cache._kept):
         cache.drop(key)
     assert client.get(ALL, headers={"If-None-Match": tag}).status_code == 304

@@ -158,7 +158,7 @@ def impostor(store: connection.Store) -> Iterator[Impostor]:
     """A provider that this store's service may reach."""
     with receivers.receiver() as told:
         client = receivers.client(told.port, limits=safe_http.Limits(total=30.0))
-        store.kept(message_sender.OUTBOUND, lambda: client)
+        message_sender.OUTBOUND.put(store, client)
         yield Impostor(told)
 
 
@@ -176,7 +176,7 @@ def know(store: connection.Store) -> providers.Provider:
     issuer = "https://acme.example"
     about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
     known = oidc_client._Known(about, {"keys": []}, time.monotonic())
-    store.kept(oidc_client._KEPT, oidc_client._Copies).keep(issuer, known)
+    oidc_client.COPIES.of(store).keep(issuer, known)
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
     return providers.offer("acme", ("demo",), at_desk=True)

@@ -37,7 +37,7 @@ class Process:
     def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
         self.now = 0.0
         self.store = connection.Store(inprocess.Channel(engine), project="test")
-        self.store.kept(view_cache.HOLDINGS, lambda: view_cache.Holdings(lambda: self.now))
+        view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
         self.app = apps.create_app(settings, self.store)
         self.client = self.app.test_client()
         self.asked = 0

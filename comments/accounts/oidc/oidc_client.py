@@ -28,12 +28,11 @@ from comments.accounts.oidc import id_tokens, providers
 from comments.accounts.oidc.id_tokens import NotBelieved
 from comments.domain.text import sanitizing
 from comments.events import safe_http
-from comments.store import connection
+from comments.store import per_process
 
 T = TypeVar("T")
 
 SCOPE = "openid profile"
-_KEPT = "openid"  # under which `connection.kept` keeps what providers say of themselves
 _TERM = 600.0  # seconds that it is believed
 _AGAIN = 30.0  # seconds before keys are asked for anew because one is not among them
 _LONGEST_CODE = 4_000
@@ -101,6 +100,9 @@ class _Copies:
         """Remember what was just read."""
         with self._lock:
             self._copies[issuer] = known
+
+
+COPIES = per_process.PerProcess(_Copies)
 
 
 class Peer:
@@ -257,7 +259,7 @@ class Peer:
         return ""
 
     def _known(self, *, within: float) -> _Known:
-        copies = connection.kept(_KEPT, _Copies)
+        copies = COPIES.get()
         found = copies.get(self._provider.issuer, within=within)
         if found is None:
             found = self._read()

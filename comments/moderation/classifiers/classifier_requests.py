@@ -44,13 +44,13 @@ from comments.moderation import rulebook
 from comments.moderation.classifiers import akismet, classifier_answers, registration, site_service
 from comments.moderation.classifiers.classifier_answers import Entry, State
 from comments.sites import site_settings, thread_info
-from comments.store import reads, transactions
+from comments.store import per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows, moderation_rows
 from comments.tree import status_changes, values
 from comments.tree.threads import naming
 
-OUTBOUND = "outbound/opinions"  # under which `connection.kept` keeps the client
 LIMITS = safe_http.Limits(connect=3.0, total=5.0, answer=16 * 1024)
+OUTBOUND = per_process.PerProcess(lambda: safe_http.Client(LIMITS))
 TERM = timedelta(days=7)  # after a text was written; what is said of it later is too late
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,

@@ -11,10 +11,9 @@ from typing import Any
 
 from comments.domain import presentation, records
 from comments.reading.materialized import buckets
-from comments.store import connection, reads, transactions
+from comments.store import per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, times
 
-_PROBE = "probe"  # under which `connection.kept` keeps the request for any thread
 MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
 
 
@@ -104,7 +103,7 @@ def _flagged(name: records.ThreadName) -> reads.Query:
 def probe(name: records.ThreadName) -> Any:
     """The request which rows are flagged, at which revision; for one more than a view takes."""
     thread = comment_rows.thread_key_name(name)
-    of_any = connection.kept(_PROBE, lambda: reads.prepared(_probe(thread)))
+    of_any = _PROBE.get()
     return reads.varied(of_any, thread)
 
 
@@ -116,3 +115,6 @@ def _probe(thread: str) -> reads.Query:
         projection=("revision",),
         limit=MOST_UNFOLDED + 1,
     )
+
+
+_PROBE = per_process.PerProcess(lambda: reads.prepared(_probe("")))  # for any thread

@@ -60,7 +60,7 @@ from comments.reading.materialized.view_cache import (
     Recent,
     seconds,
 )
-from comments.store import caches, commit_counts, connection, reads
+from comments.store import caches, commit_counts, reads
 from comments.store.models import bucket_rows, comment_rows
 
 __all__ = [
@@ -109,7 +109,7 @@ def tag(name: records.ThreadName, age: float = 0.0) -> str | None:
     same directory. A directory too old to be used, or a change, takes a view: the next one of this
     thread has the probe without asking again, until `forget_probe`.
     """
-    held = connection.kept(HOLDINGS, Holdings)
+    held = HOLDINGS.get()
     kept: Kept | None = held.cache.get(("directory", name))
     moment: Moment | None = held.cache.get(("moment", name))
     if kept is None or moment is None or kept.directory.version != moment.version:
@@ -126,7 +126,7 @@ def tag(name: records.ThreadName, age: float = 0.0) -> str | None:
 
 def forget_probe() -> None:
     """End of a request: what it probed says nothing of the next one's moment."""
-    connection.kept(HOLDINGS, Holdings).at_hand.probed = None
+    HOLDINGS.get().at_hand.probed = None
 
 
 def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.Head | None:
@@ -138,7 +138,7 @@ def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.H
     Raises:
         NotMaterialized: ask the floor instead.
     """
-    held = connection.kept(HOLDINGS, Holdings)
+    held = HOLDINGS.get()
     kept = _directory(held, name)
     found = kept.head
     if found is None or not found.holds(limit):
@@ -158,7 +158,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
     Raises:
         NotMaterialized: ask the floor instead.
     """
-    held = connection.kept(HOLDINGS, Holdings)
+    held = HOLDINGS.get()
     for _ in range(_TRIES):
         kept = _directory(held, name)
         if not kept.directory.version:
@@ -195,7 +195,7 @@ def using(
         try:
             return answer(view(name, age))
         except Gone:
-            connection.kept(HOLDINGS, Holdings).cache.drop(("directory", name))
+            HOLDINGS.get().cache.drop(("directory", name))
     raise errors.Overloaded("the thread is folded faster than it is read")
 
 
@@ -216,7 +216,7 @@ def load_ranking(name: records.ThreadName, key: str, *, is_newest: bool) -> rank
     """
     if not key:
         return ranking.Ranking()
-    held = connection.kept(HOLDINGS, Holdings)
+    held = HOLDINGS.get()
     place = ("ranking", name, key)
     found, since = held.cache.get(place) or (None, 0.0)
     if found is None or not (is_newest or held.clock() - since < CACHE_MAX_AGE):
@@ -236,7 +236,7 @@ def load_top(name: records.ThreadName, key: str) -> tuple[ranking.TopRow, ...]:
     Raises:
         Gone: they were replaced meanwhile.
     """
-    cache = connection.kept(HOLDINGS, Holdings).cache
+    cache = HOLDINGS.get().cache
     found: tuple[ranking.TopRow, ...] | None = cache.get(("top", name, key))
     if found is None:
         row = reads.get(bucket_rows.bucket_key(name, key))

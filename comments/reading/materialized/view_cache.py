@@ -20,9 +20,8 @@ import msgspec
 
 from comments.domain import records
 from comments.reading.materialized import buckets, first_page
-from comments.store import caches
+from comments.store import caches, per_process
 
-HOLDINGS = "materialized"  # under which `connection.kept` keeps them
 CACHE_BYTES = 64 * 1024 * 1024  # of one process
 OVERHEAD = 200  # bytes of Python around an entry, roughly
 
@@ -122,3 +121,6 @@ class Holdings:
         hand = self.at_hand
         probed, hand.probed = hand.probed, None
         return probed if hand.name == name and hand.kept is kept else None
+
+
+HOLDINGS = per_process.PerProcess(Holdings)

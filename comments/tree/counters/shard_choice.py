@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from comments.domain import records
+from comments.store import per_process
 
-HOLDINGS = "shards"  # under which `connection.kept` keeps them
 MOST = 64  # shards of one thread; reading its counts takes so many reads
 SPREAD_EVERY = 1.0  # seconds between two tries of a process to spread a thread
 QUIET = 300.0  # seconds without a conflict until a thread's shards are gathered again
@@ -167,3 +167,6 @@ class Shards:
             busy = self._busy.get(name)
             if busy is not None and not busy.writing:
                 del self._busy[name]
+
+
+SHARDS = per_process.PerProcess(Shards)

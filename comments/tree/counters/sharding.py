@@ -86,4 +86,4 @@ def notice_spread() -> None:
 
 
 def _shards() -> shard_choice.Shards:
-    return connection.kept(shard_choice.HOLDINGS, shard_choice.Shards)
+    return shard_choice.SHARDS.get()

@@ -9,7 +9,7 @@ import threading
 import time
 
 from comments.domain import records
-from comments.store import caches, connection
+from comments.store import caches, per_process
 
 TERM = 60.0  # seconds
 _BYTES = 1024 * 1024  # of one process
@@ -56,6 +56,9 @@ class Copies:
             self._cache.drop(name)
 
 
+COPIES = per_process.PerProcess(Copies)
+
+
 def of_process() -> Copies:
     """The copies of the current store's threads."""
-    return connection.kept("threads", Copies)
+    return COPIES.get()

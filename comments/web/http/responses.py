@@ -28,13 +28,13 @@ import msgspec
 from comments.domain import presentation, records
 from comments.reading import page_source, thread_pages
 from comments.reading.materialized import chunks
-from comments.store import caches, connection
+from comments.store import caches, per_process
 from comments.web.http import content_coding
 
 _JSON = "application/json"
-_KEPT = "answers"  # under which `connection.kept` keeps them
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
+PAGES = per_process.PerProcess(lambda: caches.Cache(KEPT_BYTES))
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
 
@@ -237,7 +237,7 @@ def private(response: flask.Response) -> flask.Response:
 
 def kept(basis: Basis) -> Body | None:
     """What was sent of a page, if it is kept."""
-    found: _Kept | None = _cache().get(basis.place)
+    found: _Kept | None = PAGES.get().get(basis.place)
     return found.body if found is not None and found.tag == basis.tag else None
 
 
@@ -286,7 +286,7 @@ def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:
 
 def _made(place: _Place, tag: str, make: _Make) -> Body:
     """A page in a coding, as it is kept at this tag or made and kept."""
-    cache = _cache()
+    cache = PAGES.get()
     known: _Kept | None = cache.get(place)
     if known is not None and known.tag == tag:
         return known.body
@@ -307,10 +307,6 @@ def _in_pieces(
     }
     head, end = content_coding.part(whole.head, coding), content_coding.part(whole.end, coding)
     return _Kept(tag, content_coding.joined([head, *parts.values(), end], coding), parts)
-
-
-def _cache() -> caches.Cache:
-    return connection.kept(_KEPT, lambda: caches.Cache(KEPT_BYTES))
 
 
 def _negotiated(

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments.accounts.oidc import login_flow, oidc_client, providers
-from comments.events import message_sender, safe_http
-from comments.store import connection
+from comments.events import message_sender
 from comments.web.admin import signed_in
 from comments.web.http import client_address, context
 
@@ -23,7 +22,7 @@ COOKIE = "__Host-flatthread-journey"
 
 def peer(provider: providers.Provider) -> oidc_client.Peer:
     """A provider, as this service speaks to it."""
-    out = connection.kept(message_sender.OUTBOUND, safe_http.Client)
+    out = message_sender.OUTBOUND.get()
     return login_flow.peer(provider, context.settings(), out)
 
 

@@ -14,7 +14,6 @@ from comments.events import audit_log, safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.posting import turnstile_settings
 from comments.sites import site_settings
-from comments.store import connection
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
 
@@ -68,9 +67,7 @@ def change_turnstile(site_id: str) -> flask.Response:
 
 
 def _client() -> safe_http.Client:
-    return connection.kept(
-        classifier_requests.OUTBOUND, lambda: safe_http.Client(classifier_requests.LIMITS)
-    )
+    return classifier_requests.OUTBOUND.get()
 
 
 def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Response:
