@@ -136,6 +136,15 @@ def test_the_settings_are_those_of_the_program_with_their_defaults():
     }
 
 
+def test_the_architecture_names_rooms_and_modules_that_are_there():
+    text = (programs.ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+)`", text))
+    assert len(named) > 20
+    for name in named:
+        found = programs.ROOT / "comments" / name
+        assert found.is_dir() or found.with_suffix(".py").exists(), name
+
+
 def test_the_picture_of_the_rooms_is_what_the_code_says():
     drawn = programs.run([sys.executable, "scripts/rooms.py", "--check"], cwd=programs.ROOT)
     assert drawn.returncode == 0, drawn.stdout
