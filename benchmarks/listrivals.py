@@ -11,7 +11,7 @@ the stores these ways come from is reading and writing the entity here.
     Rows         an entity for each id, queried by its list
 
 What must stay true: each holds the set that the same changes make of a set of Python's, also who
-joins again (`tests/test_lists.py`).
+joins again (`tests/system/project/test_benchmark_lists.py`).
 """
 
 import dataclasses

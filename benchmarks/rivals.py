@@ -9,7 +9,8 @@ writes.
     Adjacency  an entity for each comment with its parent's id, and a query for each parent
 
 What must stay true: each answers a page, the whole thread and a subtree with the same comments in
-the same order as a walk over parent links, also after posts and edits (`tests/test_layouts.py`).
+the same order as a walk over parent links, also after posts and edits
+(`tests/system/project/test_benchmark_layouts.py`).
 """
 
 import dataclasses

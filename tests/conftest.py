@@ -12,14 +12,16 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from comments import config
+from comments.accounts.passwords import hashing
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
-from tests import applications, beginnings, measuring
+from tests.support import app_compilation, coverage_pause, prepared_stores
 
 if TYPE_CHECKING:
-    from tests.comments import postboxes
+    from tests.support.outside import mail_server
+    from tests.support.people import provider_login
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,7 +35,7 @@ _ci = hypothesis_settings.get_profile("ci")
 hypothesis_settings.register_profile("dev", _ci, derandomize=False, max_examples=10)
 hypothesis_settings.register_profile("deep", _ci, derandomize=False, max_examples=5_000)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-applications.compile_once()
+app_compilation.compile_once()
 
 
 _IS_MEASURED = pytest.StashKey[bool]()
@@ -41,9 +43,9 @@ _IS_MEASURED = pytest.StashKey[bool]()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say of each test whether it is measured."""
-    repeated = measuring.repeated(item.nodeid for item in items)
+    repeated = coverage_pause.repeated(item.nodeid for item in items)
     for item in items:
-        marked = any(item.get_closest_marker(each) for each in measuring.UNMEASURED)
+        marked = any(item.get_closest_marker(each) for each in coverage_pause.UNMEASURED)
         item.stash[_IS_MEASURED] = not marked and item.nodeid not in repeated
 
 
@@ -52,20 +54,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Run a test with its fixtures, measured or not."""
     if item.stash[_IS_MEASURED]:
         return (yield)
-    with measuring.paused():
+    with coverage_pause.paused():
         return (yield)
 
 
 @pytest.fixture(scope="module")
-def begun() -> beginnings.Beginning | None:
+def begun() -> prepared_stores.Beginning | None:
     """A data file, in modules whose tests each begin with a copy of one."""
     return None
 
 
 @pytest.fixture
-def engine(begun: beginnings.Beginning | None) -> Iterator[inprocess.Engine]:
+def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine]:
     """A fresh engine that serves what index.yaml names, in the mode of the product."""
-    opened = beginnings.opened(None) if begun is None else beginnings.opened_copy(begun.path)
+    opened = (
+        prepared_stores.opened(None) if begun is None else prepared_stores.opened_copy(begun.path)
+    )
     with opened as engine:
         yield engine
 
@@ -97,10 +101,10 @@ def settings() -> config.Settings:
 
 
 @pytest.fixture
-def site(open_store: connection.Store, begun: beginnings.Beginning | None) -> records.Site:
+def site(open_store: connection.Store, begun: prepared_stores.Beginning | None) -> records.Site:
     """The site "demo", stored."""
     with open_store.context():
-        return beginnings.demo() if begun is None else site_settings.get("demo")
+        return prepared_stores.demo() if begun is None else site_settings.get("demo")
 
 
 @pytest.fixture
@@ -117,11 +121,11 @@ def client(app: flask.Flask, site: records.Site) -> flask.testing.FlaskClient:
 
 
 @pytest.fixture
-def box() -> Iterator["postboxes.Box"]:
+def box() -> Iterator["mail_server.Box"]:
     """A mail server, and what it took."""
-    from tests.comments import postboxes  # noqa: PLC0415 - aiosmtpd only where it is asked for
+    from tests.support.outside import mail_server  # noqa: PLC0415 - aiosmtpd only where it is asked for
 
-    with postboxes.serving() as box:
+    with mail_server.serving() as box:
         yield box
 
 
@@ -130,3 +134,22 @@ def short_deadline(open_store: connection.Store) -> connection.Store:
     """The store, giving up after a quarter of a second."""
     open_store.deadline = 0.25
     return open_store
+
+
+@pytest.fixture
+def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed as weakly as can be: for tests that are about something else."""
+    import argon2  # noqa: PLC0415 - only where it is asked for
+
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(hashing, "_hasher", lambda: weak)
+
+
+@pytest.fixture
+def provider(store: connection.Store, site: records.Site) -> Iterator["provider_login.Impostor"]:
+    """A provider that lies as its test wants, offered to everybody."""
+    from tests.support.people import provider_login  # noqa: PLC0415 - Flask only where asked for
+
+    with provider_login.impostor(store) as found:
+        provider_login.register(found)
+        yield found

@@ -22,7 +22,8 @@ from comments.jobs import scheduler, wiring
 from comments.posting import submission
 from comments.sites import site_settings
 from comments.store import connection
-from tests import needs, recounts
+from tests.support import optional_tools
+from tests.support.histories import counter_oracle
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -47,7 +48,9 @@ playwright.expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[playwright.Browser]:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    needs.require(path, "no Chromium: install Debian's package chromium to run browser tests")
+    optional_tools.require(
+        path, "no Chromium: install Debian's package chromium to run browser tests"
+    )
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
@@ -194,7 +197,7 @@ def deliver(
     def run() -> None:
         with open_store.context():
             made = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
-            while events := recounts.events():
+            while events := counter_oracle.events():
                 made.deliver(events)
 
     return run

@@ -11,7 +11,7 @@ from comments.domain import records
 from comments.jobs import repair
 from comments.store import connection
 from comments.tree import ordered_query
-from tests import needs
+from tests.support import optional_tools
 
 pytestmark = pytest.mark.browser
 
@@ -58,7 +58,7 @@ def test_every_comment_is_shown_once_in_order_by_loading_more(
 def test_the_longest_thread_of_a_real_import_is_shown_whole(
     server, app, open_tab, open_store, site
 ):
-    export = needs.real_export(EXPORT)
+    export = optional_tools.real_export(EXPORT)
     imported = app.test_cli_runner().invoke(
         args=["import", "disqus", str(export), "--site", "demo"]
     )

@@ -12,8 +12,8 @@ from comments.accounts.passwords import totp
 from comments.cli import account_commands
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Website
-from tests.comments import callers
-from tests.comments.callers import OWNER, PASSWORD, SECRET, moderator
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 
 pytestmark = pytest.mark.browser
 
@@ -85,7 +85,7 @@ def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
     server: str, open_tab: OpenTab, open_store: connection.Store, website: Website
 ) -> None:
     with open_store.context():
-        callers.account("ann", OWNER)
+        account_holders.account("ann", OWNER)
     tab = open_tab(f"{server}/admin/sign-in")
     _sign_in(tab.page, server)
     framing = website.put("frame", f"<iframe src='{server}/admin'></iframe>")
@@ -112,13 +112,13 @@ def test_an_authenticator_is_set_up_and_asked_for(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        callers.account("ann", moderator())
+        account_holders.account("ann", moderator())
     page = open_tab(f"{server}/admin/sign-in").page
     _sign_in(page, server)
     page.get_by_role("link", name="Ann").click()
     href = page.get_by_role("link", name="Add this account").get_attribute("href") or ""
     key = urllib.parse.parse_qs(urllib.parse.urlsplit(href).query)["secret"][0]
-    step = int(callers.here().timestamp()) // totp.STEP
+    step = int(account_holders.here().timestamp()) // totp.STEP
     page.get_by_label("The code it shows").fill(totp.code(key, step))
     page.get_by_label("Password now").nth(1).fill(PASSWORD)
     page.keyboard.press("Enter")
@@ -138,7 +138,7 @@ def test_the_pages_work_without_javascript_and_on_a_phone(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        token = callers.invite(moderator(), now=callers.here())
+        token = account_holders.invite(moderator(), now=account_holders.here())
     size = {"width": 360, "height": 640}
     options = {"java_script_enabled": False, "viewport": size}
     page = open_tab(f"{server}/admin/welcome#{token}", **options).page

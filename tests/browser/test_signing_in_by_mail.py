@@ -11,17 +11,17 @@ from comments.accounts import login_mail_rush
 from comments.sites import proof_policy
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import comment
-from tests.comments import postboxes
+from tests.support.outside import mail_server
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def settings(box: postboxes.Box) -> config.Settings:
+def settings(box: mail_server.Box) -> config.Settings:
     return box.settings()
 
 
-def _code_in_another_browser(server: str, open_tab: OpenTab, box: postboxes.Box) -> str:
+def _code_in_another_browser(server: str, open_tab: OpenTab, box: mail_server.Box) -> str:
     found = re.search(r"https://service\.example(/sign-in#\S+)", box.text())
     assert found
     page = open_tab(f"{server}{found[1]}", locale="en-GB").page
@@ -43,7 +43,7 @@ def _come_back_and_leave(page: playwright.Page) -> None:
 
 
 def test_a_reader_signs_in_writes_comes_back_and_signs_out(
-    server: str, website: Website, open_tab: OpenTab, box: postboxes.Box, deliver
+    server: str, website: Website, open_tab: OpenTab, box: mail_server.Box, deliver
 ) -> None:
     # Another site's page, so that every cookie of ours would be a third party's.
     address = website.put(
@@ -82,7 +82,7 @@ def test_in_a_rush_the_widget_proves_work_for_the_mail(
     server: str,
     website: Website,
     open_tab: OpenTab,
-    box: postboxes.Box,
+    box: mail_server.Box,
     deliver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,9 +12,9 @@ from playwright.sync_api import expect
 
 from comments.posting import turnstile, turnstile_settings
 from comments.sites import site_settings
-from tests import trees
-from tests.browser.test_embedding import STRICT, post, script
-from tests.comments import receivers
+from tests.browser.test_widget_embedding import STRICT, post, script
+from tests.support import loopback_servers
+from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.browser
 
@@ -49,14 +49,14 @@ def cloudflare(open_store, site, settings, website):
             said = {"success": True, "hostname": "127.0.0.1", "action": "comment"}
         receiver.answer = json.dumps(said).encode()
 
-    with receivers.receiver() as receiver:
+    with loopback_servers.receiver() as receiver:
         receiver.then = answer
-        client = receivers.client(receiver.port)
+        client = loopback_servers.client(receiver.port)
         turnstile.OUTBOUND.put(open_store, client)
         with open_store.context():
-            url = f"http://{receivers.NAME}:{receiver.port}/siteverify"
+            url = f"http://{loopback_servers.NAME}:{receiver.port}/siteverify"
             given = turnstile_settings.Given("site-key", "secret-key", url=url)
-            turnstile_settings.set_up("demo", given, settings=settings, now=trees.START)
+            turnstile_settings.set_up("demo", given, settings=settings, now=sample_threads.START)
         yield used
 
 

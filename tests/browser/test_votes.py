@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.store import connection
-from tests import ballots
 from tests.browser.test_conversation import comment, write
+from tests.support.threads import sample_votes
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +34,7 @@ def settled(page: playwright.Page, body: str) -> None:
 
 def cast(store: connection.Store) -> list[int]:
     with store.context():
-        return sorted(value for votes in ballots.cast().values() for value in votes.values())
+        return sorted(value for votes in sample_votes.cast().values() for value in votes.values())
 
 
 def test_a_vote_shows_at_once_is_sent_once_and_can_be_taken_back(
@@ -72,7 +72,7 @@ def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
     settled(page, "one")
     settled(page, "two")
     with open_store.context():
-        ballots.count_all(datetime.now(UTC).replace(year=2100))
+        sample_votes.count_all(datetime.now(UTC).replace(year=2100))
     page.reload()
     expect(up(page, "one")).to_have_attribute("aria-pressed", "true")
     expect(down(page, "two")).to_have_attribute("aria-pressed", "true")
@@ -80,7 +80,7 @@ def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
     expect(score(page, "two")).to_have_text("-1")
     # One reader, who was not known before the first vote, voted on both.
     with open_store.context():
-        assert len({voter for votes in ballots.cast().values() for voter in votes}) == 1
+        assert len({voter for votes in sample_votes.cast().values() for voter in votes}) == 1
     other = open_tab(server, locale="en-GB").page
     expect(score(other, "one")).to_have_text("1")
     expect(up(other, "one")).to_have_attribute("aria-pressed", "false")
@@ -129,9 +129,9 @@ def test_a_vote_that_is_refused_is_not_shown_and_says_why(
     tab = open_tab(server)
     tab.expect_status(429)
     with open_store.context():
-        posted = ballots.comment(one)
+        posted = sample_votes.comment(one)
         for number in range(5):
-            ballots.vote(posted, f"bob {number}", network="127.0.0.1", now=datetime.now(UTC))
+            sample_votes.vote(posted, f"bob {number}", network="127.0.0.1", now=datetime.now(UTC))
     up(tab.page, "one").click()
     expect(comment(tab.page, "one").get_by_role("alert")).to_have_text(
         "Too many votes on this comment came from your network"

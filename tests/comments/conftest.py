@@ -8,14 +8,12 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-import argon2
 import flask
 import pytest
 from flask.testing import FlaskClient
 
 from comments import app as apps
 from comments import config
-from comments.accounts.passwords import hashing
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
@@ -23,14 +21,16 @@ from comments.web.api import comment_calls
 from comments.web.http import response_cache
 from emulator import inprocess
 from emulator.transactions import open_transactions
-from tests import folds, trees
-from tests.comments import asking, callers, exports, hooking, receivers, travellers, twins
-from tests.comments.callers import OWNER, moderator
-from tests.comments.desks import Desk
-from tests.comments.doors import Moment
-from tests.comments.interceptors import Calls, Faults
-from tests.comments.postboxes import Box
-from tests.comments.travellers import Impostor, Traveller
+from tests.support import loopback_servers
+from tests.support.outside import mail_subscriber, webhook_site
+from tests.support.outside.mail_server import Box
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, moderator
+from tests.support.people.console_browser import Desk
+from tests.support.people.post_times import Moment
+from tests.support.people.provider_login import Impostor, Traveller
+from tests.support.store_interceptors import Calls, Faults
+from tests.support.threads import cache_twins, compaction, sample_exports, sample_threads
 
 
 @pytest.fixture
@@ -50,7 +50,9 @@ def export(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def garden(store: connection.Store) -> records.Site:
-    return site_settings.add("garden", exports.SITE.origins, scheme=exports.SCHEME, now=exports.NOW)
+    return site_settings.add(
+        "garden", sample_exports.SITE.origins, scheme=sample_exports.SCHEME, now=sample_exports.NOW
+    )
 
 
 @pytest.fixture
@@ -89,57 +91,44 @@ def faults() -> Faults:
 def grown(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """The thread "page" of eight comments, folded."""
     with open_store.context():
-        rows = trees.grow(site, trees.TREE)
-        folds.whole(trees.name_of(site))
+        rows = sample_threads.grow(site, sample_threads.TREE)
+        compaction.whole(sample_threads.name_of(site))
     return rows
 
 
 @pytest.fixture
-def several(open_store: connection.Store, site: records.Site) -> twins.Rows:
+def several(open_store: connection.Store, site: records.Site) -> cache_twins.Rows:
     """The rows of the thread "page", folded into several buckets as others of its site are."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
-        folds.small_buckets(patch)
-        grown = trees.grow(site, trees.TREE)
-        for thread in ("page", *twins.OTHERS):
-            trees.post(site, f"of {thread}", thread=thread)
-            folds.whole(trees.name_of(site, thread))
-        trees.post(site, "of raw", thread="raw")
+        compaction.small_buckets(patch)
+        grown = sample_threads.grow(site, sample_threads.TREE)
+        for thread in ("page", *cache_twins.OTHERS):
+            sample_threads.post(site, f"of {thread}", thread=thread)
+            compaction.whole(sample_threads.name_of(site, thread))
+        sample_threads.post(site, "of raw", thread="raw")
         return grown
 
 
 @pytest.fixture
-def quick(engine: inprocess.Engine, settings: config.Settings, site: records.Site) -> twins.Process:
+def quick(
+    engine: inprocess.Engine, settings: config.Settings, site: records.Site
+) -> cache_twins.Process:
     """A process as it is run."""
-    return twins.Process(engine, settings)
+    return cache_twins.Process(engine, settings)
 
 
 @pytest.fixture
-def plain(engine: inprocess.Engine, settings: config.Settings) -> twins.Process:
+def plain(engine: inprocess.Engine, settings: config.Settings) -> cache_twins.Process:
     """A process that asks Flask every time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(response_cache, "Replays", lambda wsgi: wsgi)
-        return twins.Process(engine, settings)
-
-
-@pytest.fixture
-def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords are hashed as weakly as can be: for tests that are about something else."""
-    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(hashing, "_hasher", lambda: weak)
+        return cache_twins.Process(engine, settings)
 
 
 @pytest.fixture
 def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks of a transaction whose first answer was lost stand for a moment, not for seconds."""
     monkeypatch.setattr(open_transactions, "UNCLAIMED", 0.1)
-
-
-@pytest.fixture
-def provider(store: connection.Store, site: records.Site) -> Iterator[Impostor]:
-    """A provider that lies as its test wants, offered to everybody."""
-    with travellers.impostor(store) as found:
-        travellers.register(found)
-        yield found
 
 
 @pytest.fixture
@@ -151,14 +140,14 @@ def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
 @pytest.fixture
 def desk(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
     """The desk of a moderator."""
-    callers.account("bob", moderator())
+    account_holders.account("bob", moderator())
     return Desk(app, "bob")
 
 
 @pytest.fixture
 def owner(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
     """The desk of an owner of the service."""
-    callers.account("ann", OWNER)
+    account_holders.account("ann", OWNER)
     return Desk(app, "ann")
 
 
@@ -185,22 +174,22 @@ def door(
 
 
 @pytest.fixture
-def at() -> hooking.Time:
-    return hooking.Time()
+def at() -> webhook_site.Time:
+    return webhook_site.Time()
 
 
 @pytest.fixture
-def told() -> Iterator[list[receivers.Receiver]]:
+def told() -> Iterator[list[loopback_servers.Receiver]]:
     """Three receivers."""
     with ExitStack() as stack:
-        yield [stack.enter_context(receivers.receiver()) for _ in range(3)]
+        yield [stack.enter_context(loopback_servers.receiver()) for _ in range(3)]
 
 
 @pytest.fixture
-def asker(open_store: connection.Store, site: records.Site, box: Box) -> asking.Asker:
+def asker(open_store: connection.Store, site: records.Site, box: Box) -> mail_subscriber.Asker:
     settings = box.settings()
     client = apps.create_app(settings, open_store).test_client()
-    made = asking.Asker(client, open_store, settings, box)
+    made = mail_subscriber.Asker(client, open_store, settings, box)
     posted = client.post(
         "/api/v1/sites/demo/comments?thread=page",
         json={"name": "Mallory", "body": "Buy pills", "title": "Cheap pills"},

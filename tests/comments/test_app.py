@@ -15,7 +15,7 @@ from comments.domain import records
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess, testing
-from tests.comments import starts
+from tests.support.threads import warm_up
 
 THREAD = "/api/v1/sites/demo/comments?thread="
 
@@ -113,7 +113,7 @@ def test_reading_at_the_start_makes_nothing_where_there_is_nothing(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     with testing.meter(engine) as cost:
-        starts.read_once(app)
+        warm_up.read_once(app)
     assert (cost.writes, cost.deletes) == (0, 0)
     assert not is_inside()
 
@@ -126,7 +126,7 @@ def test_a_start_goes_on_whatever_becomes_of_the_reading(
         raise fault
 
     monkeypatch.setattr(reads, "fetch", fail)
-    starts.read_once(app)
+    warm_up.read_once(app)
     assert not is_inside()
     assert app.test_client().get("/healthz").status_code == 200
 
@@ -158,5 +158,5 @@ def test_a_store_that_is_away_does_not_keep_a_process_from_starting(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     engine.close()
-    starts.read_once(app)
+    warm_up.read_once(app)
     assert not is_inside()

@@ -16,9 +16,9 @@ from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrp
 
 from emulator import inprocess, testing
 from emulator.transactions import lock_manager
-from tests import programs
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import Service, Unindexed
+from tests.support import programs
 
 INDEXES = """
 indexes:

@@ -10,7 +10,7 @@ from google.cloud import datastore
 
 from emulator import testing
 from emulator.fault_injection import fault_plans
-from tests import programs
+from tests.support import programs
 
 
 def test_one_line_starts_an_emulator_for_every_client(make_service):

@@ -12,13 +12,13 @@ from gunicorn.config import Config
 from gunicorn.errors import ConfigError
 
 from server import limits, loop, worker
-from tests.server import running
+from tests.support import worker_process
 
 HELLO = b"GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\n\r\n"
 LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 POST = b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b"
 CHUNKED = b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
-THREADS = 2  # those that `running.serving` has by default
+THREADS = 2  # those that `worker_process.serving` has by default
 
 
 class Echo:
@@ -43,7 +43,7 @@ class Gate:
 
     def __call__(self, _environ, start_response):
         self.entered.release()
-        assert self.opened.wait(running.PATIENCE)
+        assert self.opened.wait(worker_process.PATIENCE)
         start_response("200 OK", [("Content-Length", "2")])
         return [b"ok"]
 
@@ -65,14 +65,14 @@ def is_reset(connection):
 def answered(slow):
     """The body that a client gets who has read nothing, and begins to."""
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-    return running.answer(slow)[1]
+    return worker_process.answer(slow)[1]
 
 
 def reads_nothing(served, request):
     """A client that asks and reads nothing."""
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-    slow.settimeout(running.PATIENCE)
+    slow.settimeout(worker_process.PATIENCE)
     slow.connect(served.address)
     slow.sendall(request)
     return slow
@@ -81,32 +81,32 @@ def reads_nothing(served, request):
 class TestRequests:
     def test_several_requests_are_answered_on_one_connection(self):
         echo = Echo()
-        with running.serving(echo) as served, served.connect() as connection:
+        with worker_process.serving(echo) as served, served.connect() as connection:
             for number in range(3):
                 connection.sendall(POST % (1, b"%d" % number))
-                head, body = running.answer(connection)
+                head, body = worker_process.answer(connection)
                 assert head.startswith(b"HTTP/1.1 200 OK\r\n")
                 assert b"Connection: keep-alive\r\n" in head
                 assert body == b"/p %d" % number
 
     def test_requests_that_were_sent_at_once_are_answered_one_after_the_other(self):
-        with running.serving(Echo()) as served:
+        with worker_process.serving(Echo()) as served:
             found = served.ask(HELLO + POST % (3, b"abc") + CHUNKED + b"1\r\nx\r\n0\r\n\r\n" + LAST)
         bodies = [part.partition(b"\r\n\r\n")[2] for part in found.split(b"HTTP/1.1 200 OK")[1:]]
         assert bodies == [b"/a b ", b"/p abc", b"/p x", b"/last "]
 
     def test_a_request_in_single_bytes_is_a_request(self):
-        with running.serving(Echo()) as served, served.connect() as connection:
+        with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for byte in CHUNKED + b"3;a=b\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n":
                 connection.sendall(bytes([byte]))
-            assert running.answer(connection)[1] == b"/p abc"
+            assert worker_process.answer(connection)[1] == b"/p abc"
 
     def test_who_has_said_everything_and_shuts_his_side_is_answered(self):
-        with running.serving(Echo()) as served, served.connect() as connection:
+        with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.sendall(HELLO)
             connection.shutdown(socket.SHUT_WR)
-            assert running.rest(connection).endswith(b"/a b ")
+            assert worker_process.rest(connection).endswith(b"/a b ")
 
     @pytest.mark.parametrize(
         ("request_", "is_kept"),
@@ -118,44 +118,47 @@ class TestRequests:
         ],
     )
     def test_a_connection_stays_open_as_its_client_wants(self, request_, is_kept):
-        with running.serving(Echo(), keepalive=20) as served, served.connect() as connection:
+        with worker_process.serving(Echo(), keepalive=20) as served, served.connect() as connection:
             connection.sendall(request_)
-            head, _ = running.answer(connection)
+            head, _ = worker_process.answer(connection)
             assert (b"Connection: keep-alive" in head) == is_kept
             assert head.startswith(request_.split(b"\r\n")[0].rpartition(b" ")[2] + b" 200 OK")
             if is_kept:
                 connection.sendall(LAST)
-                assert running.answer(connection)[1] == b"/last "
-            assert running.rest(connection) == b""
+                assert worker_process.answer(connection)[1] == b"/last "
+            assert worker_process.rest(connection) == b""
 
     def test_an_idle_connection_ends_without_a_word(self):
-        with running.serving(Echo(), keepalive=1) as served, served.connect() as connection:
+        with worker_process.serving(Echo(), keepalive=1) as served, served.connect() as connection:
             connection.sendall(HELLO)
-            running.answer(connection)
-            assert running.rest(connection) == b""
-        with running.serving(Echo(), bounds=quick()) as served, served.connect() as connection:
-            assert running.rest(connection) == b""
+            worker_process.answer(connection)
+            assert worker_process.rest(connection) == b""
+        with (
+            worker_process.serving(Echo(), bounds=quick()) as served,
+            served.connect() as connection,
+        ):
+            assert worker_process.rest(connection) == b""
 
     def test_a_body_is_invited_where_it_is_wanted(self):
         expecting = POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
         bounds = limits.Limits(largest_body=10)
         with (
-            running.serving(Echo(), bounds=bounds) as served,
+            worker_process.serving(Echo(), bounds=bounds) as served,
             served.connect() as connection,
         ):
             connection.sendall(expecting % (3, b""))
             invited = b"HTTP/1.1 100 Continue\r\n\r\n"
             assert connection.recv(len(invited), socket.MSG_WAITALL) == invited
             connection.sendall(b"abc")
-            assert running.answer(connection)[1] == b"/p abc"
+            assert worker_process.answer(connection)[1] == b"/p abc"
             connection.sendall(expecting % (3, b"abc"))  # it did not wait
-            assert running.answer(connection)[1] == b"/p abc"
+            assert worker_process.answer(connection)[1] == b"/p abc"
             assert served.ask(expecting % (11, b"")).startswith(b"HTTP/1.1 200 OK\r\n")
 
     @pytest.mark.parametrize("sent", [POST % (12, b"x" * 12), CHUNKED + b"c\r\n" + b"x" * 12])
     def test_of_a_body_that_is_too_long_the_application_sees_that_it_is(self, sent):
         echo = Echo()
-        with running.serving(echo, bounds=limits.Limits(largest_body=10)) as served:
+        with worker_process.serving(echo, bounds=limits.Limits(largest_body=10)) as served:
             found = served.ask(sent)
         assert b"Connection: close" in found
         ((_, _, body),) = echo.asked
@@ -174,7 +177,7 @@ class TestRequests:
             b"GET /%C3%A4/b%2Fc?x=%20 HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nX-A: 2\r\n"
             b"SCRIPT_NAME: /evil\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n"
         )
-        with running.serving(told) as served:
+        with worker_process.serving(told) as served:
             body = served.ask(sent).partition(b"\r\n\r\n")[2].decode()
         assert body == repr(
             ["/\xc3\xa4/b/c", "/%C3%A4/b%2Fc?x=%20", "x=%20", "", "http", "127.0.0.1", "127.0.0.1",
@@ -185,11 +188,11 @@ class TestRequests:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
-        with running.serving(Echo(), listener=listener) as served:
+        with worker_process.serving(Echo(), listener=listener) as served:
             assert served.ask(LAST).endswith(b"/last ")
 
     def test_a_worker_that_has_answered_enough_ends(self):
-        with running.serving(Echo(), max_requests=2) as served:
+        with worker_process.serving(Echo(), max_requests=2) as served:
             assert b"keep-alive" in served.ask(HELLO + HELLO)
             served.stop()
 
@@ -239,7 +242,7 @@ class TestRefusals:
     @classmethod
     def service(cls):
         echo = Echo()
-        with running.serving(echo) as served:
+        with worker_process.serving(echo) as served:
             yield served, echo
 
     @pytest.mark.parametrize("size", BAD_SIZES)
@@ -282,10 +285,10 @@ class TestRefusals:
         served, _ = service
         with served.connect() as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost : h\r\n\r\n")
-            assert running.answer(connection)[0].startswith(b"HTTP/1.1 400")
+            assert worker_process.answer(connection)[0].startswith(b"HTTP/1.1 400")
             for _ in range(10):
                 connection.sendall(b"x" * 10_000)
-            assert running.rest(connection) == b""
+            assert worker_process.rest(connection) == b""
 
 
 class TestSlowClients:
@@ -313,7 +316,7 @@ class TestSlowClients:
     def test_others_are_served_while_many_are_slow_and_each_of_those_is_ended(self, kind):
         bounds = quick(head=1.0, body=1.0, answer=1.0)
         with (
-            running.serving(self.application, bounds=bounds) as served,
+            worker_process.serving(self.application, bounds=bounds) as served,
             contextlib.ExitStack() as stack,
         ):
             many = [stack.enter_context(self.slow(served, kind)) for _ in range(THREADS * 8)]
@@ -322,20 +325,20 @@ class TestSlowClients:
             if kind == "reader":
                 # Its end is a reset, which is heard of only by asking.
                 for each in many:
-                    running.wait_until(lambda each=each: is_reset(each))
+                    worker_process.wait_until(lambda each=each: is_reset(each))
                 return
-            found = [running.rest(each) for each in many]
+            found = [worker_process.rest(each) for each in many]
             assert all(b"HTTP/1.1 408 Request Timeout\r\n" in each for each in found)
 
     @pytest.mark.parametrize("kind", ["head", "body", "chunks"])
     def test_bytes_that_come_all_the_time_do_not_put_off_the_end(self, kind):
         with (
-            running.serving(self.application, bounds=quick()) as served,
+            worker_process.serving(self.application, bounds=quick()) as served,
             self.slow(served, kind) as connection,
         ):
             connection.settimeout(0.02)
             found = b""
-            end = time.monotonic() + running.PATIENCE
+            end = time.monotonic() + worker_process.PATIENCE
             while time.monotonic() < end and not found:
                 connection.send(b"a")
                 with contextlib.suppress(TimeoutError):
@@ -344,17 +347,17 @@ class TestSlowClients:
 
     def test_the_next_head_of_a_connection_has_a_deadline_too(self):
         with (
-            running.serving(Echo(), bounds=quick(), keepalive=60) as served,
+            worker_process.serving(Echo(), bounds=quick(), keepalive=60) as served,
             served.connect() as connection,
         ):
             connection.sendall(HELLO + b"GET ")
-            assert running.answer(connection)[1] == b"/a b "
-            assert running.rest(connection).startswith(b"HTTP/1.1 408")
+            assert worker_process.answer(connection)[1] == b"/a b "
+            assert worker_process.rest(connection).startswith(b"HTTP/1.1 408")
 
     def test_an_answer_that_is_taken_too_slowly_is_ended_though_some_is_taken_all_the_time(self):
         bounds = quick(answer=1.0, rate=100_000_000)
         with (
-            running.serving(self.application, bounds=bounds) as served,
+            worker_process.serving(self.application, bounds=bounds) as served,
             self.slow(served, "reader") as connection,
         ):
             taken, pause = 0, threading.Event()
@@ -366,17 +369,17 @@ class TestSlowClients:
 
     def test_who_takes_an_answer_in_time_gets_all_of_it(self):
         with (
-            running.serving(self.application, keepalive=20) as served,
+            worker_process.serving(self.application, keepalive=20) as served,
             self.slow(served, "reader") as connection,
         ):
             assert answered(connection) == b"x" * 4_000_000 + b"y" * 4_000_000
             connection.sendall(LAST)
-            assert running.rest(connection).endswith(b"fast")
+            assert worker_process.rest(connection).endswith(b"fast")
 
     def test_no_more_of_answers_waits_than_the_limit_allows(self):
         bounds = limits.Limits(unsent=10_000_000)
         with (
-            running.serving(self.application, bounds=bounds) as served,
+            worker_process.serving(self.application, bounds=bounds) as served,
             contextlib.ExitStack() as s,
         ):
             many = [s.enter_context(self.slow(served, "reader")) for _ in range(6)]
@@ -386,7 +389,7 @@ class TestSlowClients:
                 ended.update(each for each in many if is_reset(each))
                 return len(ended) == len(many) - 1
 
-            running.wait_until(all_but_one)
+            worker_process.wait_until(all_but_one)
             # There is room for one, and the last one that began to wait loses nothing.
             (left,) = set(many) - ended
             assert len(answered(left)) == 8_000_000
@@ -399,7 +402,7 @@ class TestSlowClients:
             return [page, page]
 
         bounds = limits.Limits(unsent=5_000_000)
-        with running.serving(shared, bounds=bounds) as served, contextlib.ExitStack() as s:
+        with worker_process.serving(shared, bounds=bounds) as served, contextlib.ExitStack() as s:
             many = [s.enter_context(self.slow(served, "reader")) for _ in range(3)]
             assert [len(answered(each)) for each in many] == [8_000_000] * 3
 
@@ -407,7 +410,7 @@ class TestSlowClients:
 class TestRoom:
     def test_where_there_is_no_room_the_one_that_has_waited_longest_goes(self):
         with (
-            running.serving(Echo(), bounds=limits.Limits(connections=3)) as served,
+            worker_process.serving(Echo(), bounds=limits.Limits(connections=3)) as served,
             contextlib.ExitStack() as stack,
         ):
             first, *others = [stack.enter_context(served.connect()) for _ in range(3)]
@@ -415,10 +418,10 @@ class TestRoom:
                 each.sendall(b"GET")
                 self.wait_until_taken(served, each)
             assert served.ask(LAST).endswith(b"/last ")
-            assert running.rest(first) == b""
+            assert worker_process.rest(first) == b""
             for each in others:
                 each.sendall(LAST[3:])
-                assert running.rest(each).endswith(b"/last ")
+                assert worker_process.rest(each).endswith(b"/last ")
 
     def wait_until_taken(self, served, connection):
         name = connection.getsockname()
@@ -429,34 +432,36 @@ class TestRoom:
                 for each in list(served.worker._loop._connections)
             )
 
-        running.wait_until(is_taken)
+        worker_process.wait_until(is_taken)
 
     def test_one_address_has_so_many_connections_and_others_are_not_hurt(self, monkeypatch):
         monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)
         gate = Gate()
         with (
-            running.serving(gate, bounds=limits.Limits(per_peer=2), threads=4) as served,
+            worker_process.serving(gate, bounds=limits.Limits(per_peer=2), threads=4) as served,
             contextlib.ExitStack() as stack,
         ):
             waiting = [self.connect_from(stack, served, "127.0.1.1") for _ in range(3)]
-            assert running.rest(waiting[0]) == b""
+            assert worker_process.rest(waiting[0]) == b""
             for each in waiting[1:]:
                 each.sendall(LAST)
-                assert gate.entered.acquire(timeout=running.PATIENCE)
+                assert gate.entered.acquire(timeout=worker_process.PATIENCE)
             # What runs is not ended for another connection.
-            assert running.rest(self.connect_from(stack, served, "127.0.1.1")) == b""
+            assert worker_process.rest(self.connect_from(stack, served, "127.0.1.1")) == b""
             exempt = [stack.enter_context(served.connect()) for _ in range(3)]
             gate.opened.set()
             for each in exempt:
                 each.sendall(LAST)
             for each in (*waiting[1:], *exempt):
-                assert running.rest(each).endswith(b"ok")
+                assert worker_process.rest(each).endswith(b"ok")
             again = self.connect_from(stack, served, "127.0.1.1")
             again.sendall(LAST)
-            assert running.rest(again).endswith(b"ok")
+            assert worker_process.rest(again).endswith(b"ok")
 
     def connect_from(self, stack, served, place):
-        made = socket.create_connection(served.address, running.PATIENCE, source_address=(place, 0))
+        made = socket.create_connection(
+            served.address, worker_process.PATIENCE, source_address=(place, 0)
+        )
         return stack.enter_context(made)
 
 
@@ -464,29 +469,32 @@ class TestEnds:
     def test_a_stop_lets_what_has_begun_end_and_closes_what_has_not(self):
         gate = Gate()
         with (
-            running.serving(gate, keepalive=60) as served,
+            worker_process.serving(gate, keepalive=60) as served,
             served.connect() as runs,
             served.connect() as comes,
             served.connect() as idles,
         ):
             runs.sendall(HELLO)
-            assert gate.entered.acquire(timeout=running.PATIENCE)
+            assert gate.entered.acquire(timeout=worker_process.PATIENCE)
             comes.sendall(HELLO[:10])
             served.tell()
-            assert running.rest(idles) == b""
+            assert worker_process.rest(idles) == b""
             comes.sendall(HELLO[10:])
             gate.opened.set()
             for each in (runs, comes):
-                found = running.rest(each)
+                found = worker_process.rest(each)
                 assert found.endswith(b"ok")
                 assert b"Connection: close" in found
 
     def test_a_stop_waits_for_nobody_for_ever(self):
-        with running.serving(Echo(), graceful_timeout=1) as served, served.connect() as connection:
+        with (
+            worker_process.serving(Echo(), graceful_timeout=1) as served,
+            served.connect() as connection,
+        ):
             connection.sendall(HELLO[:10])
             TestRoom().wait_until_taken(served, connection)
             served.stop()
-            assert running.rest(connection) == b""
+            assert worker_process.rest(connection) == b""
 
     @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3), KeyboardInterrupt()])
     def test_an_application_that_fails_is_answered_for_and_goes_on(self, error):
@@ -495,17 +503,17 @@ class TestEnds:
                 return Echo()(environ, start_response)
             raise error
 
-        with running.serving(fails) as served:
+        with worker_process.serving(fails) as served:
             assert served.ask(HELLO).startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
             assert served.ask(LAST).endswith(b"/last ")
 
     def test_who_has_gone_before_his_answer_costs_nobody_anything(self):
         gate = Gate()
-        with running.serving(gate) as served:
+        with worker_process.serving(gate) as served:
             connections = [served.connect() for _ in range(THREADS)]
             for each in connections:
                 each.sendall(HELLO)
-                assert gate.entered.acquire(timeout=running.PATIENCE)
+                assert gate.entered.acquire(timeout=worker_process.PATIENCE)
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, loop._AT_ONCE)
                 each.close()
             gate.opened.set()
@@ -514,8 +522,8 @@ class TestEnds:
 
     def test_a_worker_answers_a_request_of_its_own_before_it_runs(self):
         echo = Echo()
-        with running.serving(echo, start=False) as served:
-            served.worker.ask(LAST, running.PATIENCE)
+        with worker_process.serving(echo, start=False) as served:
+            served.worker.ask(LAST, worker_process.PATIENCE)
             assert echo.asked == [("GET", "/last", b"")]
             served.start()
             assert served.ask(LAST).endswith(b"/last ")
@@ -547,8 +555,8 @@ class TestEnds:
         listener = Listener()
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        with running.serving(Echo(), listener=listener) as served, served.connect() as idle:
-            running.wait_until(lambda: len(served.worker._loop))
+        with worker_process.serving(Echo(), listener=listener) as served, served.connect() as idle:
+            worker_process.wait_until(lambda: len(served.worker._loop))
             listener.faults = 1
             assert served.ask(LAST).endswith(b"/last ")
-            assert running.rest(idle) == b""
+            assert worker_process.rest(idle) == b""

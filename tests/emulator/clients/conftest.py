@@ -11,8 +11,8 @@ import pytest
 from google.cloud import ndb
 
 from emulator import inprocess, testing
-from tests import needs
 from tests.emulator.clients import datastore_driver, driver, ndb_driver, node_driver
+from tests.support import optional_tools
 
 PYTHON = {"ndb": ndb_driver.Ndb, "google-cloud-datastore": datastore_driver.Datastore}
 CLIENTS = [(name, transport) for name in PYTHON for transport in ("in process", "gRPC")] + [
@@ -34,7 +34,7 @@ def start_node() -> Iterator[Callable[[], node_driver.Process]]:
     started: list[node_driver.Process] = []
 
     def start() -> node_driver.Process:
-        needs.require(
+        optional_tools.require(
             node_driver.is_installed(),
             "no client library for Node: scripts/test without arguments installs it, "
             "given node and npm",

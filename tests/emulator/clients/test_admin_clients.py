@@ -16,9 +16,9 @@ from google.cloud.datastore_admin_v1.services.datastore_admin.transports import 
     DatastoreAdminGrpcTransport,
 )
 
-from tests import programs
 from tests.emulator.clients import node_driver
 from tests.emulator.support import service_calls
+from tests.support import programs
 
 PATIENCE = 60  # seconds
 

@@ -18,8 +18,8 @@ from google.cloud.ndb import _retry
 from emulator import errors, inprocess, testing
 from emulator.fault_injection import fault_plans, fault_rules
 from emulator.server import grpc_server
-from tests import programs
 from tests.emulator.support.service_calls import put_all
+from tests.support import programs
 
 PATIENCE = programs.PATIENCE
 RANDOM = {

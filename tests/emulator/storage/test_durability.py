@@ -18,8 +18,8 @@ import grpc
 import pytest
 
 from emulator.fault_injection import fault_rules
-from tests import programs
 from tests.emulator.support import fault_vfs, ledger_writer
+from tests.support import programs
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests import needs, programs
 from tests.emulator.support import fault_vfs
+from tests.support import optional_tools, programs
 
 RESULTS = {
     sqlite3.SQLITE_FULL: "RESOURCE_EXHAUSTED",
@@ -31,7 +31,7 @@ def test_every_operation_on_the_disk_may_fail(tmp_path, result):
 
 
 def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(tmp_path):
-    needs.mounts()
+    optional_tools.mounts()
     writer = "tests.emulator.support.small_disk_writer"
     ended = subprocess.run(
         [*programs.unshare(), sys.executable, "-m", writer, tmp_path],

@@ -10,20 +10,20 @@ import pytest
 
 from emulator import inprocess
 from emulator.storage import file_permissions
-from tests import needs, programs, users
+from tests.support import optional_tools, other_user, programs
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     before = os.umask(0)
-    with users.reachable_folder() as folder:
+    with other_user.reachable_folder() as folder:
         yield folder
     os.umask(before)
 
 
 def test_a_new_data_file_is_its_owners_whatever_the_umask_is(folder: Path) -> None:
     with inprocess.open_engine(folder / "store.db"):
-        found = users.modes(folder)
+        found = other_user.modes(folder)
         del found[folder.name]
         assert f"{folder.name}/store.db-wal" in found
         assert set(found.values()) <= {"0o600", "0o700"}
@@ -39,12 +39,12 @@ def test_two_that_make_a_file_at_once_make_one(folder: Path) -> None:
 
 
 def test_a_server_closes_what_was_readable(folder: Path) -> None:
-    needs.root()
+    optional_tools.root()
     path = folder / "store.db"
     with inprocess.open_engine(path):
         pass
     path.chmod(0o644)
-    assert users.can_read(path)
+    assert other_user.can_read(path)
     child = subprocess.Popen(
         [sys.executable, "-m", "emulator", "--port", "0", "--data", str(path), "--no-admin"],
         cwd=programs.ROOT,
@@ -56,14 +56,14 @@ def test_a_server_closes_what_was_readable(folder: Path) -> None:
         assert child.stdout.readline().startswith("export DATASTORE_EMULATOR_HOST")
         files = [each for each in folder.rglob("*") if each.is_file()]
         assert len(files) > 2
-        assert not any(users.can_read(each) for each in files)
+        assert not any(other_user.can_read(each) for each in files)
     finally:
         child.terminate()
         child.communicate(timeout=programs.PATIENCE)
 
 
 def test_what_root_locks_is_read_by_the_service_too(folder: Path) -> None:
-    needs.root()
+    optional_tools.root()
     os.chown(folder, 65534, 65534)
     path = folder / "store.db"
     locks = folder / "store.db-locks"

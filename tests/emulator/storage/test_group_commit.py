@@ -11,11 +11,11 @@ from emulator import inprocess
 from emulator.encoding import keys
 from emulator.fault_injection import fault_plans
 from emulator.storage import group_commit, row_writer
-from tests import programs
 from tests.emulator.conftest import Clock
 from tests.emulator.support import ledger_writer, shared_commits
 from tests.emulator.support.service_calls import Service
 from tests.emulator.support.shared_commits import Held, turn_of
+from tests.support import programs
 
 PATIENCE = programs.PATIENCE
 

@@ -17,8 +17,8 @@ import threading
 import pytest
 
 from emulator.fault_injection import fault_rules
-from tests import programs
 from tests.emulator.support import concurrent_writers, fault_vfs, ledger_writer, power_loss_disk
+from tests.support import programs
 
 pytestmark = pytest.mark.slow
 

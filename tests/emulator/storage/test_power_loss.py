@@ -13,8 +13,8 @@ import sys
 
 import pytest
 
-from tests import programs
 from tests.emulator.support import fault_vfs, power_loss_disk
+from tests.support import programs
 
 pytestmark = pytest.mark.slow
 

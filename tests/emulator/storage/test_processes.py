@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from emulator import inprocess
-from tests import programs
 from tests.emulator.support import ledger_writer
+from tests.support import programs
 
 PATIENCE = programs.PATIENCE
 

@@ -10,8 +10,8 @@ import pytest
 
 from emulator import inprocess
 from emulator.storage import maintenance, write_ahead_log
-from tests import programs
 from tests.emulator.support import service_calls
+from tests.support import programs
 
 LARGE = 1 << 20  # bytes, in these tests
 THREADS = 4

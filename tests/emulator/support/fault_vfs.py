@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import needs
+from tests.support import optional_tools
 
 CHECKPOINT = 20  # pages of the log, instead of 1,000, so that it is often written back
 _OPEN_CREATE = 0x4
@@ -104,7 +104,9 @@ def is_possible() -> bool:
 
 def require() -> None:
     """Go on where the operations of SQLite can be watched."""
-    needs.require(is_possible(), "Python's SQLite is built in: no library below it can be wrapped")
+    optional_tools.require(
+        is_possible(), "Python's SQLite is built in: no library below it can be wrapped"
+    )
 
 
 class Shim:

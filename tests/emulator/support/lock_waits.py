@@ -3,8 +3,8 @@
 from concurrent import futures
 
 from emulator import inprocess
-from tests import programs
 from tests.emulator.support.service_calls import Service, upsert
+from tests.support import programs
 
 
 def waiting(engine: inprocess.Engine) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from emulator import inprocess
 from emulator.encoding import keys
-from tests import programs
+from tests.support import programs
 
 _TOLD = ("BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
 

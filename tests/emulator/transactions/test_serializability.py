@@ -16,9 +16,9 @@ import pytest
 
 from emulator import inprocess
 from emulator.transactions import shared_lock_files
-from tests import programs
 from tests.emulator import conftest
 from tests.emulator.support import service_calls
+from tests.support import programs
 
 MODES = ("optimistic", "pessimistic")
 

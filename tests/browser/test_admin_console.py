@@ -1,0 +1,380 @@
+"""Moderators at their desk: with keys only, without JavaScript, on a phone, by a screen reader."""
+
+import re
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import config
+from comments.domain import records
+from comments.domain.records import Policy, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.jobs.importers import import_progress
+from comments.moderation import decisions, policy_changes, rules
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Say, Tab
+from tests.browser.test_conversation import comment, write
+from tests.support import stored_state
+from tests.support.html import accessibility
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+
+pytestmark = pytest.mark.browser
+
+ADA = records.Actor("cli", "Ada")
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return config.Settings(secret=SECRET)
+
+
+@pytest.fixture
+def held(open_store: connection.Store, say: Say) -> list[str]:
+    """Four comments that wait, the newest first."""
+    ids = [say(f"text **{number}**", name=f"Guest {number}") for number in range(4)]
+    with open_store.context():
+        for each in ids:
+            decisions.decide("demo", each, Verb.HOLD, ADA, now=account_holders.here())
+    return ids[::-1]
+
+
+def sign_in(page: playwright.Page, server: str, login: str = "bob") -> None:
+    page.goto(f"{server}/admin")
+    page.get_by_label("Name or mail address").fill(login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+
+
+@pytest.fixture
+def desk(server: str, open_tab: OpenTab, open_store: connection.Store) -> Tab:
+    """A moderator who looks at the queue."""
+    with open_store.context():
+        account_holders.account("bob", moderator())
+    tab = open_tab(f"{server}/admin/sign-in")
+    sign_in(tab.page, server)
+    return tab
+
+
+def statuses(open_store: connection.Store, ids: list[str]) -> list[str]:
+    with open_store.context():
+        return [decisions.case("demo", each).comment.status for each in ids]
+
+
+def has_keys(page: playwright.Page) -> None:
+    """Wait until the script runs: until then keys do nothing."""
+    expect(page.get_by_role("button", name="Keys (?)")).to_be_visible()
+
+
+def told() -> list[str]:
+    """The events that wait."""
+    return [stored_state.name_of(each) for each in stored_state.rows("Event")]
+
+
+def row(page: playwright.Page, comment_id: str) -> playwright.Locator:
+    return page.locator(f"#case-{comment_id}")
+
+
+def test_the_bar_is_one_row_and_the_imports_are_shown_whole_on_a_small_screen(
+    server: str, open_tab: OpenTab, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+        name = "wordpress-of-the-garden.xml"
+        with import_progress.Journal(
+            "demo", "wordpress", name, 12_345, account_holders.here
+        ) as journal:
+            journal.end(12_345)
+    page = open_tab(f"{server}/admin/sign-in", viewport={"width": 1100, "height": 800}).page
+    sign_in(page, server)
+    page.goto(f"{server}/admin/sites/demo/imports")
+    first = page.get_by_role("link", name="Home").bounding_box()
+    last = page.get_by_role("button", name="Sign out").bounding_box()
+    assert first is not None
+    assert last is not None
+    assert last["y"] < first["y"] + first["height"]
+    table = page.get_by_role("region", name="Imports")
+    assert table.evaluate("region => region.scrollWidth - region.clientWidth") == 0
+
+
+def test_keys_alone_decide_select_undo_and_say_so(
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
+) -> None:
+    page, live = desk.page, desk.page.get_by_role("status")
+    page.get_by_role("link", name="demo").click()
+    expect(page.get_by_role("heading", name="Comments: pending")).to_be_visible()
+    has_keys(page)
+    page.keyboard.press("j")
+    expect(row(page, held[0])).to_be_focused()
+    page.keyboard.press("a")
+    expect(row(page, held[1])).to_be_focused()
+    expect(live).to_have_text("Guest 3: approved. 3 left on this page. u undoes it.")
+    assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
+    page.keyboard.press("s")
+    page.keyboard.press("r")  # who types ahead decides about the rows as they stand
+    expect(live).to_have_text("Guest 1: rejected. 1 left on this page. u undoes it.")
+    assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
+    page.keyboard.press("u")
+    expect(live).to_have_text(re.compile("^Guest 1: pending"))
+    expect(row(page, held[2])).to_be_focused()
+    page.keyboard.press("u")
+    expect(live).to_have_text(re.compile("^Guest 2: pending"))
+    assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
+
+
+def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
+) -> None:
+    page, live = desk.page, desk.page.get_by_role("status")
+    page.goto(f"{server}/admin/sites/demo/queue")
+    row(page, held[1]).focus()
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(live).to_have_text("2 selected.")
+    page.keyboard.press("h")  # what is not shown cannot be hidden: each says so
+    expect(live).to_have_text(re.compile("^0 done, 2 not"))
+    expect(row(page, held[1])).to_contain_text("readers do not see it")
+    page.keyboard.press("k")
+    for each in held[1:3]:
+        row(page, each).get_by_role("checkbox").check()
+    page.keyboard.press("a")
+    expect(live).to_have_text(re.compile("^2 done, 0 not. 2 left"))
+    row(page, held[1]).get_by_role("button", name="Undo").click()
+    expect(row(page, held[1])).to_be_focused()
+    expect(live).to_have_text(re.compile("^Guest 2: pending"))
+    page.keyboard.press("u")  # takes back the rest of what was done with it
+    expect(live).to_have_text(re.compile("^Guest 1: pending"))
+    assert statuses(open_store, held) == ["pending"] * 4
+    page.keyboard.press("o")
+    expect(page.get_by_role("heading", name="A comment of Guest 1")).to_be_visible()
+    has_keys(page)
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(live).to_have_text(re.compile("^Guest 1: approved"))
+    page.reload()
+    page.keyboard.press("j")
+    for words in ("approved, pinned", "approved"):
+        page.keyboard.press("p")
+        expect(live).to_have_text(re.compile(f"^Guest 1: {words}\\."))
+
+
+def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off(
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
+) -> None:
+    page = desk.page
+    page.goto(f"{server}/admin/sites/demo/queue")
+    page.keyboard.press("j")
+    page.keyboard.press("/")
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    page.keyboard.type("jars?u")
+    expect(field).to_have_value("jars?u")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.get_by_label("Your reason").press("a")
+    row(page, held[0]).focus()
+    for combined in ("Control+a", "Alt+a", "Meta+s"):
+        page.keyboard.press(combined)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    assert accessibility.complaints(page) == []
+    page.keyboard.press("a")
+    page.get_by_label("Use keys in this browser").uncheck()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    row(page, held[0]).focus()
+    page.keyboard.press("a")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert statuses(open_store, held) == ["pending"] * 4
+    page.reload()
+    page.get_by_role("button", name="Keys (?)").click()
+    page.get_by_label("Use keys in this browser").check()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("j")
+    expect(row(page, held[0])).to_be_focused()
+
+
+def test_a_queue_of_thirty_is_decided_without_a_pointer(
+    desk: Tab, server: str, open_store: connection.Store, say: Say
+) -> None:
+    page, live = desk.page, desk.page.get_by_role("status")
+    ids = [say(f"text {number}", name=f"Guest {number}") for number in range(30)][::-1]
+    with open_store.context():
+        for each in ids:
+            decisions.decide("demo", each, Verb.HOLD, ADA, now=account_holders.here())
+    page.goto(f"{server}/admin/sites/demo/queue")
+    has_keys(page)
+    page.keyboard.press("j")
+    for place in range(25):  # as fast as somebody types, whatever was answered yet
+        page.keyboard.press("s" if place % 5 == 4 else "a")
+    expect(live).to_have_text("Guest 5: spam. 0 left on this page. u undoes it.")
+    page.keyboard.press("n")
+    expect(page.locator(".ft-case")).to_have_count(5)
+    has_keys(page)
+    for key in "jxjxjxjxjx":
+        page.keyboard.press(key)
+    expect(live).to_have_text("5 selected.")
+    page.keyboard.press("a")
+    expect(live).to_have_text(re.compile("^5 done, 0 not. 0 left"))
+    expected = ["spam" if place % 5 == 4 else "approved" for place in range(25)]
+    assert statuses(open_store, ids) == [*expected, *["approved"] * 5]
+
+
+def test_what_somebody_else_decided_or_a_lost_session_is_said_and_changes_nothing(
+    desk: Tab, server: str, held: list[str], open_store: connection.Store
+) -> None:
+    page, live = desk.page, desk.page.get_by_role("status")
+    page.goto(f"{server}/admin/sites/demo/queue")
+    with open_store.context():
+        decisions.decide("demo", held[0], Verb.SPAM, ADA, now=account_holders.here())
+    row(page, held[0]).get_by_role("button", name="Approve").click()
+    expect(live).to_have_text(re.compile("left as it is, spam: somebody changed it"))
+    expect(row(page, held[0])).to_contain_text("left as it is, spam")
+    assert statuses(open_store, held[:1]) == ["spam"]
+    page.context.clear_cookies()
+    desk.expect_status(403)
+    row(page, held[1]).get_by_role("button", name="Approve").click()
+    expect(live).to_have_text("You are signed out, or this page is too old: reload it.")
+    assert statuses(open_store, held[1:]) == ["pending"] * 3
+
+
+def test_without_javascript_and_on_a_phone_forms_do_the_same(
+    server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", moderator())
+    page = open_tab(f"{server}/admin/sign-in", java_script_enabled=False, viewport=PHONE).page
+    sign_in(page, server)
+    page.get_by_role("link", name="demo").click()
+    for each in held[:2]:
+        row(page, each).get_by_role("checkbox").check()
+    page.get_by_label("Your reason").fill("seen")
+    page.get_by_role("group", name="With what is selected").get_by_role(
+        "button", name="Spam"
+    ).click()
+    expect(page.get_by_role("heading", name="Spam: 2 done.")).to_be_visible()
+    assert statuses(open_store, held) == ["spam", "spam", "pending", "pending"]
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("heading", name="Restore: 2 done.")).to_be_visible()
+    row(page, held[3]).get_by_role("button", name="Approve").click()
+    assert statuses(open_store, held) == ["pending", "pending", "pending", "approved"]
+
+
+def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_phone(
+    server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
+) -> None:
+    """Every page as it looks with something on it; the policy is never broken (see `Tab`)."""
+    reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+        now = account_holders.here()
+        decisions.decide("demo", reply, Verb.SPAM, ADA, now=now, reason="why not")
+        rule = rules.Rule("bets", rules.Action.HOLD, words=("casino*",))
+        policy_changes.put_rule("demo", rule, ADA, now=now)
+        policy_changes.ban("demo", "g:eve", ADA, now=now)
+        dispatcher.deliver(told(), now=now, handlers=wiring.HANDLERS)
+        author = decisions.case("demo", held[0]).comment.author.id
+    page = open_tab(f"{server}/admin/sign-in", viewport=PHONE).page
+    assert accessibility.complaints(page) == []
+    sign_in(page, server)
+    paths = [
+        "", "/health", "/account",
+        *(f"/sites/demo/{path}" for path in (
+            "queue", "queue?status=any&q=text", f"comments/{reply}", "reported", "threads",
+            "thread?thread=demo", "authors", f"author?id={author}", "rules?rule=bets",
+            "statistics", "log", "settings", "limits", "imports", "advisers",
+        )),
+    ]  # fmt: skip
+    for path in paths:
+        page.goto(f"{server}/admin{path}")
+        page.emulate_media(color_scheme="light")
+        assert accessibility.complaints(page) == [], path
+        page.emulate_media(color_scheme="dark")
+        assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
+        assert max(heads, default=0) < 80, path  # pixels: no word stands letter below letter
+
+
+def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_brought_back(
+    server: str, open_tab: OpenTab, desk: Tab, open_store: connection.Store
+) -> None:
+    moderate(open_store)
+    guest = open_tab(server, locale="en-GB").page
+    reader = open_tab(server, locale="en-US").page
+    queue = f"{server}/admin/sites/demo/queue"
+
+    write(guest, "Hello there")
+    for _ in range(2):
+        expect(comment(guest, "Hello there")).to_contain_text("Waiting for approval. Only you")
+        expect(guest.get_by_role("heading", name="1 comment")).to_have_count(0)
+        guest.reload()
+    see(reader, None)
+    approve(desk.page, queue)
+    see(reader, "Hello there")
+    see(guest, "Hello there")
+    expect(guest.get_by_text("Waiting for approval")).to_have_count(0)
+
+    edit(guest, "Hello there", "Look [here](https://shop.example)")
+    expect(comment(guest, "Look here")).to_contain_text("Waiting for approval")
+    see(reader, None)
+    desk.page.goto(queue)
+    expect(desk.page.get_by_text("rule:links: links: more than 0")).to_be_visible()
+    approve(desk.page, queue)
+    see(reader, "Look here")
+
+    ban(desk.page)
+    see(reader, None)
+    desk.page.get_by_label("bring back").check()
+    desk.page.get_by_role("button", name="Lift the ban").click()
+    expect(desk.page.get_by_text("Ban this author")).to_be_visible()
+    see(reader, "Look here")
+    with open_store.context():
+        dispatcher.deliver(told(), now=account_holders.here(), handlers=wiring.HANDLERS)
+        stored_state.check_sums()
+
+
+def moderate(open_store: connection.Store) -> None:
+    """Have first comments and links held."""
+    rule = rules.Rule("links", rules.Action.HOLD, links=0)
+    with open_store.context():
+        policy_changes.set_policy("demo", ADA, now=account_holders.here(), policy=Policy.FIRST)
+        policy_changes.put_rule("demo", rule, ADA, now=account_holders.here())
+
+
+def see(page: playwright.Page, body: str | None) -> None:
+    """Look at the thread anew: it has this comment, or none."""
+    page.reload()
+    if body is None:
+        expect(page.get_by_text("No comments yet.")).to_be_visible()
+    else:
+        expect(comment(page, body)).to_be_visible()
+
+
+def approve(page: playwright.Page, queue: str) -> None:
+    """Approve what waits, with keys alone."""
+    page.goto(queue)
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^Ada: approved"))
+
+
+def edit(page: playwright.Page, body: str, text: str) -> None:
+    comment(page, body).get_by_role("button", name="Edit").click()
+    form = page.get_by_role("form", name="Edit")
+    form.get_by_role("textbox").first.fill(text)
+    form.get_by_role("button", name="Save").click()
+
+
+def ban(page: playwright.Page) -> None:
+    """Ban the author of what was just decided, and hide what is shown of him."""
+    page.get_by_role("link", name="All by this author").click()
+    page.get_by_text("Ban this author").click()
+    page.get_by_label("hide what readers see").check()
+    page.get_by_role("button", name="Ban", exact=True).click()
+    expect(page.get_by_text("Banned.")).to_be_visible()

@@ -1,0 +1,197 @@
+"""The proof of work in a real browser: found beside everything else, and nobody notices."""
+
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import expect
+
+from comments import config
+from comments.sites import site_settings, usage
+from tests.browser.test_forms import on_posts
+from tests.browser.test_votes import cast, score, settled, up
+from tests.browser.test_widget_embedding import STRICT, post, script
+
+pytestmark = pytest.mark.browser
+
+TRIES = 20_000
+CHALLENGES = "**/api/v1/sites/demo/challenge"
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return config.Settings(
+        secret="a secret of the tests", proof_of_work=TRIES, form_seconds=1, posts_per_network=50
+    )
+
+
+def test_a_post_under_a_strict_policy_brings_its_proof(server, website, open_tab):
+    url = website.put(
+        "strict",
+        f'{script(server)}<div id="flatthread">loading</div>',
+        Content_Security_Policy=STRICT.format(server=server),
+    )
+    tab = open_tab(url)
+    post(tab.page, "with a proof")
+    post(tab.page, "with another one")
+    tab.page.reload()
+    expect(tab.page.locator(".ft-body")).to_have_count(2)
+
+
+def test_nothing_of_it_is_loaded_before_somebody_writes(server, open_tab):
+    tab = open_tab("about:blank")
+    asked = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    tab.page.goto(server)
+    form = tab.page.get_by_role("form", name="Write a comment")
+    expect(form).to_be_visible()
+    assert not [url for url in asked if "proof" in url or "challenge" in url]
+    with tab.page.expect_response(CHALLENGES):
+        form.get_by_role("textbox", name="Comment").focus()
+    assert [url for url in asked if url.endswith("/widget/proof.js")]
+
+
+def test_a_proof_that_is_refused_is_found_anew_and_nothing_is_asked(server, open_tab):
+    tab = open_tab(server)
+    tab.expect_status(403)
+    sent = []
+
+    def spoiled(route):
+        body = route.request.post_data_json
+        sent.append(body["proof"])
+        if len(sent) == 1:
+            body["proof"] = body["proof"][:-8]
+        route.continue_(post_data=body)
+
+    on_posts(tab.page, spoiled)
+    post(tab.page, "in the end")
+    assert len(set(sent)) == 2
+
+
+def test_the_page_goes_on_while_it_is_found(server, open_tab):
+    """Between two slices the page gets its turn: it never waits for the whole of it."""
+    tab = open_tab(server)
+    found = tab.page.evaluate(
+        """async (server) => {
+            const { solve } = await import(`${server}/widget/proof.js`);
+            const challenge = "0".repeat(64);
+            let turns = 0;
+            const timer = setInterval(() => turns++, 0);
+            const asked = { challenge, salt: "a salt", maxnumber: 60000 };
+            const failed = await solve(asked).catch(() => "none");
+            clearInterval(timer);
+            return [failed, turns];
+        }""",
+        server,
+    )
+    assert found[0] == "none"
+    assert found[1] > 5
+
+
+def test_the_number_that_is_found_is_the_one(server, open_tab):
+    tab = open_tab(server)
+    found = tab.page.evaluate(
+        """async (server) => {
+            const { solve } = await import(`${server}/widget/proof.js`);
+            const hex = (byte) => byte.toString(16).padStart(2, "0");
+            const sizes = [[0, 0], [3, 9], [54, 7], [55, 64], [56, 65], [63, 100], [119, 999]];
+            const found = [];
+            for (const [length, number] of sizes) {
+                const salt = "s".repeat(length);
+                const bytes = new TextEncoder().encode(salt + number);
+                const made = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+                const challenge = Array.from(made, hex).join("");
+                found.push((await solve({ challenge, salt, maxnumber: number })) - number);
+            }
+            return found;
+        }""",
+        server,
+    )
+    assert found == [0] * 7
+
+
+def test_who_is_refused_is_told_why_and_keeps_his_text(server, open_tab, open_store):
+    with open_store.context():
+        site_settings.change("demo", guard={"posts_per_network": 1})
+    tab = open_tab(server)
+    post(tab.page, "the one")
+    tab.expect_status(429)
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("one too many")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").last).to_contain_text("Too many comments from your network")
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("one too many")
+
+
+def test_a_trap_is_in_nobodys_way(server, open_tab):
+    tab = open_tab(server)
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Name").fill("Ada")
+    expect(form.get_by_role("textbox")).to_have_count(3)
+    form.get_by_role("textbox", name="Website").press("Tab")
+    assert (
+        tab.page.evaluate("document.querySelector('#flatthread').shadowRoot.activeElement.name")
+        != "subject"
+    )
+    tab.expect_status(403)
+    form.get_by_role("textbox", name="Comment").fill("Buy")
+    form.locator("[name=subject]").evaluate("node => { node.value = 'Cheap'; }")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").last).to_contain_text("was not accepted")
+
+
+def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, open_store, say):
+    say("was here before")
+    with open_store.context():
+        for name, value in (("posts", 1), ("then", "read-only")):
+            site_settings.change("demo", budget={name: value})
+        usage.note("demo", usage.Numbers(posts=1), now=datetime.now(UTC))
+    tab = open_tab(f"{server}/?thread=demo")
+    expect(tab.page.locator(".ft-body")).to_have_text("was here before")
+    tab.expect_status(429)
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("too late")
+    form.get_by_role("textbox", name="Name").fill("Ada")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").last).to_contain_text("takes nothing more today")
+
+
+def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(
+    server, website, open_tab, say, open_store
+):
+    say("one")
+    say("two")
+    url = website.put(
+        "strict-votes",
+        f'{script(server)}<div id="flatthread" data-thread="demo">loading</div>',
+        Content_Security_Policy=STRICT.format(server=server),
+    )
+    tab = open_tab(url)
+    sent = []
+    tab.page.on("request", lambda each: sent.append(each.url) if "challenge" in each.url else None)
+    for body in ("one", "two"):
+        up(tab.page, body).click()
+        settled(tab.page, body)
+        expect(score(tab.page, body)).to_have_text("1")
+    assert cast(open_store) == [1, 1]
+    assert [url.partition("?")[2] for url in sent] == ["purpose=vote"]
+
+
+def test_a_votes_proof_that_is_refused_is_found_anew(server, open_tab, say, open_store):
+    say("one")
+    tab = open_tab(server)
+    tab.expect_status(403)
+    sent = []
+
+    def spoiled(route):
+        body = route.request.post_data_json
+        sent.append(body["proof"])
+        if len(sent) == 1:
+            body["proof"] = body["proof"][:-8]
+        route.continue_(post_data=body)
+
+    tab.page.route("**/vote", spoiled)
+    up(tab.page, "one").click()
+    settled(tab.page, "one")
+    expect(score(tab.page, "one")).to_have_text("1")
+    assert cast(open_store) == [1]
+    assert len(set(sent)) == 2

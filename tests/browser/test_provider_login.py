@@ -1,0 +1,392 @@
+"""Signing in through a real provider: readers on another site without its cookies, and the desk."""
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import flask
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+from werkzeug import serving
+
+from comments import app as apps
+from comments import config
+from comments.accounts import accounts
+from comments.events import message_sender
+from comments.sites import site_settings
+from comments.store import connection
+from tests.browser import conftest
+from tests.browser.conftest import ARGUMENTS, BROWSERS, PATIENCE, Tab, Website
+from tests.browser.test_conversation import comment
+from tests.support.html import accessibility
+from tests.support.people import account_holders, provider_process
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
+
+pytestmark = pytest.mark.browser
+
+# Chromium as Incognito and Safari are: no cookie and no storage of another site in a page's frame.
+NO_THIRD_PARTIES = "--test-third-party-cookie-phaseout"
+
+
+@dataclasses.dataclass
+class Stage:
+    """A service, a provider and a website, three sites; a browser without third-party cookies."""
+
+    server: str
+    issuer: str
+    website: Website
+    browser: playwright.Browser
+    tabs: list[Tab] = dataclasses.field(default_factory=list)
+    contexts: list[playwright.BrowserContext] = dataclasses.field(default_factory=list)
+
+    def open(self, url: str, *, fresh: bool = False) -> Tab:
+        """A tab; `fresh` for somebody else's browser."""
+        if fresh or not self.contexts:
+            context = self.browser.new_context()
+            context.set_default_timeout(PATIENCE)
+            # What the provider's own pages ask for, and there is not: fonts, and an icon.
+            nothing = {"status": 200, "content_type": "text/css", "body": ""}
+            context.route(re.compile("^https://"), lambda route: route.fulfill(**nothing))
+            context.route(f"{self.issuer}/favicon.ico", lambda route: route.fulfill(**nothing))
+            self.contexts.append(context)
+        tab = Tab(self.contexts[-1].new_page())
+        tab.watch()
+        self.tabs.append(tab)
+        tab.page.goto(url)
+        return tab
+
+    def page(self, name: str = "page", *, before: str = "", **headers: str) -> str:
+        """A page of the website with the widget."""
+        return self.website.put(
+            name,
+            f"{before}<script type=module src='{self.server}/widget/flatthread.js' "
+            "data-site=demo></script><div id=flatthread data-thread=demo></div>",
+            **headers,
+        )
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: playwright.Browser) -> Iterator[playwright.Browser]:
+    path = next(filter(None, map(shutil.which, BROWSERS)))
+    made = chromium.browser_type.launch(executable_path=path, args=[*ARGUMENTS, NO_THIRD_PARTIES])
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[serving.BaseWSGIServer]:
+    """A server whose application comes with each test: its address is part of the settings."""
+    made = serving.make_server("127.0.0.1", 0, flask.Flask("nothing"), threaded=True)
+    with conftest.running(made):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def issuer(server: serving.BaseWSGIServer) -> Iterator[str]:
+    with provider_process.answering(f"{_origin(server)}/sign-in/return") as issuer:
+        yield issuer
+
+
+def _origin(server: serving.BaseWSGIServer) -> str:
+    return f"http://localhost:{server.server_port}"
+
+
+@pytest.fixture
+def stage(
+    open_store: connection.Store,
+    server: serving.BaseWSGIServer,
+    issuer: str,
+    browser: playwright.Browser,
+    website: Website,
+) -> Iterator[Stage]:
+    settings = config.Settings(secret=SECRET, public_url=_origin(server))
+    server.app = apps.create_app(settings, open_store)
+    client = provider_process.reaching(issuer)
+    message_sender.OUTBOUND.put(open_store, client)
+    with open_store.context():
+        now = datetime.now(UTC)
+        site_settings.add("demo", [website.origin], scheme=settings.scheme, now=now)
+        provider_process.register(issuer, at_desk=True)
+    made = Stage(_origin(server), issuer, website, browser)
+    yield made
+    for tab in made.tabs:
+        tab.check()
+    for context in made.contexts:
+        context.close()
+
+
+def at_provider(page: playwright.Page, who: str, issuer: str) -> None:
+    """Sign in there, and agree."""
+    page.wait_for_url(f"{issuer}/interaction/**")
+    page.locator("input[name=login]").fill(who)
+    page.locator("input[name=password]").fill("any")
+    page.locator("button[type=submit]").click()
+    page.get_by_role("button", name="Continue").click()
+
+
+def write(page: playwright.Page, body: str = "Typed before", name: str = "") -> None:
+    form = page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill(body)
+    if name:
+        form.get_by_role("textbox", name="Name").fill(name)
+
+
+def open_window(page: playwright.Page) -> playwright.Page:
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Sign in with Acme").click()
+    return opened.value
+
+
+def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage: Stage) -> None:
+    addresses: list[str] = []
+    page = stage.open(stage.page()).page
+    page.context.on("request", lambda request: addresses.append(request.url))
+    write(page)
+    window = open_window(page)
+    expect(window.get_by_text(stage.website.origin)).to_be_visible()
+    assert accessibility.complaints(window) == []
+    closed = []
+    window.on("close", lambda _: closed.append(True))
+    window.get_by_role("button", name="Go on with Acme").click()
+    at_provider(window, "ann", stage.issuer)
+    # The name is the provider's, told apart from the ID token; nothing had to be typed.
+    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
+    page.get_by_role("button", name="Post comment").click()
+    expect(comment(page, "Typed before")).to_be_visible()
+    assert closed == [True]
+    # B11: what is kept is kept by the page for its own site, and is in no address.
+    kept = json.loads(page.evaluate("localStorage['flatthread:member:demo']"))
+    assert kept["token"].startswith("a.")
+    assert not any(kept["token"] in each for each in addresses)
+    assert page.evaluate("document.cookie") == ""
+    names = {each["name"] for each in page.context.cookies(stage.server)}
+    assert names == {"__Host-flatthread-journey"}
+
+    page.reload()
+    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("textbox", name="Name")).to_be_visible()
+    assert '"a.' not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_no_cookie_of_ours_is_there_for_another_sites_frame(stage: Stage) -> None:
+    """That the browser of these tests is one: else the tests above would show nothing."""
+    framed = stage.website.put("inner", "<p>inner", Set_Cookie="k=v; SameSite=None; Secure")
+    inner = framed.replace("127.0.0.1", "localhost")
+    tab = stage.open(inner)
+    assert [each["name"] for each in tab.page.context.cookies()] == ["k"]
+    seen = stage.open(stage.website.put("outer", f"<iframe src='{inner}'></iframe>")).page
+    expect(seen.frame_locator("iframe").get_by_text("inner")).to_be_visible()
+    assert seen.frames[1].evaluate("document.cookie") == ""
+    assert tab.page.evaluate("document.cookie") == "k=v"
+
+
+def test_where_the_window_loses_its_page_the_code_is_typed(stage: Stage) -> None:
+    # Such a page keeps no window that it opens, whatever that one does.
+    page = stage.open(stage.page(Cross_Origin_Opener_Policy="same-origin")).page
+    write(page, name="Bea")
+    window = open_window(page)
+    window.get_by_role("button", name="Go on with Acme").click()
+    at_provider(window, "bob", stage.issuer)
+    code = window.locator(".ft-key").inner_text()
+    window.wait_for_url(f"{stage.server}/sign-in/return")  # without what it came with
+    assert accessibility.complaints(window) == []
+    panel = page.get_by_role("group", name="Sign in")
+    panel.get_by_label("Code").fill("aaaa aaaa")
+    stage.tabs[0].expect_status(401)
+    panel.get_by_role("button", name="Sign in").click()
+    expect(panel.get_by_text("not the code")).to_be_visible()
+    panel.get_by_label("Code").fill(code)
+    panel.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("You write as Bea.")).to_be_visible()
+
+
+def test_where_windows_are_blocked_the_reader_opens_it_himself(stage: Stage) -> None:
+    page = stage.open(stage.page(before="<script>window.open = () => null</script>")).page
+    write(page, name="Bea")
+    page.get_by_role("button", name="Sign in with Acme").click()
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="Open the window").click()
+    window = opened.value
+    window.get_by_role("button", name="Go on with Acme").click()
+    at_provider(window, "cat", stage.issuer)
+    panel = page.get_by_role("group", name="Sign in")
+    panel.get_by_label("Code").fill(window.locator(".ft-key").inner_text())
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("You write as Bea.")).to_be_visible()
+
+
+def go_on(window: playwright.Page, address: str) -> None:
+    """Have a window go somewhere by itself: the driver's `goto` would part it from its opener."""
+    window.evaluate("(address) => { location.href = address }", address)
+    window.wait_for_url(address)
+
+
+FUZZ = """
+    [
+      null, undefined, 0, NaN, true, "", "code", "aaaa aaaa", [], ["aaaa aaaa"], {}, {code: null},
+      {code: {}}, {code: ["aaaa aaaa"]}, {code: "aaaa aaaa "}, {code: "aaaaaaaa"}, {code: 7},
+      {code: "<img src=x onerror=alert(1)>"}, {flatthread: "code"}, {flatthread: "sign-out"},
+      {flatthread: "code", code: "AAAA AAAA"}, {__proto__: {code: "aaaa aaaa"}},
+      JSON.parse('{"__proto__": {"code": "aaaa aaaa"}}'), new Map([["code", "aaaa aaaa"]]),
+      new Date(), new ArrayBuffer(8), {code: "a".repeat(1e6)}, {location: "https://evil.example"},
+      JSON.stringify({flatthread: "code", code: "aaaa aaaa"}),
+    ]
+"""
+# Each message has arrived when one more has.
+LAST = """
+    () => new Promise((done) => {
+        addEventListener("message", ({ data }) => data === "last" && done());
+        postMessage("last", "*");
+    })
+"""
+FRAME = """
+    async (src) => {
+        const frame = document.createElement("iframe");
+        frame.src = src;
+        document.body.append(frame);
+        await new Promise((done) => frame.addEventListener("load", done));
+    }
+"""
+RIGHT = '{flatthread: "code", code: "aaaa aaaa"}'
+
+
+def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
+    """D4, towards the page: whatever is said by whom, but the code by our own window."""
+    tab = stage.open(stage.page())
+    page = tab.page
+    write(page, name="Ann")
+    window = open_window(page)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
+    before = page.evaluate("[location.href, document.body.innerHTML, history.length]")
+    # The right window and origin, and nothing that is a code.
+    window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
+    # The right words, of the page itself, and of a frame of the right origin: other windows.
+    page.evaluate(f"postMessage({RIGHT}, '*')")
+    page.evaluate(FRAME, f"{stage.server}/embed/demo?thread=demo")
+    page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
+    page.evaluate("document.querySelector('iframe').remove()")
+    # The right window and words, gone on to another origin: the provider's, and somebody else's.
+    window.get_by_role("button", name="Go on with Acme").click()
+    window.wait_for_url(f"{stage.issuer}/interaction/**")
+    window.evaluate(f"opener.postMessage({RIGHT}, '*')")
+    evil = stage.website.put("evil", "<p>evil").replace("127.0.0.1", "evil.localhost")
+    go_on(window, evil)
+    window.evaluate(f"for (const each of [{RIGHT}, ...{FUZZ}]) opener.postMessage(each, '*')")
+    page.evaluate(LAST)
+    assert [each for each in sent if "sign-in/provider" in each] == []
+    assert page.evaluate("[location.href, document.body.innerHTML, history.length]") == before
+    expect(page.get_by_role("group", name="Sign in").get_by_label("Code")).to_have_value("")
+    expect(page.get_by_role("textbox", name="Name").first).to_have_value("Ann")
+    # And then the code by our own window does it, which shows that somebody listens.
+    go_on(window, f"{stage.server}/")
+    with page.expect_request("**/sign-in/provider") as asked:
+        window.evaluate(f"opener.postMessage({RIGHT}, '*')")
+    assert asked.value.post_data_json["code"] == "aaaa aaaa"
+    tab.expect_status(401)
+    expect(page.get_by_text("this code was used, or is too old", exact=False)).to_be_visible()
+
+
+def test_messages_to_our_window_do_nothing_and_it_speaks_to_one_origin(stage: Stage) -> None:
+    """D4, towards the window: it listens to nobody, and whoever is not the site hears nothing."""
+    keeping = "const open = window.open; window.open = (...all) => (window.mine = open(...all))"
+    page = stage.open(stage.page(before=f"<script>{keeping}</script>")).page
+    write(page, name="Ann")
+    window = open_window(page)
+    address = window.url
+    window.wait_for_load_state()
+    text = window.content()
+    # A page elsewhere, which the reader was led to, opens the same window, and hears no code.
+    evil = stage.website.put(
+        "evil",
+        "<p>evil<script>window.heard = [];"
+        "addEventListener('message', ({data}) => heard.push(data))</script>",
+    ).replace("127.0.0.1", "evil.localhost")
+    other = stage.open(evil)
+    with other.page.expect_popup() as opened:
+        other.page.evaluate("(url) => { window.mine = window.open(url) }", address)
+    stolen = opened.value
+    for opener, target in ((page, window), (other.page, stolen)):
+        target.wait_for_load_state()
+        opener.evaluate(f"for (const each of {FUZZ}) mine.postMessage(each, '*')")
+    assert (window.url, window.content()) == (address, text)
+    stolen.get_by_role("button", name="Go on with Acme").click()
+    at_provider(stolen, "ann", stage.issuer)
+    code = stolen.locator(".ft-key")
+    expect(code).to_be_visible()
+    shown = stolen.content()
+    other.page.evaluate(f"for (const each of {FUZZ}) mine.postMessage(each, '*')")
+    assert stolen.content() == shown
+    assert other.page.evaluate("heard") == []
+    # A page of an origin that is none of the site's is shown no way on at all.
+    refused = stage.open(address.replace("127.0.0.1", "evil.localhost"), fresh=True)
+    refused.expect_status(403)
+
+
+def test_a_moderator_links_it_signs_in_by_it_and_leaves(
+    stage: Stage, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        account_holders.account("ann", OWNER)
+    page = stage.open(f"{stage.server}/admin/sign-in").page
+    page.get_by_label("Name or mail address").fill("ann")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+    page.get_by_role("link", name="Ann").click()
+    panel = page.locator("form", has=page.get_by_role("button", name="Sign in with Acme"))
+    panel.get_by_label("Password now").fill(PASSWORD)
+    panel.get_by_role("button").click()
+    at_provider(page, "ann", stage.issuer)
+    # Back from another site, with the cookie of the session all the same.
+    expect(page.get_by_role("button", name="Stop signing in with Acme")).to_be_visible()
+    assert accessibility.complaints(page) == []
+    page.get_by_role("button", name="Sign out", exact=True).click()
+
+    expect(page.get_by_role("heading", name="Without a password")).to_be_visible()
+    assert accessibility.complaints(page) == []
+    page.get_by_role("button", name="Go on with Acme").click()
+    expect(page.get_by_text("You own this service")).to_be_visible()
+    assert page.url == f"{stage.server}/admin"
+    cookies = {each["name"]: each for each in page.context.cookies(stage.server)}
+    assert cookies["__Host-flatthread"]["sameSite"] == "Strict"
+    assert cookies["__Host-flatthread-journey"]["sameSite"] == "Lax"
+    assert all(each["httpOnly"] and each["secure"] for each in cookies.values())
+
+
+def test_somebody_whom_nobody_linked_is_told_so_and_gets_nothing(
+    stage: Stage, open_store: connection.Store
+) -> None:
+    tab = stage.open(f"{stage.server}/admin/sign-in")
+    tab.expect_status(403)
+    tab.page.get_by_role("button", name="Go on with Acme").click()
+    at_provider(tab.page, "eve", stage.issuer)
+    expect(tab.page.get_by_text("accept an invitation with it")).to_be_visible()
+    names = {each["name"] for each in tab.page.context.cookies(stage.server)}
+    assert names == {"__Host-flatthread-journey"}
+    with open_store.context():
+        assert accounts.staff() == []
+
+
+def test_an_invitation_is_accepted_by_a_provider_without_a_password(
+    stage: Stage, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        token = account_holders.invite(account_holders.moderator(), now=account_holders.here())
+    page = stage.open(f"{stage.server}/admin/welcome#{token}").page
+    expect(page.get_by_label(re.compile("^Key")).nth(1)).to_have_value(token)
+    page.get_by_role("button", name="Go on with Acme").click()
+    at_provider(page, "dora", stage.issuer)
+    expect(page.get_by_role("cell", name="moderator")).to_be_visible()
+    expect(page.get_by_role("link", name="Dora")).to_be_visible()
+    with open_store.context():
+        (made,) = accounts.staff()
+        assert (made.name, made.has_password) == ("Dora", False)
+        assert accounts.address_of(made, SECRET, now=account_holders.here()) == ""

@@ -1,0 +1,114 @@
+"""A site's own accounts in the widget: who is signed in there writes as himself, and only he."""
+
+from collections.abc import Callable
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments.accounts import accounts, identities
+from comments.domain import records
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Website
+from tests.browser.test_conversation import comment
+from tests.support.people import site_tokens
+from tests.support.people.account_holders import SECRET
+
+pytestmark = pytest.mark.browser
+
+Publish = Callable[[str], str]
+
+
+@pytest.fixture
+def publish(server: str, website: Website) -> Publish:
+    """A page of the website for whoever its token names; gives its address."""
+
+    def made(token: str) -> str:
+        return website.put(
+            "page",
+            f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"
+            f"<div id=flatthread data-thread=demo data-account='{token}'></div>",
+        )
+
+    return made
+
+
+@pytest.fixture
+def secret(open_store: connection.Store, site: records.Site) -> str:
+    with open_store.context():
+        return site_tokens.share()
+
+
+def _write(page: playwright.Page, body: str) -> None:
+    form = page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill(body)
+    form.get_by_role("button", name="Post comment").click()
+    expect(comment(page, body)).to_be_visible()
+
+
+def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
+    publish: Publish, open_tab: OpenTab, secret: str, say
+) -> None:
+    say("Before")
+    ann = site_tokens.token(secret)
+    page = open_tab(publish(ann)).page
+    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Name")).to_have_count(0)
+    _write(page, "By Ann")
+    expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
+    page.get_by_role("button", name="Vote for the comment by Ada").click()
+    expect(page.get_by_role("group", name="Score: 1")).to_be_visible()
+    # Nothing that a later visitor of this browser could use is kept.
+    kept = page.evaluate("JSON.stringify(localStorage)")
+    assert '"a.' not in kept
+    assert ann not in kept
+
+    page.reload()
+    expect(page.get_by_role("button", name="Vote for the comment by Ada")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    comment(page, "By Ann").get_by_role("button", name="Edit").click()
+    form = page.get_by_role("form", name="Edit your comment")
+    form.get_by_role("textbox", name="Comment").fill("Edited by Ann")
+    form.get_by_role("button", name="Save changes").click()
+    expect(comment(page, "Edited by Ann")).to_be_visible()
+
+    # Somebody else at the same browser, and then nobody.
+    page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
+    expect(page.get_by_text("You write as Bob.")).to_be_visible()
+    expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)
+    page.goto(publish(""))
+    expect(page.get_by_role("textbox", name="Name")).to_have_value("")
+    expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)
+
+    page.goto(publish(site_tokens.token(secret)))
+    comment(page, "Edited by Ann").get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(comment(page, "Edited by Ann")).to_have_count(0)
+
+
+def test_a_token_that_is_not_believed_leaves_a_guest_who_is_told(
+    publish: Publish, open_tab: OpenTab, secret: str
+) -> None:
+    tab = open_tab(publish(site_tokens.token("another secret of thirty-two bytes")))
+    tab.expect_status(401)
+    expect(tab.page.get_by_text("You could not be signed in.")).to_be_visible()
+    expect(tab.page.get_by_role("textbox", name="Name")).to_be_visible()
+
+
+def test_an_account_whose_token_has_ended_does_not_become_a_guest(
+    publish: Publish, open_tab: OpenTab, secret: str, open_store: connection.Store
+) -> None:
+    tab = open_tab(publish(site_tokens.token(secret)))
+    expect(tab.page.get_by_text("You write as Ann.")).to_be_visible()
+    with open_store.context():
+        ann = accounts.find(identities.of_provider("site/demo", "42"), SECRET)
+        assert ann is not None
+        accounts.end_sessions(ann.id)
+    tab.expect_status(401)
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("textbox", name="Comment").fill("By whom?")
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_text("sign in again")).to_be_visible()
+    expect(tab.page.get_by_role("listitem")).to_have_count(0)
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("By whom?")

@@ -1,0 +1,108 @@
+"""Asking for mail, as a reader meets it: beside the form, confirmed on a page, ended on another."""
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import config
+from comments.notifications import double_opt_in, subscriptions
+from tests.browser.conftest import OpenTab, Say
+from tests.support.outside.mail_server import Box
+
+pytestmark = pytest.mark.browser
+
+LOADED = "performance.getEntriesByType('resource').map((each) => each.name)"
+
+
+@pytest.fixture
+def settings(box: Box) -> config.Settings:
+    return box.settings()
+
+
+def _form(page: playwright.Page) -> playwright.Locator:
+    return page.get_by_role("form", name="Write a comment")
+
+
+def _write(form: playwright.Locator, text: str) -> None:
+    form.get_by_role("textbox", name="Comment").fill(text)
+    form.get_by_role("textbox", name="Name").fill("Ann")
+
+
+def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of it is needed
+    server: str, open_tab: OpenTab, box: Box, say: Say, deliver, open_store, settings
+) -> None:
+    say("first")
+    deliver()
+    page = open_tab(server).page
+    form = _form(page)
+    expect(page.get_by_role("listitem")).to_have_count(1)
+    expect(form.get_by_text("Mail me about")).to_have_count(0)
+    assert not any("notify" in name for name in page.evaluate(LOADED))
+    _write(form, "Tell me more")
+    form.get_by_label("replies to me").check()
+    form.get_by_label("all new comments here").check()
+    form.get_by_label("Mail address").fill("ann@example.org")
+    form.get_by_role("button", name="Post comment").click()
+    expect(page.get_by_text("Open the link in our mail to ann@example.org")).to_be_visible()
+    expect(form.get_by_label("Mail address")).to_be_hidden()
+    # The embedding page can read what the widget remembers.
+    assert "example.org" not in page.evaluate("JSON.stringify(localStorage)")
+    deliver()
+    assert box.recipients == ["ann@example.org"]
+
+    page.goto(f"{server}{box.link(page='confirm')}")
+    expect(page.get_by_text("replies to your comments")).to_be_visible()
+    page.get_by_role("button", name="Yes, send me mail").click()
+    expect(page.get_by_role("heading", name="You will get mail")).to_be_visible()
+    say("news")
+    deliver()
+    assert box.recipients == ["ann@example.org"] * 2
+
+    page.goto(f"{server}{box.link(page='unsubscribe')}")
+    page.get_by_role("button", name="All mail to this address").click()
+    expect(page.get_by_text("your address is erased")).to_be_visible()
+    with open_store.context():
+        who = double_opt_in.subscriber_of("ann@example.org", settings.secret)
+        assert subscriptions.of_subscriber(who) == []
+
+
+def test_an_address_is_asked_for_before_anything_is_posted(
+    server: str, open_tab: OpenTab, box: Box
+) -> None:
+    page = open_tab(server).page
+    form = _form(page)
+    _write(form, "Hello")
+    form.get_by_label("all new comments here").check()
+    for wrong in ("", "nobody"):
+        form.get_by_label("Mail address").fill(wrong)
+        form.get_by_role("button", name="Post comment").click()
+        expect(form.get_by_text("Please give your mail address.")).to_be_visible()
+        expect(form.get_by_label("Mail address")).to_be_focused()
+    expect(page.get_by_role("listitem")).to_have_count(0)
+    form.get_by_label("all new comments here").uncheck()
+    form.get_by_role("button", name="Post comment").click()
+    expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
+
+
+def test_the_pages_work_without_javascript_and_on_a_phone(
+    server: str, open_tab: OpenTab, settings: config.Settings
+) -> None:
+    ending = double_opt_in.Ending("a" * 26, ("replies:b",))
+    link = f"/subscriptions/unsubscribe?token={double_opt_in.ending_link(ending, settings.secret)}"
+    size = {"width": 360, "height": 640}
+    page = open_tab(f"{server}{link}", java_script_enabled=False, viewport=size).page
+    page.get_by_role("button", name="Mail like this one").click()
+    expect(page.get_by_text("You get no more mail like that one.")).to_be_visible()
+
+
+class TestWithoutMail:
+    @pytest.fixture
+    def settings(self) -> config.Settings:
+        return config.Settings(secret="a secret of the tests")
+
+    def test_nothing_is_offered(self, server: str, open_tab: OpenTab) -> None:
+        page = open_tab(server).page
+        with page.expect_response("**/subscription") as answered:
+            _form(page).get_by_role("textbox", name="Comment").focus()
+        assert answered.value.json() == {"mail": False}
+        expect(_form(page).get_by_text("Mail me about")).to_have_count(0)

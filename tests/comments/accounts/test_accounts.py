@@ -1,0 +1,193 @@
+"""Claims about accounts: one identity leads to one of them, and the store holds no secret."""
+
+import threading
+from datetime import timedelta
+
+import argon2
+import pytest
+
+from comments import errors
+from comments.accounts import accounts, identities, sessions
+from comments.accounts.passwords import hashing
+from comments.domain import records, roles
+from comments.store import connection, reads
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+from tests.support.prepared_stores import NOW
+
+MAIL = "ann@example.org"
+
+
+def _rows(*kinds: str) -> str:
+    """Everything the store holds of some kinds, as text."""
+    return "".join(str(row) for kind in kinds for row in reads.fetch(reads.Query(kind)))
+
+
+def test_an_account_is_found_by_its_name_and_its_address(store: connection.Store) -> None:
+    ann = account_holders.account("ann", moderator(), mail=MAIL)
+    assert accounts.named("ANN ", SECRET) == accounts.named("Ann@Example.org", SECRET) == ann
+    assert accounts.named(ann.id, SECRET) == accounts.named(ann.author, SECRET) == ann
+    assert ann.actor == records.Actor(f"a:{ann.id}", "Ann")
+    assert accounts.address_of(ann, SECRET, now=NOW) == MAIL
+    with pytest.raises(errors.NotFound):
+        accounts.named("nobody", SECRET)
+
+
+@pytest.mark.parametrize("taken", [{"login": "ann"}, {"login": "bob", "mail": MAIL.upper()}])
+def test_a_name_and_an_address_have_one_account(store: connection.Store, taken: dict) -> None:
+    account_holders.account("ann", mail=MAIL)
+    with pytest.raises(errors.Conflict, match=r"taken|has an account"):
+        account_holders.account(**taken)
+    assert accounts.find(identities.of_login("bob"), SECRET) is None
+
+
+def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: connection.Store) -> None:
+    start, got, refused = threading.Barrier(8), [], []
+
+    def ask() -> None:
+        with open_store.context():
+            start.wait()
+            try:
+                got.append(account_holders.account("ann", OWNER, password=""))
+            except errors.Conflict as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(got), len(refused)) == (1, 7)
+    with open_store.context():
+        assert accounts.staff() == [accounts.named("ann", SECRET)] == got
+
+
+@pytest.mark.parametrize(
+    "login", ["", " ", ".ann", "an n", "ann/bob", "ännchen", "a" * 64, "an\nn", "ann:x", "ann\0"]
+)
+def test_what_can_be_no_sign_in_name_is_refused(login: str) -> None:
+    with pytest.raises(errors.BadInput) as refused:
+        identities.of_login(login)
+    assert refused.value.field == "login"
+
+
+@pytest.mark.parametrize("subject", ["", " ", "\ud800", "x" * 1_001])
+def test_a_provider_that_does_not_say_who_leads_nowhere(subject: str) -> None:
+    with pytest.raises(errors.BadInput):
+        identities.of_provider("oidc/somebody", subject)
+
+
+def test_subjects_and_providers_are_told_apart() -> None:
+    subjects = ["1", "2", "1 ", "site/a", "a"]
+    providers = ["oidc/a", "oidc/b", "site/a", identities.MAIL]
+    names = {
+        identities.of_provider(provider, subject).name(SECRET)
+        for provider in providers
+        for subject in subjects
+    }
+    assert len(names) == len(subjects) * len(providers)
+
+
+def test_keys_of_identities_are_as_they_always_were() -> None:
+    """Golden: a change locks everybody out of his account."""
+    assert identities.of_login("Ann").name(SECRET) == "login:ann"
+    assert identities.FIRST_OWNER.name(SECRET) == "first:owner"
+    assert identities.of_address(MAIL).name(SECRET) == "mail:ev4fuytywv5s5itjnsburefrgy"
+    assert (
+        identities.of_provider("site/demo", "7").name(SECRET)
+        == "site/demo:dx2ijye4y5xjqz664ppmcwxdsu"
+    )
+
+
+def test_the_store_holds_no_password_no_token_and_no_address(store: connection.Store) -> None:
+    account_holders.account("ann", OWNER, mail=MAIL)
+    session = account_holders.sign_in("ann")
+    token = account_holders.invite(moderator(), address="bob@example.org")
+    held = _rows("Account", "Identity", "Session", "Ticket")
+    assert "owner *" in held
+    for secret in (PASSWORD, MAIL, "example.org", session.token.partition(".")[2], token):
+        assert secret not in held
+
+
+def test_a_role_is_held_until_it_is_taken_and_a_change_ends_sessions(
+    store: connection.Store,
+) -> None:
+    ann = account_holders.account("ann", moderator("demo"), moderator("blog"))
+    for change in (
+        lambda: accounts.grant(ann.id, roles.Role.OWNER, "demo"),
+        lambda: accounts.grant(ann.id, None, "demo"),
+        lambda: accounts.set_password(ann.id, accounts.checked_password(PASSWORD)),
+        lambda: accounts.end_sessions(ann.id),
+    ):
+        session = account_holders.sign_in("ann")
+        assert sessions.find(session.token, SECRET, now=NOW)
+        change()
+        assert sessions.find(session.token, SECRET, now=NOW) is None
+    held = accounts.named("ann", SECRET)
+    assert held.grants == (moderator("blog"),)
+    assert not held.may(roles.Right.MODERATE, "demo")
+    assert accounts.staff() == [held]
+    accounts.grant(ann.id, None, "blog")
+    assert accounts.staff() == []
+
+
+def test_a_removed_account_leaves_nothing_behind(store: connection.Store) -> None:
+    ann = account_holders.account("ann", OWNER, mail=MAIL)
+    session = account_holders.sign_in("ann")
+    assert accounts.remove(ann.id)
+    assert not accounts.remove(ann.id)
+    assert sessions.find(session.token, SECRET, now=NOW) is None
+    assert _rows("Account", "Identity", "Session") == ""
+    account_holders.account("ann", mail=MAIL)
+
+
+def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: connection.Store) -> None:
+    assert not accounts.is_owned()
+    one, two = (account_holders.invite(OWNER, first=True) for _ in range(2))
+    first = account_holders.accept(one, "ann").account
+    assert accounts.is_owned()
+    with pytest.raises(errors.Conflict, match="has an owner"):
+        account_holders.accept(two, "bob")
+    accounts.remove(first.id)
+    assert accounts.is_owned()
+    with pytest.raises(errors.Conflict, match="has an owner"):
+        account_holders.accept(two, "bob")
+
+
+def test_if_the_store_does_not_answer_nobody_is_told_that_there_is_no_owner(
+    short_deadline: connection.Store, engine
+) -> None:
+    engine.close()
+    with short_deadline.context(), pytest.raises(errors.Overloaded):
+        accounts.is_owned()
+    with short_deadline.context(), pytest.raises(errors.Overloaded):
+        sessions.find(sessions.new_token("a" * 26), SECRET, now=NOW)
+
+
+class TestPasswords:
+    @pytest.mark.parametrize("password", ["", "short one", "x" * 201])
+    def test_a_length_out_of_bounds_is_refused(self, password: str) -> None:
+        with pytest.raises(errors.BadInput):
+            hashing.check(password)
+
+    def test_a_password_matches_its_own_hash_only(self) -> None:
+        made = hashing.hashed("pässword of ten")
+        assert made.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+        assert hashing.hashed("pässword of ten") != made
+        assert hashing.matches(made, "pa\u0308ssword of ten")
+        assert not hashing.matches(made, "password of ten")
+        assert not hashing.matches(made, "")
+        assert not hashing.matches("", "nobody has this password")
+        assert not hashing.matches("damaged", PASSWORD)
+
+    @pytest.mark.usefixtures("store")
+    def test_another_strength_is_noticed_and_mended_at_the_next_sign_in(self) -> None:
+        ann = account_holders.account("ann", OWNER)
+        weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+        accounts.set_password(ann.id, weak)
+        assert hashing.is_outdated(weak)
+        account_holders.sign_in("ann")
+        stored = _rows("Account")
+        assert weak not in stored
+        assert "m=19456" in stored
+        account_holders.sign_in("ann", now=NOW + timedelta(hours=1))

@@ -1,0 +1,131 @@
+"""Claims about the file that holds the first owner's link."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import flask
+import pytest
+
+from comments import app as apps
+from comments import config, errors
+from comments.accounts import accounts, first_owner
+from comments.cli import account_commands
+from comments.store import connection
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+from tests.support.people.account_holders import here as now
+from tests.support.people.admin_forms import browser, send, sign_in
+
+HERE = "http://127.0.0.1:8080/"
+
+pytestmark = pytest.mark.usefixtures("quick_passwords", "site", "store")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> config.Settings:
+    return config.Settings(SECRET, data_dir=tmp_path)
+
+
+@pytest.fixture
+def offer(app: flask.Flask) -> apps.Offer:
+    found = apps.offer_ownership(app, HERE)
+    assert found
+    return found
+
+
+def _token(offer: apps.Offer) -> str:
+    link = offer.file.read_text(encoding="ascii").strip()
+    assert link == offer.link
+    return link.partition("#")[2]
+
+
+def _joined(app: flask.Flask, token: str) -> None:
+    form = {"name": "Ann", "login": "ann", "password": PASSWORD}
+    assert send(browser(app), "/admin/welcome", token=token, **form).status_code == 303
+
+
+def _accepted(app: flask.Flask, token: str) -> None:
+    account_holders.account("ann", moderator())
+    client = browser(app)
+    sign_in(client)
+    assert send(client, "/admin/welcome/accept", token=token).status_code == 303
+
+
+def _added(app: flask.Flask, _token: str) -> None:
+    arguments = ("account", "add", "ann", "--role", "owner", "--service")
+    typed = f"{PASSWORD}\n{PASSWORD}\n"
+    assert app.test_cli_runner().invoke(args=arguments, input=typed).exit_code == 0
+
+
+def test_only_its_owner_may_read_it_whatever_was_there(
+    app: flask.Flask, settings: config.Settings, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.touch(0o644)
+    first_owner.path(settings).symlink_to(elsewhere)
+    offer = apps.offer_ownership(app, HERE)
+    assert offer
+    assert _token(offer)
+    assert not offer.file.is_symlink()
+    assert offer.file.stat().st_mode & 0o777 == 0o600
+    assert elsewhere.read_bytes() == b""
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "first-owner"]
+
+
+def test_the_next_start_replaces_it(app: flask.Flask, offer: apps.Offer) -> None:
+    again = apps.offer_ownership(app, HERE)
+    assert again
+    assert again.link != offer.link
+    assert _token(again)
+
+
+@pytest.mark.parametrize("come", [_joined, _accepted, _added])
+def test_it_is_gone_once_there_is_an_owner(
+    app: flask.Flask, offer: apps.Offer, come: Callable[[flask.Flask, str], None]
+) -> None:
+    come(app, _token(offer))
+    assert accounts.is_owned()
+    assert not offer.file.exists()
+    assert apps.offer_ownership(app, HERE) is None
+
+
+def test_the_link_has_the_name_that_the_service_answers_to(
+    store: connection.Store, settings: config.Settings
+) -> None:
+    public = "https://comments.example"
+    app = apps.create_app(dataclasses.replace(settings, public_url=public), store)
+    offer = apps.offer_ownership(app, HERE)
+    assert offer
+    page, _, token = offer.link.partition("#")
+    assert browser(app).get(page).status_code == 200
+    assert page == f"{public}/admin/welcome"
+    assert token
+
+
+def test_another_invitation_leaves_it_as_it_is(app: flask.Flask, offer: apps.Offer) -> None:
+    _joined(app, account_holders.invite(moderator(), now=now()))
+    assert _token(offer)
+
+
+def test_what_is_left_over_goes_with_the_next_start(
+    app: flask.Flask, settings: config.Settings, offer: apps.Offer
+) -> None:
+    account_holders.account("ann", OWNER)
+    account_holders.accept(
+        account_commands.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now()
+    )
+    assert offer.file.exists(), "the link has not been used"
+    assert apps.offer_ownership(app, HERE) is None
+    assert not offer.file.exists()
+
+
+def test_a_store_that_is_away_costs_nobody_the_session(
+    settings: config.Settings, offer: apps.Offer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> bool:
+        raise errors.Overloaded("the store is away")
+
+    monkeypatch.setattr(accounts, "is_owned", away)
+    first_owner.settle(settings)
+    assert offer.file.exists()

@@ -1,0 +1,282 @@
+"""Claims about invitations and resets: used once, by whom they are for, whoever else tries."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from google.api_core import exceptions as api
+
+from comments import errors
+from comments.accounts import accounts, invitations, one_time_links, sessions
+from comments.accounts.passwords import password_login, totp
+from comments.domain import roles
+from comments.store import connection, reads
+from comments.store.wire import wire_transaction
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+from tests.support.prepared_stores import NOW
+
+MAIL = "ann@example.org"
+
+
+def test_an_invitation_makes_an_account_with_its_roles_signed_in(store: connection.Store) -> None:
+    session = account_holders.accept(account_holders.invite(moderator("blog"), moderator("shop")))
+    assert session.account.grants == (moderator("blog"), moderator("shop"))
+    assert sessions.find(session.token, SECRET, now=NOW) == session
+    assert account_holders.sign_in("ann").account == session.account
+    assert accounts.staff() == [session.account]
+
+
+def test_an_invitation_is_accepted_once_also_by_twenty_at_once(
+    open_store: connection.Store,
+) -> None:
+    with open_store.context():
+        token = account_holders.invite(OWNER)
+    start, got, refused = threading.Barrier(20), [], []
+
+    def accept(number: int) -> None:
+        with open_store.context():
+            start.wait()
+            try:
+                got.append(account_holders.accept(token, f"ann{number}"))
+            except errors.BadLink as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=accept, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(got), len(refused)) == (1, 19)
+    with open_store.context():
+        assert accounts.staff() == [got[0].account]
+
+
+def test_what_is_refused_leaves_an_invitation_as_it_is(store: connection.Store) -> None:
+    account_holders.account("bob")
+    token = account_holders.invite(OWNER)
+    for login, password in (("bob", PASSWORD), ("", PASSWORD), ("a b", PASSWORD), ("ann", "short")):
+        with pytest.raises((errors.BadInput, errors.Conflict)):
+            account_holders.accept(token, login, password)
+    assert account_holders.accept(token, "ann").account.grants == (OWNER,)
+
+
+@pytest.mark.parametrize("token", ["", "x" * 43, "a.b", "\ud800" * 43, "x" * 10_000])
+def test_what_is_no_ticket_is_refused(store: connection.Store, token: str) -> None:
+    with pytest.raises(errors.BadLink):
+        account_holders.accept(token)
+    with pytest.raises(errors.BadLink):
+        invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
+
+
+def test_a_ticket_is_good_for_its_purpose_and_its_term(store: connection.Store) -> None:
+    ann = account_holders.account("ann", OWNER)
+    invitation, reset = (
+        account_holders.invite(OWNER),
+        invitations.reset(ann, secret=SECRET, now=NOW),
+    )
+    with pytest.raises(errors.BadLink):
+        account_holders.accept(reset, "bob")
+    with pytest.raises(errors.BadLink):
+        invitations.renew(invitation, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
+    with pytest.raises(errors.BadLink) as late:
+        account_holders.accept(invitation, "bob", now=NOW + invitations.TERM)
+    assert late.value.code == "link-expired"
+    over = NOW + invitations.RESET_TERM
+    with pytest.raises(errors.BadLink):
+        invitations.renew(reset, invitations.Choice(PASSWORD), secret=SECRET, now=over)
+    assert account_holders.accept(
+        invitation, "bob", now=NOW + invitations.TERM - timedelta(seconds=1)
+    )
+
+
+def test_tickets_that_nobody_used_do_not_pile_up(store: connection.Store) -> None:
+    for day in range(30):
+        account_holders.invite(OWNER, now=NOW + timedelta(days=day))
+    kept = list(reads.fetch(reads.Query("Ticket")))
+    assert len(kept) <= invitations.TERM.days + 1
+
+
+@pytest.mark.usefixtures("store")
+class TestBoundToAnAddress:
+    def test_a_new_account_has_the_address(self) -> None:
+        made = account_holders.accept(account_holders.invite(moderator(), address=MAIL), "").account
+        assert accounts.named(MAIL, SECRET) == made
+        assert accounts.address_of(made, SECRET, now=NOW) == MAIL
+        assert account_holders.sign_in(MAIL).account == made
+
+    def test_an_account_with_another_address_is_refused_and_one_with_it_is_not(self) -> None:
+        bob = account_holders.account("bob", mail="bob@example.org")
+        ann = account_holders.account("ann", mail=MAIL.upper())
+        token = account_holders.invite(moderator(), address=MAIL)
+        with pytest.raises(errors.Forbidden, match="another address"):
+            invitations.accept_as(bob.id, token, secret=SECRET, now=NOW)
+        assert accounts.named("bob", SECRET) == bob
+        with pytest.raises(errors.Conflict, match="sign in"):
+            account_holders.accept(token, "eve")
+        given = invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
+        assert given.grants == (moderator(),)
+        with pytest.raises(errors.BadLink):
+            invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
+
+
+def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: connection.Store) -> None:
+    ann = account_holders.account("ann", moderator("blog"))
+    session = account_holders.sign_in("ann")
+    for invited, held in (
+        (moderator("shop"), [moderator("blog"), moderator("shop")]),
+        (roles.Grant(roles.Role.OWNER, "blog"), [moderator("blog"), moderator("shop"),
+                                                 roles.Grant(roles.Role.OWNER, "blog")]),
+    ):  # fmt: skip
+        given = invitations.accept_as(
+            ann.id, account_holders.invite(invited), secret=SECRET, now=NOW
+        )
+        assert list(given.grants) == held
+    assert sessions.find(session.token, SECRET, now=NOW) is None
+
+
+def test_a_first_owner_may_have_had_an_account(store: connection.Store) -> None:
+    ann, bob = account_holders.account("ann"), account_holders.account("bob")
+    tokens = [account_holders.invite(OWNER, first=True) for _ in range(3)]
+    invitations.accept_as(ann.id, tokens[0], secret=SECRET, now=NOW)
+    assert accounts.is_owned()
+    with pytest.raises(errors.Conflict):
+        invitations.accept_as(bob.id, tokens[1], secret=SECRET, now=NOW)
+    with pytest.raises(errors.Conflict):
+        account_holders.accept(tokens[2], "eve")
+    assert accounts.staff() == [accounts.named("ann", SECRET)]
+
+
+RENEWED = "another password"
+
+
+def _renew(token: str, password: str = RENEWED, code: str = "") -> sessions.Session:
+    choice = invitations.Choice(password, code, account_holders.NETWORK)
+    return invitations.renew(token, choice, secret=SECRET, now=NOW)
+
+
+def _code(key: str) -> str:
+    return totp.code(key, int(NOW.timestamp()) // totp.STEP)
+
+
+def test_a_reset_gives_a_password_and_ends_sessions(store: connection.Store) -> None:
+    ann = account_holders.account("ann", OWNER)
+    session = account_holders.sign_in("ann")
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    with pytest.raises(errors.BadInput):
+        _renew(token, "short")
+    choice = invitations.Choice(RENEWED, browser=session.token)
+    renewed = invitations.renew(token, choice, secret=SECRET, now=NOW)
+    assert sessions.find(session.token, SECRET, now=NOW) is None
+    assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
+    assert account_holders.sign_in("ann", RENEWED)
+    with pytest.raises(errors.BadLink):
+        _renew(token, PASSWORD)
+
+
+def test_a_used_or_superseded_reset_link_is_dead(store: connection.Store) -> None:
+    ann = account_holders.account("ann", OWNER)
+    first, second = (invitations.reset(ann, secret=SECRET, now=NOW) for _ in range(2))
+    with pytest.raises(errors.BadLink):
+        _renew(first)
+    assert _renew(second)
+    for token in (first, second):
+        with pytest.raises(errors.BadLink):
+            _renew(token, "a third password")
+    assert account_holders.sign_in("ann", RENEWED)
+
+
+@pytest.mark.parametrize("meanwhile", ["password", "signed out"])
+def test_a_reset_link_dies_when_its_owner_does_without(
+    store: connection.Store, meanwhile: str
+) -> None:
+    ann = account_holders.account("ann", OWNER)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    if meanwhile == "password":
+        accounts.set_password(ann.id, accounts.checked_password("a third password"))
+    else:
+        accounts.end_sessions(ann.id)
+    with pytest.raises(errors.BadLink):
+        _renew(token)
+
+
+def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store) -> None:
+    ann, key = account_holders.account("ann", OWNER), totp.secret()
+    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    session = sessions.begin(ann.id, SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    for wrong in ("", "000000"):
+        with pytest.raises(errors.BadInput, match="authenticator") as refused:
+            _renew(token, code=wrong)
+        assert refused.value.field == "code"
+    assert sessions.find(session.token, SECRET, now=NOW), "nothing has changed so far"
+    renewed = _renew(token, code=_code(key))
+    assert renewed.account.has_totp
+    with pytest.raises(password_login.Wrong):
+        account_holders.sign_in("ann", RENEWED)
+    with pytest.raises(password_login.Wrong):
+        account_holders.sign_in("ann", RENEWED, _code(key))  # it was used for the reset
+
+
+def test_codes_for_a_reset_are_not_to_be_guessed(store: connection.Store) -> None:
+    ann, key = account_holders.account("ann", OWNER), totp.secret()
+    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW)
+    for _ in range(password_login.PER_NAME.most):
+        with pytest.raises(errors.BadInput):
+            _renew(token, code="000000")
+    with pytest.raises(errors.TooMany):
+        _renew(token, code=_code(key))
+
+
+def test_who_lost_both_gets_a_link_that_says_so(store: connection.Store) -> None:
+    ann = account_holders.account("ann", OWNER)
+    accounts.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
+    token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
+    assert accounts.named("ann", SECRET).has_totp, "until the link is used"
+    assert not _renew(token).account.has_totp
+    assert account_holders.sign_in("ann", RENEWED)
+
+
+def test_a_reset_link_of_an_older_release_is_refused(store: connection.Store) -> None:
+    ann = account_holders.account("ann", OWNER)
+    ticket = one_time_links.Ticket(one_time_links.Purpose.RESET, ann.id)
+    token = one_time_links.issue(ticket, SECRET, now=NOW, term=invitations.RESET_TERM)
+    with pytest.raises(errors.BadLink):
+        _renew(token)
+
+
+@pytest.mark.parametrize("lost", ["accept", "accept_as", "renew", "sign_in"])
+def test_a_commit_whose_answer_is_lost_is_found_again(
+    store: connection.Store, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    ann = account_holders.account("ann", OWNER)
+    invitation, reset = (
+        account_holders.invite(OWNER),
+        invitations.reset(ann, secret=SECRET, now=NOW),
+    )
+    commit, losses = wire_transaction.Transaction.commit, []
+
+    def losing(self: wire_transaction.Transaction) -> None:
+        commit(self)
+        if len(losses) < 6 and self._mutations:
+            losses.append(self)
+            if len(losses) % 2:
+                raise api.ServiceUnavailable("the answer was lost")
+
+    monkeypatch.setattr(wire_transaction.Transaction, "commit", losing)
+    done = {
+        "accept": lambda: account_holders.accept(invitation, "bob"),
+        "accept_as": lambda: invitations.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
+        "renew": lambda: invitations.renew(
+            reset, invitations.Choice(PASSWORD), secret=SECRET, now=NOW
+        ),
+        "sign_in": lambda: account_holders.sign_in("ann"),
+    }[lost]()
+    assert losses
+    if isinstance(done, sessions.Session):
+        assert sessions.find(done.token, SECRET, now=NOW) == done
+    used = [row for row in reads.fetch(reads.Query("Ticket"))
+            if row.properties["used"].string_value]  # fmt: skip
+    assert len(used) == (lost != "sign_in")
+    assert one_time_links.Purpose.RESET in str(used) or lost != "renew"

@@ -1,0 +1,280 @@
+"""Claims about readers whom a provider names: one code, for one page, of one site."""
+
+import concurrent.futures
+import re
+from datetime import timedelta
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import config, errors
+from comments.accounts import accounts, identities, reader_accounts
+from comments.accounts.oidc import oidc_client, popup_exchange, providers
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection, reads
+from tests.support.people import account_holders, api_requests, provider_login
+from tests.support.people.account_holders import SECRET, here
+from tests.support.people.provider_login import ORIGIN, VERIFIER, Impostor, Traveller
+from tests.support.threads import sample_threads
+
+CHALLENGE = provider_login.challenge_of()
+PERSON = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return provider_login.SETTINGS
+
+
+def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -> TestResponse:
+    sent = {"verifier": VERIFIER, "code": code, "name": "Ann"} | more
+    return client.post(f"/api/v1/sites/{site}/sign-in/provider", json=sent)
+
+
+def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more) -> accounts.Account:
+    at = more.pop("now", here())
+    return popup_exchange.redeem(
+        verifier, code, name, more.pop("site", "demo"), secret=SECRET, now=at
+    )
+
+
+def issue(verifier: str = VERIFIER, person: oidc_client.Person = PERSON) -> str:
+    challenge = provider_login.challenge_of(verifier)
+    return popup_exchange.issue(person, "demo", challenge, secret=SECRET, now=here())
+
+
+def test_a_reader_signs_in_writes_and_comes_back_as_himself(
+    traveller: Traveller, provider: Impostor, app: flask.Flask, store: connection.Store
+) -> None:
+    code = provider_login.code_of(traveller.window(CHALLENGE))
+    # The page is another site's: it sends no cookie and has the verifier only.
+    page = app.test_client()
+    entered = redeem(page, code.upper().replace(" ", "-"), name="Ann")
+    assert entered.status_code == 200, entered.text
+    ann = api_requests.answer(entered)
+    assert ann["name"] == "Ann"
+    assert "Set-Cookie" not in entered.headers
+    posted = api_requests.answer(page.post(api_requests.THREAD, json={"name": "x", "body": "Hi"},
+                                    headers=api_requests.bearer(ann)))  # fmt: skip
+    assert posted["comment"]["author"]["name"] == "Ann"
+    # On another device, without a name: the one he has.
+    other = provider_login.code_of(
+        Traveller(app, provider).window(provider_login.challenge_of("w" * 43))
+    )
+    again = api_requests.answer(redeem(app.test_client(), other, verifier="w" * 43, name=""))
+    assert (again["name"], again["account"]) == ("Ann", ann["account"])
+    one = api_requests.ONE + posted["comment"]["id"]
+    assert page.delete(one, headers=api_requests.bearer(again)).status_code == 200
+
+
+def test_no_token_is_in_an_address_a_page_or_a_log(
+    traveller: Traveller, provider: Impostor, app: flask.Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B11: pages hold a code, which is worth nothing without the verifier; that is sent once."""
+    way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
+    back = traveller.back(way)
+    code = provider_login.code_of(back)
+    entered = api_requests.answer(redeem(app.test_client(), code))
+    for text in (way, back.text, str(back.headers), caplog.text):
+        assert entered["token"] not in text
+        assert VERIFIER not in text
+    assert back.headers.get("Location") is None
+    assert code not in way + caplog.text
+    stored = "".join(
+        str(each)
+        for kind in ("Ticket", "Account", "Identity")
+        for each in reads.fetch(reads.Query(kind))
+    )
+    for secret in (code, code.replace(" ", ""), VERIFIER, CHALLENGE, entered["token"], "'ann'"):
+        assert secret not in stored
+
+
+def test_a_window_is_opened_for_exact_registered_origins_only(
+    traveller: Traveller, provider: Impostor, store: connection.Store
+) -> None:
+    """B12: whatever looks like the site's origin is not it."""
+    for origin in (
+        "https://evil.example", "//evil.example", "/\\evil.example", "https:evil.example", "null",
+        "http://localhost:8080@evil.example", "http://localhost:8080.evil.example", "*", "",
+        "http://localhost", "http://localhost:8081", "https://localhost:8080", f"{ORIGIN}/",
+        "HTTP://LOCALHOST:8080", f"{ORIGIN} ", "javascript:alert(1)", f"{ORIGIN},https://e.example",
+    ):  # fmt: skip
+        query = {"origin": origin, "challenge": CHALLENGE}
+        shown = traveller.client.get("/sign-in/sites/demo", query_string=query)
+        sent = traveller.send("/sign-in/sites/demo", provider="acme", **query)
+        for refused in (shown, sent):
+            assert refused.status_code == 403, origin
+            assert "origin-not-allowed" in refused.text
+            assert "http-equiv" not in refused.text
+    # One that is withdrawn while he is away is told nothing either.
+    way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
+    site_settings.change("demo", origins=["https://new.example"])
+    back = traveller.back(way)
+    assert back.status_code == 403
+    assert 'id="code"' not in back.text
+
+
+@pytest.mark.parametrize("challenge", ["", "c" * 42, "c" * 44, "c" * 42 + "=", "c" * 42 + "é"])
+def test_a_challenge_that_is_no_digest_is_refused_by_its_field(
+    traveller: Traveller, challenge: str
+) -> None:
+    query = {"origin": ORIGIN, "challenge": challenge}
+    assert traveller.client.get("/sign-in/sites/demo", query_string=query).status_code == 400
+    sent = traveller.send("/sign-in/sites/demo", provider="acme", **query)
+    assert sent.status_code == 400
+    assert "challenge" in sent.text
+
+
+def test_the_code_is_told_to_the_page_that_asked_and_nowhere_else(traveller: Traveller) -> None:
+    back = traveller.window(CHALLENGE)
+    assert f'data-origin="{ORIGIN}"' in back.text
+    # The window that opened it is kept here, and on no page that it does not need to be.
+    assert back.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+    assert traveller.client.get("/sign-in").headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    desk = traveller.client.get("/admin/sign-in")
+    assert desk.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_code_and_verifier_are_good_together_once_and_on_their_site(
+    client: FlaskClient, store: connection.Store
+) -> None:
+    site_settings.add(
+        "blog", ["https://blog.example"], scheme=sample_threads.SETTINGS.scheme, now=here()
+    )
+    code = issue()
+    for wrong in (
+        {"verifier": "w" * 43}, {"verifier": CHALLENGE}, {"site": "blog"}, {"verifier": "é" * 43},
+    ):  # fmt: skip
+        api_requests.refused(redeem(client, code, **wrong), 401)
+    assert redeem(client, code).status_code == 200
+    api_requests.refused(redeem(client, code), 401)
+    # A challenge that had its voucher has no other one.
+    with pytest.raises(errors.Conflict):
+        issue()
+
+
+def test_a_voucher_ends(store: connection.Store, site: records.Site) -> None:
+    code = issue()
+    with pytest.raises(reader_accounts.Refused):
+        enter(code, now=here() + popup_exchange.TERM + timedelta(seconds=1))
+    assert enter(code).name == "Ann"
+
+
+def test_guesses_are_counted_one_by_one_however_many_come_at_once(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        code = issue()
+
+    def guess(number: int) -> str:
+        with open_store.context():
+            try:
+                enter(f"aaaa aa{number:02}".replace("0", "a").replace("1", "b"))
+            except reader_accounts.Refused as refused:
+                return refused.code
+        return "in"
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(guess, range(3 * popup_exchange.TRIES)))
+    assert said.count("wrong-code") == popup_exchange.TRIES
+    assert set(said) == {"wrong-code", reader_accounts.Refused.code}
+    with open_store.context(), pytest.raises(reader_accounts.Refused):
+        enter(code)
+
+
+def test_of_many_who_use_one_code_at_once_one_is_let_in(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        code = issue()
+
+    def use(_: int) -> bool:
+        with open_store.context():
+            try:
+                return bool(enter(code))
+            except reader_accounts.Refused:
+                return False
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(use, range(16))) == 1
+
+
+def test_a_name_is_asked_for_before_the_code_is_used(
+    client: FlaskClient, store: connection.Store
+) -> None:
+    nameless = oidc_client.Person(PERSON.identity, "")
+    code = issue(person=nameless)
+    for name in ("", "   ", "a" * 81, "admin"):
+        refused = redeem(client, code, name=name)
+        assert refused.status_code == 400
+        assert refused.json is not None
+        assert refused.json["field"] == "name"
+    assert api_requests.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
+    # Without one of his own it is the provider's.
+    code = issue("w" * 43, oidc_client.Person(identities.of_provider("oidc/x", "c"), "Cat"))
+    assert api_requests.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
+
+
+def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
+    client: FlaskClient, store: connection.Store
+) -> None:
+    newcomer = accounts.Newcomer(
+        accounts.new_id(), "The owner", (PERSON.identity,), grants=(account_holders.OWNER,)
+    )
+    accounts.add(newcomer, secret=SECRET, now=here())
+    entered = api_requests.answer(redeem(client, issue(), name="Somebody"))
+    assert entered["name"] == "The owner"
+    answer = client.get("/admin", headers=api_requests.bearer(entered))
+    assert answer.status_code == 303
+
+
+def test_two_subs_and_two_issuers_are_two_accounts(
+    store: connection.Store, site: records.Site
+) -> None:
+    """B9: what one provider says of a sub means nothing at another one."""
+    made = set()
+    for number, (issuer, sub) in enumerate(
+        [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),
+         ("https://a.example", "1 "), ("https://a.example:1", "1")]
+    ):  # fmt: skip
+        person = oidc_client.Person(
+            identities.of_provider(identities.at_issuer(issuer), sub), "Ann"
+        )
+        verifier = f"{number}" * 43
+        made.add(enter(issue(verifier, person), verifier).id)
+    assert len(made) == 5
+
+
+def test_a_site_offers_its_own_providers_and_those_of_others_are_not_there(
+    client: FlaskClient, traveller: Traveller, store: connection.Store
+) -> None:
+    offered = api_requests.answer(client.get("/api/v1/sites/demo/sign-in"))
+    assert offered == {
+        "mail": False,
+        "providers": [{"name": "acme", "title": "Acme"}],
+        "url": f"{provider_login.PUBLIC}/sign-in/sites/demo",
+    }
+    site_settings.add("blog", [ORIGIN], scheme=sample_threads.SETTINGS.scheme, now=here())
+    blog = api_requests.answer(client.get("/api/v1/sites/blog/sign-in"))
+    assert (blog["providers"], blog["url"]) == ([], "")
+    query = {"origin": ORIGIN, "challenge": CHALLENGE}
+    page = traveller.client.get("/sign-in/sites/blog", query_string=query)
+    assert "nothing to sign in with" in page.text
+    assert traveller.send("/sign-in/sites/blog", provider="acme", **query).status_code == 404
+    way = traveller.way("/sign-in/sites/demo", provider="acme", **query)
+    providers.withdraw("acme", ("demo",), at_desk=False)
+    assert traveller.back(way).status_code == 404
+    assert api_requests.refused(client.get("/api/v1/sites/nothing/sign-in"), 404)
+
+
+def test_what_is_wrong_of_a_window_is_a_page(traveller: Traveller) -> None:
+    for query in ({}, {"origin": ORIGIN}, {"origin": ORIGIN, "challenge": CHALLENGE, "next": "x"}):
+        refused = traveller.client.get("/sign-in/sites/demo", query_string=query)
+        assert refused.status_code == 400
+        assert re.match(r"text/html", refused.headers["Content-Type"])
+    query = {"origin": ORIGIN, "challenge": CHALLENGE}
+    missing = traveller.client.get("/sign-in/sites/nothing", query_string=query)
+    assert missing.status_code == 404

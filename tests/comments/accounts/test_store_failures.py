@@ -1,0 +1,180 @@
+"""Claims about signing in while one call to the store fails: the first, the second, and so on.
+
+As in tests/system/test_store_failures.py: each thing is done with a fault at its n-th call, before
+or after it is applied, for each n until there is none. It answers well or 503 with a time to come
+back at, and who comes back is where he wanted to be, once.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments.accounts import accounts, identities
+from comments.accounts.oidc import oidc_client, popup_exchange
+from comments.jobs import personal_data
+from comments.store import connection, reads
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.support import prepared_stores
+from tests.support.people import account_holders, api_requests, provider_login, site_tokens
+from tests.support.people.account_holders import PASSWORD, here
+from tests.support.threads import sample_threads
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_passwords")]
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+FAULTS = list(itertools.product(("UNAVAILABLE", "PERMISSION_DENIED"), ("before", "after")))
+GOOD = {200, 201, 202, 303}
+
+
+@pytest.fixture
+def engine() -> Iterator[inprocess.Engine]:
+    """Optimistic, or a call that begins a transaction and loses its answer leaves locks for 2 s."""
+    with prepared_stores.opened(None, "optimistic") as engine:
+        yield engine
+
+
+def _each(
+    engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]
+) -> Iterator[tuple[int, Callable[[], TestResponse]]]:
+    """Each way to fail: what was answered, and the same once more."""
+    number = 0
+    for status, when in FAULTS:
+        for call in itertools.count(1):
+            number += 1
+            act = make(number)
+            fault = {"call": call, "when": when, "status": status}
+            plan = fault_plans.Plan.parse({"rules": [fault]})
+            engine.install_faults(plan)
+            try:
+                response = act()
+            finally:
+                engine.install_faults(None)
+            if not plan.log:
+                break
+            assert response.status_code in GOOD | {503}, (fault, response.text)
+            if response.status_code == 503:
+                assert int(response.headers["Retry-After"]) > 0
+            yield response.status_code, act
+
+
+def _seen(engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]) -> set[int]:
+    """What is answered while calls fail; who comes back is answered well."""
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        assert act().status_code in GOOD
+    return seen
+
+
+def _network(number: int) -> dict[str, str]:
+    return {"REMOTE_ADDR": f"198.51.{number // 200}.{number % 200 + 1}"}
+
+
+@pytest.mark.usefixtures("site")
+def test_who_signs_in_is_in_or_comes_back(
+    app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        with open_store.context():
+            account_holders.account(f"n{number}", account_holders.OWNER)
+        client = app.test_client()
+        form = {"login": f"n{number}", "password": PASSWORD}
+        return lambda: client.post(
+            "/admin/sign-in", data=form, headers=OWN, environ_overrides=_network(number)
+        )
+
+    assert _seen(engine, make) == {303, 503}
+
+
+@pytest.mark.usefixtures("site")
+def test_an_invitation_makes_one_account_whatever_fails(
+    app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        with open_store.context():
+            token = account_holders.invite(account_holders.moderator(), now=here())
+        form = {"token": token, "name": "Ann", "login": f"n{number}", "password": PASSWORD}
+        client = app.test_client()
+        return lambda: client.post("/admin/welcome", data=form, headers=OWN)
+
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        # Either it was not done and is now, or it was, and the key is used up.
+        assert act().status_code in {303, 400}
+    assert seen == {303, 503}
+    with open_store.context():
+        found = [each.login for each in accounts.staff()]
+        assert len(found) == len(set(found))
+        for number in range(1, len(found) + 1):
+            assert account_holders.sign_in(f"n{number}", now=here())
+
+
+def test_a_sites_reader_is_one_account_whatever_fails(
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        shared = site_tokens.share()
+
+    def make(number: int) -> Callable[[], TestResponse]:
+        sent = {"token": site_tokens.token(shared, sub=str(number))}
+        return lambda: client.post("/api/v1/sites/demo/session", json=sent)
+
+    assert _seen(engine, make) == {200, 503}
+    with open_store.context():
+        leading = {row.key.path[-1].name for row in reads.fetch(reads.Query("Identity"))}
+    assert api_requests.stored(open_store, "Account") == len(leading)
+
+
+def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
+) -> None:
+    def make(number: int) -> Callable[[], TestResponse]:
+        verifier = f"{number:043}"
+        person = oidc_client.Person(identities.of_provider("oidc/x", f"{number}"), "Ann")
+        with open_store.context():
+            code = popup_exchange.issue(
+                person,
+                "demo",
+                provider_login.challenge_of(verifier),
+                secret=account_holders.SECRET,
+                now=here(),
+            )
+        sent = {"verifier": verifier, "code": code}
+        return lambda: client.post("/api/v1/sites/demo/sign-in/provider", json=sent)
+
+    seen = set()
+    for status, act in _each(engine, make):
+        seen.add(status)
+        # Either he is in now, or the code was used, and he begins again.
+        assert act().status_code in {200, 401}
+    assert seen == {200, 503}
+    with open_store.context():
+        leading = {row.key.path[-1].name for row in reads.fetch(reads.Query("Identity"))}
+    assert api_requests.stored(open_store, "Account") == len(leading)
+
+
+def test_an_erasure_that_fails_is_taken_up_again(
+    client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
+) -> None:
+    authors = []
+
+    def make(number: int) -> Callable[[], TestResponse]:
+        posted = api_requests.post(client, f"Name {number}", f"Text {number}")
+        with open_store.context():
+            authors.append(personal_data.author_of(posted["comment"]["id"]))
+        header = api_requests.bearer(posted)
+        return lambda: client.delete("/api/v1/sites/demo/author", headers=header)
+
+    assert _seen(engine, make) == {200, 503}
+    with open_store.context():
+        for author in authors[:-1]:
+            told = personal_data.export(
+                author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+            )
+            assert told.comments == []

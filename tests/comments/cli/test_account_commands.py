@@ -1,0 +1,163 @@
+"""Claims about the commands of accounts: what they make, show and refuse."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import click.testing
+import flask
+import pytest
+
+from comments import errors
+from comments.accounts import accounts, invitations
+from comments.accounts.passwords import totp
+from comments.cli import account_commands
+from comments.store import connection
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+
+Run = Callable[..., click.testing.Result]
+
+pytestmark = pytest.mark.usefixtures("site")
+
+
+@pytest.fixture
+def run(app: flask.Flask) -> Run:
+    """Runs a command as `flask --app main account ...` does; `typed` is what is typed."""
+    runner = app.test_cli_runner()
+    return lambda *arguments, typed="": runner.invoke(args=("account", *arguments), input=typed)
+
+
+def _token(run: Run, *arguments: str, page: str = "welcome") -> str:
+    shown = run(*arguments)
+    assert shown.exit_code == 0, shown.output
+    found = re.fullmatch(rf"http://127\.0\.0\.1:8080/admin/{page}#([\w-]{{43}})\n", shown.stdout)
+    assert found, shown.output
+    return found[1]
+
+
+def _typed(password: str = PASSWORD) -> str:
+    return f"{password}\n{password}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "granted"),
+    [
+        (("--owner",), OWNER),
+        (("--owner", "--service"), OWNER),
+        (("--moderator", "--service"), moderator("*")),
+        (("--moderator", "--site", "demo"), moderator("demo")),
+    ],
+)
+def test_an_invitation_gives_the_role_it_names(
+    run: Run, open_store: connection.Store, arguments: tuple[str, ...], granted: object
+) -> None:
+    token = _token(run, "invite", *arguments)
+    with open_store.context():
+        made = account_holders.accept(token, now=account_holders.here()).account
+        assert made.grants == (granted,)
+        # Who owns the service is its first owner, however he came to it.
+        assert accounts.is_owned() == (granted == OWNER)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("invite",), "--owner or --moderator"),
+        (("invite", "--moderator"), "--site, or --service"),
+        (("invite", "--owner", "--site", "demo", "--service"), "--site, or --service"),
+        (("invite", "--moderator", "--site", "nothing"), "no such site"),
+        (("invite", "--owner", "--mail", "a,b@example.org"), "not one plain address"),
+        (("add", "ann", "--role", "owner"), "--site, or --service"),
+        (("role", "nobody", "owner", "--service"), "no such account"),
+        (("reset", "nobody"), "no such account"),
+        (("remove", "nobody"), "no such account"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    run: Run, arguments: tuple[str, ...], problem: str
+) -> None:
+    refused = run(*arguments, typed=_typed())
+    assert refused.exit_code == 1
+    assert problem in refused.output
+    assert "Traceback" not in refused.output
+
+
+def test_a_link_leads_where_people_reach_the_service(run: Run) -> None:
+    shown = run("invite", "--owner", "--url", "https://comments.example/under/")
+    assert shown.output.startswith("https://comments.example/under/admin/welcome#")
+
+
+def test_an_account_is_added_listed_changed_reset_and_removed(
+    run: Run, open_store: connection.Store
+) -> None:
+    added = run("add", "ann", "--name", "Ann B", "--role", "owner", "--service", typed=_typed())
+    assert added.exit_code == 0, added.output
+    assert "Added ann, owner of the service." in added.output
+    assert PASSWORD not in added.output
+    with open_store.context():
+        assert accounts.is_owned()
+        made = account_holders.sign_in("ann").account
+    taken = run("add", "Ann", "--role", "moderator", "--site", "demo", typed=_typed())
+    assert "taken" in taken.output
+    short = run("add", "bob", "--role", "moderator", "--site", "demo", typed=_typed("short"))
+    assert "10 to 200 characters" in short.output
+    assert run("list").output == f"{made.id}\tann\tAnn B\towner of the service\n"
+
+    assert run("role", "ann", "moderator", "--site", "demo").output == (
+        "ann is owner of the service, moderator of demo.\n"
+    )
+    assert run("role", "ann", "none", "--service").output == "ann is moderator of demo.\n"
+    token = _token(run, "reset", "ann", page="reset")
+    with open_store.context():
+        now = account_holders.here()
+        invitations.renew(token, invitations.Choice("another password"), secret=SECRET, now=now)
+        assert account_holders.sign_in("ann", "another password")
+        accounts.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
+    _reset_of_both(run, open_store)
+    assert run("role", "ann", "none", "--site", "demo").output == "ann is nothing.\n"
+    assert "has no role" in run("reset", "ann").output
+    assert run("list").output == ""
+    assert run("remove", made.id).output == f"{made.id} is removed.\n"
+    with open_store.context():
+        assert accounts.get(made.id) is None
+
+
+def _reset_of_both(run: Run, open_store: connection.Store) -> None:
+    """Ann lost her password and her authenticator."""
+    with open_store.context():
+        now = account_holders.here()
+        token = _token(run, "reset", "ann", page="reset")
+        with pytest.raises(errors.BadInput, match="authenticator"):
+            invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=now)
+        token = _token(run, "reset", "ann", "--remove-second-factor", page="reset")
+        choice = invitations.Choice(PASSWORD)
+        assert not invitations.renew(token, choice, secret=SECRET, now=now).account.has_totp
+
+
+@pytest.mark.parametrize("password", ["Password123", "QWERTYUIOP", "Ann.Example", "UNIVERSITY"])
+def test_a_password_that_others_guess_is_refused(run: Run, password: str) -> None:
+    arguments = ("add", "ann.example", "--role", "owner", "--service")
+    refused = run(*arguments, typed=_typed(password))
+    assert refused.exit_code == 1
+    assert "choose another one" in refused.output
+    assert run("list").output == ""
+
+
+def test_the_first_owners_link_is_made_while_there_was_none(
+    open_store: connection.Store,
+) -> None:
+    with open_store.context():
+        links = [account_commands.first_owner_link("http://here/", SECRET) for _ in range(2)]
+        tokens = [link.partition("http://here/admin/welcome#")[2] for link in links]
+        assert len(set(tokens)) == 2
+        with pytest.raises(errors.BadLink):
+            account_holders.accept(
+                tokens[0], now=account_holders.here() + timedelta(days=1, minutes=1)
+            )
+        assert account_holders.accept(tokens[1], now=account_holders.here()).account.grants == (
+            OWNER,
+        )
+        with pytest.raises(errors.Conflict):
+            account_holders.accept(tokens[0], "eve", now=account_holders.here())
+        assert account_commands.first_owner_link("http://here/", SECRET) == ""

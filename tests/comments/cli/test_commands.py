@@ -1,0 +1,335 @@
+"""Claims about the commands: what they print, what they refuse, and with which exit code."""
+
+import json
+import re
+from pathlib import Path
+
+import click.testing
+import flask
+import pytest
+
+from comments import config, errors
+from comments.domain import records
+from comments.events import dispatcher
+from comments.jobs import repair, wiring
+from comments.jobs.importers import import_progress
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, counter_rows
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
+<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
+<thread dsq:id="1"><id/><link>https://example.com/page/</link><title>Page</title>
+<createdAt>2011-01-01T00:00:00Z</createdAt><isClosed>false</isClosed><isDeleted>false</isDeleted>
+</thread>
+<post dsq:id="11"><message><![CDATA[<p>first</p>]]></message>
+<createdAt>2011-01-02T00:00:00Z</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>
+<author><name>Ann</name><isAnonymous>true</isAnonymous></author><thread dsq:id="1"/></post>
+<post dsq:id="12"><message><![CDATA[<p>answer</p>]]></message>
+<createdAt>2011-01-03T00:00:00Z</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>
+<author><name>Bob</name><isAnonymous>true</isAnonymous></author><thread dsq:id="1"/>
+<parent dsq:id="11"/></post>
+</disqus>
+"""
+
+
+@pytest.fixture
+def run(app: flask.Flask) -> "Runner":
+    return Runner(app)
+
+
+class Runner:
+    """Runs a command as `flask --app main ...` does."""
+
+    def __init__(self, app: flask.Flask) -> None:
+        self._runner = app.test_cli_runner()
+
+    def __call__(self, *arguments: str | Path) -> click.testing.Result:
+        return self._runner.invoke(args=[str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    file = tmp_path / "export.xml"
+    file.write_text(FIXTURE, encoding="utf-8")
+    return file
+
+
+def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store) -> None:
+    added = run("site", "add", "blog", "--origin", "https://blog.example")
+    assert added.output == "Added blog (https://blog.example).\n"
+    changed = run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
+    assert "Changed blog (https://new.example)." in changed.output
+    run("site", "set", "blog", "--keep-trailing-slash")
+    run("site", "set", "blog", "--cdn-seconds", "5")
+    assert run("site", "list").output == "blog\thttps://new.example\n"
+    site = site_settings.get("blog")
+    assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
+    assert site.cdn_seconds == 5
+    run("site", "set", "blog", "--freshness", "7")
+    assert (site_settings.get("blog").freshness, site_settings.get("blog").cdn_seconds) == (7, 5)
+    run("site", "set", "blog", "--category", "Sport", "--category", "News")
+    assert site_settings.get("blog").categories == ("news", "sport")
+    assert site_settings.get("blog").cdn_seconds == 5
+    run("site", "set", "blog", "--category", "", "--query-key", "")
+    assert (site_settings.get("blog").categories, site_settings.get("blog").query_keys) == ((), ())
+
+
+def test_a_thread_is_given_other_categories(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.grow(site, sample_threads.TREE)
+    name = sample_threads.name_of(site)
+    changed = run("thread", "set", "demo", "page", "--category", "Sport", "--category", "news")
+    assert changed.exit_code == 0
+    assert changed.output.splitlines() == [
+        "8 comments moved.",
+        "title\t\tthe oldest approved comment",
+        "url\t\tthe oldest approved comment",
+        "categories\tnews, sport\ta moderator",
+    ]
+    assert reads.get(comment_rows.thread_key(name)).categories == ["news", "sport"]
+    removed = run("thread", "set", "demo", "page", "--no-category").output
+    assert removed.startswith("8 comments moved.\n")
+    assert reads.get(comment_rows.thread_key(name)).categories == []
+    titled = run("thread", "set", "demo", "page", "--title", "Own", "--inherit", "categories")
+    assert titled.output.startswith("0 comments moved.\ntitle\tOwn\ta moderator\n")
+    assert reads.get(comment_rows.thread_key(name)).title == "Own"
+
+
+def test_statistics_are_shown(run: Runner, store: connection.Store, site: records.Site) -> None:
+    sample_threads.grow(
+        sample_threads.filing(site, "news"), sample_threads.TREE, categories=("news",), title="=1+1"
+    )
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    assert run("stats", "categories", "demo", "--format", "csv").output == (
+        "category,day,comments,commenters,pending,spam,rejected,retracted\nnews,,8,8,0,0,0,0\n"
+    )
+    assert run("stats", "site", "demo").output.splitlines()[1].split() == list("8800") + ["0"] * 2
+    (day,) = json.loads(run("stats", "days", "demo", "--format", "json").output)
+    assert (day["day"], day["comments"], day["commenters"]) == ("2026-01-02", 8, 8)
+    options = ["--all", "--since", "2026-01-02", "--until", "2026-01-02"]
+    assert run("stats", "days", "demo", *options).output.count("2026-01-02") == 2
+    assert run("stats", "days", "demo", "--category", "News").output.count("2026-01-02") == 1
+    assert run("stats", "days", "demo", "--since", "2026-01-03").output.count("\n") == 1
+    assert run("stats", "commenters", "demo", "page").output.count("g:") == 8
+    threads = run("stats", "threads", "demo", "g:2.1", "--format", "csv")
+    assert threads.output == "thread,title,comments\npage,'=1+1,1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["stats", "site", "nobody"], "no such site: nobody"),
+        (["stats", "days", "demo", "--category", "a/b"], "categories: a name holds"),
+        (["stats", "days", "demo", "--category", "a", "--all"], "do not go together"),
+        (["stats", "days", "demo", "--since", "2026-02-01", "--until", "2026-01-01"], "since:"),
+        (["thread", "set", "demo", "page", "--category", "a/b"], "categories: a name holds"),
+        (["thread", "set", "demo", "page", "--category", "a"], "no such thread: page"),
+        (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),
+        (["thread", "set", "demo", "page"], "give --title, --url, --category"),
+        (["thread", "set", "demo", "page", "--category", "a", "--no-category"], "give --category"),
+        (["site", "set", "demo", "--query-key", "a b"], 'query_keys: "a b" is no key of a query'),
+        (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),
+        (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
+        (["site", "add", "demo", "--origin", "https://x.example"], "site demo exists"),
+        (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
+        (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds: is 0 to 60"),
+        (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds: is 0 to 60"),
+        (["site", "set", "demo", "--freshness", "61"], "freshness: must be between 0 and 60"),
+        (["site", "set", "demo", "--freshness", "-1"], "freshness: must be between 0 and 60"),
+        (["site", "set", "demo", "--category", "a/b"], "categories: a name holds"),
+        (["site", "set", "demo"], "nothing to change of demo"),
+        (["repair", "--site", "nobody"], "no such site: nobody"),
+    ],
+)
+def test_what_is_refused_is_one_clear_line_and_exit_code_1(
+    run: Runner, site: records.Site, arguments: list[str], message: str
+) -> None:
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert message in refused.output
+    assert refused.output.count("\n") == 1
+
+
+def test_an_import_stores_the_file_once(
+    run: Runner, site: records.Site, store: connection.Store, export: Path
+) -> None:
+    first = run("import", "disqus", export, "--site", "demo")
+    assert first.exit_code == 0
+    assert "2 comments added, 0 were there already, in 1 threads.\n" in first.output
+    assert "makes their pages fast within 7 minutes; `compact demo --wait`" in first.output
+    assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
+    again = run("import", "disqus", export, "--site", "demo")
+    assert "0 comments added, 2 were there already, in 1 threads.\n" in again.output
+    assert "pages fast" not in again.output
+    assert sample_threads.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
+
+
+def test_an_import_leaves_word_of_how_far_it_came(
+    run: Runner, open_store: connection.Store, site: records.Site, export: Path
+) -> None:
+    run("import", "disqus", export, "--site", "demo", "--dry-run")
+    with open_store.context():
+        assert import_progress.of("demo") == []
+    for added in (2, 0):
+        run("import", "disqus", export, "--site", "demo")
+        with open_store.context():
+            (found,) = import_progress.of("demo")
+        assert (found.system, found.file, found.comments) == ("disqus", "export.xml", 2)
+        assert (found.seen, found.added) == (2, added)
+
+
+def test_the_numbers_of_a_site_know_of_an_import_when_it_ends(
+    run: Runner, site: records.Site, export: Path
+) -> None:
+    run("import", "disqus", export, "--site", "demo")
+    shown = run("stats", "site", "demo", "--format", "json")
+    (numbers,) = json.loads(shown.output)
+    assert (numbers["comments"], numbers["commenters"]) == (2, 2)
+    assert run("recount").output == "0 differences mended.\n"
+
+
+def test_a_dry_run_stores_nothing(
+    run: Runner, site: records.Site, store: connection.Store, export: Path
+) -> None:
+    checked = run("import", "disqus", export, "--site", "demo", "--dry-run")
+    assert checked.exit_code == 0
+    assert "2 comments in 1 threads" in checked.output
+    assert checked.output.endswith("Dry run: nothing was stored.\n")
+    assert list(repair.threads("demo")) == []
+
+
+def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Site) -> None:
+    for arguments, said in (
+        (("site", "set", "demo", "--moderator", "nobody"), "moderators: is not one plain address"),
+        (("budget", "set", "demo", "writes", "9" * 30), "writes: is a whole number, up to "),
+        (
+            ("post-limits", "set", "demo", "same_texts", "9" * 30),
+            "a whole number of up to 9 digits",
+        ),
+    ):
+        refused = run(*arguments)
+        assert refused.exit_code == 1
+        assert said in refused.output
+
+
+def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
+    run: Runner, site: records.Site, open_store: connection.Store, export: Path
+) -> None:
+    run("import", "disqus", export, "--site", "demo")
+    moved = export.with_name("moved.xml")
+    moved.write_text(FIXTURE.replace("/page/", "/moved/"), encoding="utf-8")
+    for options in (("--dry-run",), ()):
+        refused = run("import", "disqus", moved, "--site", "demo", *options)
+        assert refused.exit_code == 1
+        assert "is stored in" in refused.output
+        assert "goes to a site of its own" in refused.output
+    with open_store.context():
+        assert [each.file for each in import_progress.of("demo")] == ["export.xml"]
+
+
+def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
+    run: Runner, site: records.Site, store: connection.Store, export: Path
+) -> None:
+    export.write_text(FIXTURE.replace("</disqus>", "<atom:link/></disqus>"), encoding="utf-8")
+    refused = run("import", "disqus", export, "--site", "demo")
+    assert refused.exit_code == 1
+    assert f"{export}:13:" in refused.output
+    assert list(repair.threads("demo")) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["import", "dry run"])
+@pytest.mark.parametrize("system", ["disqus", "wordpress"])
+def test_an_encoding_that_is_not_read_is_one_line_and_stores_nothing(
+    run: Runner,
+    site: records.Site,
+    store: connection.Store,
+    export: Path,
+    system: str,
+    options: tuple[str, ...],
+) -> None:
+    text = re.sub(r"\A<\?xml.*?\?>", "", FIXTURE).strip()
+    export.write_text(f'<?xml version="1.0" encoding="utf-7"?>\n{text}', encoding="utf-7")
+    refused = run("import", system, export, "--site", "demo", *options)
+    assert refused.exit_code == 1
+    assert isinstance(refused.exception, SystemExit)
+    assert refused.output.count("\n") == 1
+    assert f'{export}:1: the encoding "utf-7" is not supported: convert' in refused.output
+    assert list(repair.threads("demo")) == []
+    assert import_progress.of("demo") == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["import", "disqus", "no-such-file.xml", "--site", "demo"],
+        ["import", "livejournal", "x.xml", "--site", "demo"],
+        ["import", "disqus"],
+        ["site", "add", "blog"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run: Runner, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_repair_reports_mends_and_then_finds_nothing(
+    run: Runner, site: records.Site, store: connection.Store
+) -> None:
+    row = sample_threads.post(site, "1")
+
+    def damage() -> None:
+        stored = reads.get(comment_rows.comment_key(row.id))
+        stored.sort_hash = "ZZ"
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
+
+    transactions.transaction(damage)
+    found = run("repair")
+    assert found.exit_code == 1
+    assert f"demo page {row.id}: sort_hash is 'ZZ', should be 'AA'\n" in found.output
+    mended = run("repair", "--site", "demo", "--fix")
+    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problems mended.")
+    assert run("repair").output == "0 problems found.\n"
+
+
+def test_recount_shows_mends_and_then_finds_nothing(
+    run: Runner, site: records.Site, store: connection.Store
+) -> None:
+    sample_threads.post(site, "1")
+    row = reads.get(counter_rows.thread_counter_key(sample_threads.name_of(site), 0))
+    row.numbers = '{"approved":3,"listed":1,"participants":1}'
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", put=(row,))))
+    shown = run("recount", "demo", "page", "--no-fix")
+    line = "thread demo/page: approved is 3, should be 1"
+    assert (shown.exit_code, shown.output) == (1, f"{line}\n1 differences found.\n")
+    mended = run("recount")
+    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 differences mended.\n")
+    assert run("recount", "demo").output == "0 differences mended.\n"
+    assert run("recount", "demo", "page").output == "0 differences mended.\n"
+
+
+def test_recount_refuses_what_is_not_there(run: Runner, site: records.Site) -> None:
+    for arguments in (["never"], ["demo", "never"], ["never", "page"]):
+        refused = run("recount", *arguments)
+        assert refused.exit_code == 1
+        assert refused.output.startswith("Error: ")
+
+
+def test_a_store_that_does_not_answer_is_one_clear_line(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> list[records.Site]:
+        raise errors.Overloaded("the store did not answer in time")
+
+    monkeypatch.setattr(site_settings, "every", fail)
+    refused = run("site", "list")
+    assert (refused.exit_code, refused.output) == (1, "Error: the store did not answer in time\n")
+
+
+def test_the_settings_of_the_application_are_the_commands(
+    app: flask.Flask, run: Runner, settings: config.Settings, store: connection.Store
+) -> None:
+    run("site", "add", "blog", "--origin", "https://blog.example")
+    assert site_settings.get("blog").digits == settings.scheme.digits

@@ -1,0 +1,141 @@
+"""Claims about the commands of providers: a secret is typed and never shown, faults are named."""
+
+from collections.abc import Iterator
+
+import flask
+import pytest
+from click.testing import Result
+
+from comments import config, errors
+from comments.accounts.oidc import providers
+from comments.store import connection, reads
+from comments.store.models import account_rows
+from tests.support.people import provider_login
+from tests.support.people.account_holders import SECRET, here
+from tests.support.people.provider_login import CLIENT, CLIENT_SECRET, Impostor
+
+pytestmark = pytest.mark.usefixtures("site")
+
+
+@pytest.fixture
+def settings() -> config.Settings:
+    return provider_login.SETTINGS
+
+
+@pytest.fixture
+def provider(open_store: connection.Store) -> Iterator[Impostor]:
+    with provider_login.impostor(open_store) as found:
+        yield found
+
+
+@pytest.fixture
+def run(app: flask.Flask):
+    runner = app.test_cli_runner()
+
+    def ran(*arguments: str, typed: str = "") -> Result:
+        return runner.invoke(args=("provider", *arguments), input=typed)
+
+    return ran
+
+
+@pytest.fixture
+def add(run, provider: Impostor):
+    def added(*more: str, name: str = "acme", issuer: str = "", secret: str = CLIENT_SECRET):
+        given = ("add", name, "--issuer", issuer or provider.issuer, "--client", CLIENT, *more)
+        return run(*given, typed=f"{secret}\n")
+
+    return added
+
+
+def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
+    run, add, provider: Impostor, open_store: connection.Store
+) -> None:
+    added = add("--title", "Acme Inc.", "--site", "demo")
+    assert added.exit_code == 0, added.output
+    assert "acme is for readers of demo." in added.output
+    assert "http://localhost/sign-in/return" in added.output
+    with open_store.context():
+        (stored,) = providers.every()
+        assert (stored.title, stored.issuer) == ("Acme Inc.", provider.issuer)
+        assert providers.opened(stored, SECRET, now=here()) == CLIENT_SECRET
+        row = reads.get(account_rows.providers_key())
+        assert CLIENT_SECRET not in row.providers
+    listed = run("list").output
+    assert listed == f"acme\t{provider.issuer}\t{CLIENT}\treaders of demo\n"
+    assert run("check", "acme").output == "acme answers.\n"
+    both = run("offer", "acme", "--desk").output
+    assert both == "acme is for readers of demo, owners and moderators.\n"
+    assert run("withdraw", "acme", "--desk", "--site", "demo").output == "acme is for nobody.\n"
+    assert run("remove", "acme").output == "Removed provider acme.\n"
+    assert run("list").output == ""
+    assert CLIENT_SECRET not in added.output + listed
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"name": "Acme"}, "name: "),
+        ({"name": ""}, "name: "),
+        ({"issuer": "accounts.example.com"}, "issuer: "),
+        ({"issuer": "https://a.example?x=y"}, "issuer: "),
+        ({"issuer": "https://a.example#x"}, "issuer: "),
+        ({"issuer": "https://ann@a.example"}, "issuer: "),
+        ({"issuer": f"https://{'a' * 200}.example"}, "issuer: "),
+        ({"issuer": "http://a.example"}, "is not https"),
+        ({"issuer": "https://127.0.0.1"}, "no host name"),
+        ({"secret": "é"}, "secret: "),
+        ({"secret": "a" * 501}, "secret: "),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_a_provider_is_refused_by_its_field(run, add, changed, said: str) -> None:
+    refused = add(**changed)
+    assert refused.exit_code == 1, refused.output
+    assert said in refused.output
+    assert run("list").output == ""
+
+
+def test_a_provider_that_does_not_answer_as_one_is_not_added(run, add, provider: Impostor) -> None:
+    for document in ({"issuer": "https://elsewhere.example"}, {"jwks_uri": None}):
+        provider.document = document
+        assert add().exit_code == 1
+    provider.document = {}
+    assert add("--site", "nothing").exit_code == 1
+    assert run("list").output == ""
+
+
+def test_a_provider_is_there_once_and_there_are_not_too_many(
+    run, add, provider: Impostor, open_store: connection.Store
+) -> None:
+    assert add().exit_code == 0
+    assert "there is a provider acme" in add().output
+    assert "is there already" in add(name="other").output
+    with open_store.context():
+        for number in range(providers.MOST - 1):
+            issuer = f"https://p{number}.example"
+            given = providers.Registration(f"p{number}", "P", issuer, CLIENT, CLIENT_SECRET)
+            providers.add(providers.checked(given, SECRET, now=here()))
+        one_more = providers.Registration("more", "P", "https://more.example", CLIENT, "x")
+        with pytest.raises(errors.Conflict, match="most there may be"):
+            providers.add(providers.checked(one_more, SECRET, now=here()))
+
+
+@pytest.mark.parametrize("command", ["offer", "withdraw", "check", "remove"])
+def test_what_is_not_there_is_said(run, add, command: str) -> None:
+    refused = run(command, "nothing")
+    assert refused.exit_code == 1
+    assert "no such provider" in refused.output
+    add()
+    assert run("offer", "acme", "--site", "nothing").exit_code == 1
+
+
+class TestWithoutAnAddressOfOurs:
+    @pytest.fixture
+    def settings(self) -> config.Settings:
+        return config.Settings(secret=SECRET)
+
+    def test_no_provider_is_added(self, run, add) -> None:
+        refused = add()
+        assert refused.exit_code == 1
+        assert "PUBLIC_URL" in refused.output
+        assert run("list").output == ""

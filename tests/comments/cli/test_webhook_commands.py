@@ -1,0 +1,239 @@
+"""Claims about the commands `hook` and `delivery`: what they show, do and refuse."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import click.testing
+import flask
+import pytest
+
+from comments.cli import webhook_commands
+from comments.domain import records
+from comments.domain.outcomes import End, Outcome
+from comments.events import (
+    dead_letters,
+    dispatcher,
+    message_queue,
+    message_sender,
+    outbox,
+    webhook_endpoints,
+    webhooks,
+)
+from comments.jobs import wiring
+from comments.store import connection, ownership, transactions
+from tests.support import loopback_servers
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+Run = Callable[..., click.testing.Result]
+
+
+@pytest.fixture
+def run(app: flask.Flask) -> Run:
+    """Runs a command as `flask --app main ...` does."""
+    runner = app.test_cli_runner()
+    return lambda *arguments: runner.invoke(args=arguments)
+
+
+@pytest.fixture
+def told(open_store: connection.Store) -> Iterator[loopback_servers.Receiver]:
+    """A receiver that the commands may reach."""
+    with loopback_servers.receiver() as made:
+        client = loopback_servers.client(made.port)
+        message_sender.OUTBOUND.put(open_store, client)
+        yield made
+
+
+@pytest.fixture
+def name(run: Run, site: records.Site, told: loopback_servers.Receiver) -> str:
+    """A hook of the site."""
+    return _name(run("webhook", "add", "demo", told.url))
+
+
+def _name(added: click.testing.Result) -> str:
+    found = re.fullmatch(
+        r"Added hook ([0-9a-f]{8}) to demo\.\nIts secret, shown this once: whsec_\S+\n",
+        added.output,
+    )
+    assert found is not None, added.output
+    return found[1]
+
+
+def _secrets() -> tuple[str, ...]:
+    return webhook_endpoints.every("demo")[0].secrets
+
+
+def test_a_hook_is_added_listed_and_removed_and_its_secret_shown_once(
+    run: Run, store: connection.Store, site: records.Site, told: loopback_servers.Receiver
+) -> None:
+    added = run("webhook", "add", "demo", told.url, "--type", "comment.retracted")
+    name = _name(added)
+    assert _secrets()[0] in added.output
+    listed = run("webhook", "list", "demo")
+    assert listed.output == f"{name}\ton\tcomment.retracted\t{told.url}\n"
+    for shown in (listed, run("webhook", "test", "demo", name), run("webhook", "on", "demo", name)):
+        assert "whsec_" not in shown.output
+    assert run("webhook", "remove", "demo", name).output == f"Removed hook {name} of demo.\n"
+    assert run("webhook", "list", "demo").output == ""
+
+
+def test_a_new_secret_is_shown_once_and_is_the_first(
+    run: Run, store: connection.Store, name: str
+) -> None:
+    before = _secrets()
+    turned = run("webhook", "rotate", "demo", name)
+    assert _secrets() == (_secrets()[0], before[0])
+    assert turned.output.endswith(f"shown this once: {_secrets()[0]}\n")
+    run("webhook", "rotate", "demo", name, "--leaked")
+    assert len(_secrets()) == 1
+
+
+def test_a_test_message_arrives_signed_and_its_answer_is_told(
+    run: Run, store: connection.Store, name: str, told: loopback_servers.Receiver
+) -> None:
+    arrived = run("webhook", "test", "demo", name)
+    assert (arrived.exit_code, arrived.output) == (0, f"Hook {name}: answered 200.\n")
+    (heard,) = told.heard
+    assert json.loads(heard.body)["type"] == "test"
+    assert json.loads(heard.body)["data"] == {"site": "demo"}
+    assert heard.headers["webhook-signature"].startswith("v1,")
+    told.status = 500
+    refused = run("webhook", "test", "demo", name)
+    assert (refused.exit_code, refused.output) == (1, f"Hook {name}: answered 500.\n")
+    assert len({each.headers["webhook-id"] for each in told.heard}) == 2
+
+
+def test_why_a_hook_is_off_or_failing_is_shown(
+    run: Run, store: connection.Store, name: str, told: loopback_servers.Receiver
+) -> None:
+    recipient = f"demo/{name}"
+    webhook_endpoints.note(recipient, Outcome(End.RETRY, "answered 500"), now=sample_threads.START)
+    since = "since 2026-01-02T03:04:05+00:00"
+    assert f"\ton, failed 1 times {since}: answered 500\t" in run("webhook", "list", "demo").output
+    webhook_endpoints.note(
+        recipient, Outcome(End.GIVE_UP, "answered 410"), now=sample_threads.START
+    )
+    assert "\toff: answered 410\t" in run("webhook", "list", "demo").output
+    assert run("webhook", "on", "demo", name).output == f"Hook {name} of demo is on.\n"
+    assert "\ton\t" in run("webhook", "list", "demo").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["webhook", "add", "demo", "http://hooks.example/"], "url: is not https"),
+        (["webhook", "add", "demo", "https://127.0.0.1/"], "url: has no host name of the Internet"),
+        (["webhook", "add", "demo", "https://hooks.example/"], "url: hooks.example is not on the"),
+        (["webhook", "add", "nobody", "https://hooks.example/"], "no such site: nobody"),
+        (["webhook", "list", "nobody"], "no such site: nobody"),
+        (["webhook", "remove", "demo", "x"], "no such hook: x"),
+        (["webhook", "rotate", "demo", "x"], "no such hook: x"),
+        (["webhook", "test", "demo", "x"], "no such hook: x"),
+        (["webhook", "on", "demo", "x"], "no such hook: x"),
+        (["webhook", "on", "nobody", "x"], "no such site: nobody"),
+        (["delivery", "show", "x.1"], "no such letter: x.1"),
+        (["delivery", "revive", "x.1/hook/y"], "no such letter: x.1/hook/y"),
+        (["delivery", "drop", "x.1"], "no such letter: x.1"),
+    ],
+)
+def test_what_is_refused_is_one_clear_line_that_names_it(
+    run: Run,
+    site: records.Site,
+    told: loopback_servers.Receiver,
+    arguments: list[str],
+    message: str,
+) -> None:
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert message in refused.output
+    assert refused.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["webhook", "add", "demo"],
+        ["webhook", "add", "demo", "https://hooks.example/", "--type", "comment.read"],
+        ["delivery", "revive"],
+        ["delivery", "drop", "x", "--all"],
+        ["delivery", "dead", "--limit", "0"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run: Run, site: records.Site, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+# --- What waits, and what was given up --------------------
+
+
+@pytest.fixture
+def dead(store: connection.Store, site: records.Site) -> list[str]:
+    """An event and two messages that were given up, and an event that waits."""
+    event = f"{sample_threads.post(site, 'text').id}.1"
+
+    def fail(_: object) -> ownership.Writes:
+        raise ValueError("planned")
+
+    for _ in range(outbox.MOST_ATTEMPTS):
+        dispatcher.deliver(
+            [event], now=sample_threads.START, handlers=(dispatcher.Exact(wiring.COUNTERS, fail),)
+        )
+    rows = message_queue.made(event, ["hook/demo/a", "hook/demo/b"], "{}", at=sample_threads.START)
+    transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
+    ids = [row.key.id() for row in rows]
+    for each in ids:
+        message_queue.give_up(each, "answered 410")
+    sample_threads.post(site, "waits", now=sample_threads.START + timedelta(minutes=1))
+    return [event, *ids]
+
+
+def test_what_waits_is_shown(run: Run, dead: list[str]) -> None:
+    shown = run("delivery", "status").output
+    assert re.fullmatch(
+        r"1 events and 0 messages wait, the oldest for \d+ s\.\n3 letters were given up\.\n", shown
+    )
+
+
+def test_dead_letters_are_listed_in_pages_and_shown(run: Run, dead: list[str]) -> None:
+    listed = run("delivery", "dead", "--limit", "2")
+    lines = listed.stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == dead[:2]
+    assert lines[0].split("\t")[1:] == [
+        "posted", "2026-01-02T03:04:05+00:00", f"{outbox.MOST_ATTEMPTS}", "ValueError"
+    ]  # fmt: skip
+    assert listed.stderr == f"There are more: --after {dead[1]}\n"
+    rest = run("delivery", "dead", "--after", dead[1])
+    assert rest.output == f"{dead[2]}\thook/demo/b\t2026-01-02T03:04:05+00:00\t0\tanswered 410\n"
+    shown = run("delivery", "show", dead[2]).output
+    assert f"id: {dead[2]}\nwhat: hook/demo/b\n" in shown
+    assert "state: given up\n" in shown
+    assert "reason: answered 410\n" in shown
+
+
+def test_dead_letters_are_revived_one_or_all(
+    run: Run, store: connection.Store, dead: list[str]
+) -> None:
+    told = "1 revived; they are tried within a minute.\n"
+    assert run("delivery", "revive", dead[0]).output == told
+    assert "was not given up" in run("delivery", "revive", dead[0]).output
+    assert run("delivery", "revive", "--all").output == f"2{told[1:]}"
+    assert dead_letters.waiting(sample_threads.START).dead == 0
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    counter_oracle.check_all()
+
+
+def test_dead_letters_are_dropped_one_or_all(
+    run: Run, store: connection.Store, dead: list[str]
+) -> None:
+    assert run("delivery", "drop", dead[1]).output == "1 dropped.\n"
+    assert run("delivery", "drop", "--all").output == "2 dropped.\n"
+    assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
+    assert run("recount", "demo").exit_code == 0  # which finds what the event had to count
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    counter_oracle.check_all()
+
+
+def test_the_types_that_the_command_takes_are_those_there_are() -> None:
+    assert tuple(webhooks.Type) == webhook_commands._TYPES

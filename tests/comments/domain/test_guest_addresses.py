@@ -1,0 +1,72 @@
+"""Claims about mail addresses that people give with a comment: nobody reads them in the store."""
+
+import hashlib
+
+import flask.testing
+
+from comments.domain import records
+from comments.domain.crypto import guest_addresses, keyed_hashes, secret_rotation
+from comments.jobs import personal_data
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from tests.support.threads import sample_threads
+
+SECRET = sample_threads.SETTINGS.secret
+ADDRESS = "ann@mailbox.example"
+
+
+def post(site: records.Site, **more: str) -> records.Comment:
+    author = records.Author("Ann", email=ADDRESS)
+    return sample_threads.post(site, "text", author=author, **more)
+
+
+def test_an_address_is_stored_sealed_and_given_to_its_owner(
+    store: connection.Store, site: records.Site
+) -> None:
+    row = post(site)
+    stored = reads.get(comment_rows.comment_key(row.id))
+    assert "@" not in stored.author_email
+    assert guest_addresses.address(stored.author_email, SECRET, now=sample_threads.START) == ADDRESS
+    told = personal_data.export(row.author.id, secret=SECRET, now=sample_threads.START)
+    assert [each.email for each in told.comments] == [ADDRESS]
+    for message in reads.fetch(reads.Query("Comment")):
+        assert b"mailbox" not in message.SerializeToString()
+
+
+def test_what_cannot_be_opened_is_no_address() -> None:
+    sealed = guest_addresses.sealed_address(ADDRESS, SECRET, now=sample_threads.START)
+    assert (
+        guest_addresses.address(
+            sealed, "another secret of 32 characters.", now=sample_threads.START
+        )
+        == ""
+    )
+    rotated = secret_rotation.Secret("another secret of 32 characters.", SECRET)
+    assert guest_addresses.address(sealed, rotated, now=sample_threads.START) == ADDRESS
+    assert guest_addresses.address("", SECRET, now=sample_threads.START) == ""
+    assert guest_addresses.sealed_address("", SECRET, now=sample_threads.START) == ""
+    assert guest_addresses.address(ADDRESS, SECRET, now=sample_threads.START) == ADDRESS
+
+
+def test_a_guess_of_an_address_cannot_be_tried_on_what_is_stored(
+    store: connection.Store, site: records.Site
+) -> None:
+    row = reads.get(comment_rows.comment_key(post(site).id))
+    guessed = ("Ann", "", ADDRESS, "", "text")
+    assert row.fingerprint != hashlib.sha256(keyed_hashes.joined(guessed)).digest()
+
+
+def test_a_repeat_across_the_upgrade_is_the_same_comment(
+    client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
+) -> None:
+    key = "a key of 16 bytes"
+    row = post(site, key=key)
+
+    def body() -> None:
+        stored = reads.get(comment_rows.comment_key(row.id))
+        said = ("Ann", "", ADDRESS, "", "text")
+        stored.fingerprint = hashlib.sha256(keyed_hashes.joined(said)).digest()
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
+
+    transactions.transaction(body)
+    assert post(site, key=key).id == row.id

@@ -1,0 +1,125 @@
+"""Claims about names that speak for the site: by themselves, or with the site's name."""
+
+import subprocess
+import sys
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments.domain import presentation, records
+from comments.domain.text import role_names
+from comments.store import connection
+from comments.web.api import api_tokens
+from comments.web.public import nesting
+from tests.conftest import ROOT
+from tests.support.people import account_holders, api_requests
+from tests.support.threads import sample_threads
+
+SITE = ("blog", "www.garden-club.example")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "owner", "OWNERS", "Author", "mod", "Mods", "sysadm1n", "\u041cod", "m\u00f6derator",
+        "\u13aa\u13a0\u13b7\u026an", "st\u0430ff", "0wner", "\uff4f\uff57\uff4e\uff45\uff52",
+    ],
+)  # fmt: skip
+def test_a_role_word_is_no_name(name: str) -> None:
+    assert role_names.speaks_for_site(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Blog Admin", "admin of the blog", "Garden Club Staff", "Staff @ Garden-Club",
+        "garden-club.example support", "www.garden-club.example owner", "BL0G \u0430dmin",
+        "moderators of garden club",
+    ],
+)  # fmt: skip
+def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
+    assert role_names.speaks_for_site(name, SITE)
+    assert not role_names.speaks_for_site(name)
+    assert not role_names.speaks_for_site(name, ("other", "else.example"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ann", "Blog", "Garden Club", "Adminah", "Modesty", "Owen", "Admin of nothing", "Staffan",
+        "\u041c\u0430\u0448\u0430", "\u5f20\u4f1f", "Author Ashe", "\u0639\u0644\u064a", "Ownerson",
+    ],
+)  # fmt: skip
+def test_other_names_are_names(name: str) -> None:
+    assert not role_names.speaks_for_site(name, SITE)
+
+
+def test_a_plain_name_does_not_import_the_library() -> None:
+    """It takes 0.2 s, which a cold start should not."""
+    program = (
+        "import sys; from comments import rendering; rendering.clean_name('Ann', ('blog',));"
+        "assert 'disarm' not in sys.modules; rendering.clean_name('\\u0410nn');"
+        "assert 'disarm' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def _post(client: FlaskClient, name: str, token: str = "") -> dict:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    response = client.post(api_requests.THREAD, json={"name": name, "body": "b"}, headers=headers)
+    assert response.status_code == 201, response.text
+    return api_requests.answer(response)
+
+
+def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
+    client: FlaskClient, store: connection.Store
+) -> None:
+    tokens = {}
+    roles = {
+        "bob": (),
+        "ada": (account_holders.moderator(),),
+        "elsewhere": (account_holders.moderator("other"),),
+    }
+    for login, grants in roles.items():
+        account = account_holders.account(login, *grants, password="")
+        member = api_tokens.Member("demo", account.id, account.epoch)
+        tokens[login] = api_tokens.sign_member(member, secret=account_holders.SECRET)
+    guest = _post(client, "Ada")  # named like a moderator: accepted
+    _post(client, "Ada", guest["token"])
+    posted = [_post(client, "x", tokens[login]) for login in ("bob", "ada", "elsewhere")]
+    kinds = ["guest", "guest", "member", "staff", "member"]
+    assert [each["comment"]["author"]["kind"] for each in (guest, *posted)] == kinds[1:]
+    rows = api_requests.answer(client.get(api_requests.THREAD))["comments"]
+    assert [row["author"]["kind"] for row in rows] == kinds
+    html = client.get("/embed/demo?thread=t").text
+    for kind in ("guest", "member"):
+        assert html.count(f'<span class="ft-kind ft-kind-{kind}">{kind.capitalize()}</span>') == 2
+    assert html.count('<span class="ft-kind ft-kind-staff">Staff</span>') == 1
+    for field in ("kind", "is_staff", "by_staff"):
+        sent = {"name": "Eve", "body": "b", field: "staff"}
+        api_requests.refused(client.post(api_requests.THREAD, json=sent), 400, field)
+
+
+def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
+    client: FlaskClient, store: connection.Store
+) -> None:
+    sent = {"name": "Demo Admin", "body": "b"}
+    assert (
+        api_requests.refused(client.post(api_requests.THREAD, json=sent), 400, "name")
+        == "reserved-name"
+    )
+    account = account_holders.account("admin", account_holders.moderator(), password="")
+    member = api_tokens.Member("demo", account.id, account.epoch)
+    made = _post(client, "x", api_tokens.sign_member(member, secret=account_holders.SECRET))
+    assert made["comment"]["author"] == {"name": "Admin", "website": "", "kind": "staff"}
+
+
+def test_a_fragment_of_an_earlier_release_has_no_mark(site: records.Site, store: object) -> None:
+    """Stored buckets hold such fragments until their comments are folded again."""
+    made = presentation.fragment(sample_threads.post(site, "text"))
+    old = made.replace(b',"kind":"guest"', b"")
+    assert old != made
+    shown = presentation.read(old, 3)
+    assert (shown.author, shown.replies) == (presentation.Author("author of text", ""), 3)
+    assert nesting.kind_of(shown) == ""
+    assert nesting.kind_of(presentation.read(made, 3)) == "guest"

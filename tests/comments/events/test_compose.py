@@ -1,0 +1,224 @@
+"""Mail as messages: their form for ever, and nothing hostile in them."""
+
+import email
+import re
+from datetime import UTC, datetime
+from email import policy
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.events.mail import compose, plain_words
+from tests.support.outside.sample_mail import PLACE, SENDER, UNSUBSCRIBE, made, notice, read
+
+# Mailboxes know messages by these ids.
+GOLDEN = """\
+From: garden <comments@service.example>
+To: ann@example.org
+Subject: =?utf-8?b?QsO2YiBjb21tZW50ZWQgb24gQSBwYWdl?=
+Date: Fri, 02 Jan 2026 03:04:05 +0000
+Message-ID: <DIGEST@service.example>
+Auto-Submitted: auto-generated
+X-Auto-Response-Suppress: All
+List-Unsubscribe: <https://service.example/unsubscribe/token>
+List-Unsubscribe-Post: List-Unsubscribe=One-Click
+MIME-Version: 1.0
+Content-Type: multipart/alternative;
+ boundary="=-DIGEST"
+"""
+
+
+class Links(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.links += [value for name, value in attrs if name in {"href", "src"}]
+
+
+def test_the_form_of_a_message_is_for_ever():
+    found = made().raw.decode().replace("\r\n", "\n")
+    head, _, _ = found.partition("\n\n")
+    digest = re.search(r"<(\w{32})@", head)[1]
+    assert digest == "34b162163a92dda2cdd7104bf9a84bf5"
+    assert f"{head}\n" == GOLDEN.replace("DIGEST", digest)
+    raw = made().raw.replace(b"\r\n", b"\n")
+    plain, rich = email.message_from_bytes(raw, policy=policy.default).iter_parts()
+    assert (plain.get_content_type(), rich.get_content_type()) == ("text/plain", "text/html")
+    assert plain.get_content() == (
+        "Böb commented on A page:\n\n> Hello\n> <b>you</b>\n\n"
+        f"Read it: {PLACE}\n\nNo more of these: {UNSUBSCRIBE}\n"
+    )
+    assert rich.get_content() == (
+        "<!doctype html>\n<p>Böb commented on A page:</p>\n"
+        "<blockquote>Hello<br>\n&lt;b&gt;you&lt;/b&gt;</blockquote>\n"
+        f'<p><a href="{PLACE.replace("&", "&amp;")}">Read it</a></p>\n'
+        f'<p><a href="{UNSUBSCRIBE}">No more of these</a></p>\n'
+    )
+
+
+def test_a_second_message_of_an_event_has_the_id_of_the_first():
+    later = compose.message(notice(text="edited"), SENDER, now=datetime(2026, 2, 1, tzinfo=UTC)).raw
+    again = email.message_from_bytes(later)["Message-ID"]
+    assert again == read()["Message-ID"]
+    others = [read(event="x.1"), read(recipient="bob@example.org")]
+    assert len({again, *(each["Message-ID"] for each in others)}) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://evil.example/a",
+        "HTTPS://evil.example",
+        "see evil.example now",
+        "www.evil.com",
+        "evil。com",
+        "mail me@evil.example",
+        "1.2.3.4",
+        "<a href='http://evil.example'>x</a>",
+        "evil\u200b.example",
+        "bücher.example",
+        "(evil.example)",
+    ],
+)
+@pytest.mark.parametrize("field", ["name", "title", "text"])
+def test_nothing_that_becomes_a_link_is_left(field, text):
+    found = read(**{field: text})
+    told = found["Subject"] + "".join(part.get_content() for part in found.iter_parts())
+    assert "[link]" in told
+    left = told.replace(PLACE, "").replace(UNSUBSCRIBE, "").replace(PLACE.replace("&", "&amp;"), "")
+    assert not re.search(r"evil\S?\.|\.com|\.example|://|1\.2", left)
+
+
+def test_a_word_of_any_length_is_looked_through_once():
+    """With the square of its length this would take hours."""
+    assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000
+    assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
+
+
+# Each is several addresses, or none, or one to who reads it and another one to who sends to it.
+ODD = [
+    "",
+    "ann",
+    "@example.org",
+    "ann@",
+    "ann@localhost",
+    "a@x.example,b@y.example",
+    "a@x.example;b@y.example",
+    "a:b;",
+    "a:b@x.example;",
+    "a:b@x.example,c@y.example;",
+    "a@x.example b@y.example",
+    "a@x.example\tb@y.example",
+    '"a b"@x.example',
+    '"a"@x.example',
+    '"a@x.example b"@y.example',
+    '"a@x.example,b"@y.example',
+    '"a\\"@x.example, b"@y.example',
+    "Ann <a@x.example>",
+    "<a@x.example>",
+    "a@x.example <b@y.example>",
+    "a(b)@x.example",
+    "a@x.example (b)",
+    "@y.example:a@x.example",
+    "a@[127.0.0.1]",
+    "a@[IPv6:::1]",
+    "a@127.0.0.1",
+    "a@127.1",
+    "a@x.0x7f",
+    "a@x.1",
+    "a@x@y.example",
+    "a\uff20x.example",
+    "a@x\uff0eexample",
+    "a@x\u3002example",
+    "a@x.example\r\nBcc: b@y.example",
+    "a@x.example\n",
+    " a@x.example",
+    "a@x.example ",
+    "a@x.example\x00",
+    "a@x.example.",
+    "a@.x.example",
+    "a@x..example",
+    ".a@x.example",
+    "a.@x.example",
+    "a..b@x.example",
+    "-a@x.example",
+    "-@x.example",
+    "--help@x.example",
+    "|a@x.example",
+    "|/bin/sh@x.example",
+    "a@-x.example",
+    "a@x-.example",
+    f"a@{'x' * 64}.example",
+    "\u00e9@x.example",
+    "a@\u00e9.example",
+    f"{'a' * 65}@x.example",
+    f"a@{'x.' * 130}example",
+    f"{'a' * 64}@{'x.' * 91}examples",  # 255 characters
+]
+
+
+HOSTILE = st.text() | st.sampled_from(
+    [
+        "a\r\nBcc: x@evil.example",
+        "\n.\n",
+        "<img src=x>",
+        "\ud800",
+        "=?utf-8?q?x?=",
+        "\x00",
+        "--=-x--",
+    ]
+)
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_whatever_people_write_is_words(name, title, text):
+    raw = made(name=name, title=title, text=text).raw
+    found = email.message_from_bytes(raw, policy=policy.default)
+    assert found.keys() == read().keys()
+    assert found["To"] == "ann@example.org"
+    assert "\n" not in found["Subject"]
+    plain, rich = found.iter_parts()
+    assert not {*found.defects, *plain.defects, *rich.defects}
+    shown = Links(rich.get_content())
+    assert shown.links == [PLACE, UNSUBSCRIBE]
+    assert shown.tags <= {"p", "a", "blockquote", "br"}
+    assert plain.get_content().count("://") == 2
+    assert max(map(len, raw.split(b"\r\n"))) <= 998
+
+
+@pytest.mark.parametrize("address", ODD)
+def test_only_one_plain_address_is_written_to(address):
+    with pytest.raises(errors.BadInput) as caught:
+        made(recipient=address)
+    assert caught.value.field == "email"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "a@x.example",
+        "o'ann+news@x-1.y2.example",
+        "a@1.2.example",
+        "a@x.xn--p1ai",
+        f"{'a' * 64}@{'x.' * 91}example",  # 254 characters
+    ],
+)
+def test_a_plain_address_is_written_to(address):
+    assert read(recipient=address)["To"] == address
+
+
+@pytest.mark.parametrize(
+    "url", ["", "javascript:alert(1)", "https://a b", "https://a\r\nX: y", "//a", 'https://a"']
+)
+@pytest.mark.parametrize("field", ["place", "unsubscribe"])
+def test_a_link_of_ours_is_a_web_address(field, url):
+    with pytest.raises(errors.BadInput) as caught:
+        made(**{field: url})
+    assert caught.value.field == field

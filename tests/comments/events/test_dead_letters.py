@@ -1,0 +1,159 @@
+"""Claims about the postroom: what waits is counted cheaply, what was given up is settled."""
+
+from datetime import timedelta
+
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.events import dead_letters, dispatcher, message_queue, outbox
+from comments.jobs import wiring
+from comments.notifications import subscriptions
+from comments.store import connection, ownership, transactions
+from emulator import inprocess, testing
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+NOW = sample_threads.START + timedelta(minutes=30)
+
+
+def _messages(count: int, *, event: str = "a" * 26 + ".1", dead: bool = False) -> list[str]:
+    queues = [message_queue.queue("mail", f"{number:03}") for number in range(count)]
+    rows = message_queue.made(event, queues, "{}", at=sample_threads.START)
+    transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))
+    ids = [row.key.id() for row in rows]
+    for each in ids if dead else ():
+        message_queue.give_up(each, "answered 500")
+    return ids
+
+
+def _dead_event(site: records.Site, text: str = "text") -> str:
+    event = f"{sample_threads.post(site, text).id}.1"
+
+    def fail(_: object) -> ownership.Writes:
+        raise ValueError("planned")
+
+    for _ in range(outbox.MOST_ATTEMPTS):
+        dispatcher.deliver([event], now=NOW, handlers=(dispatcher.Exact("counters", fail),))
+    return event
+
+
+def test_what_waits_is_counted_and_the_oldest_is_known(
+    store: connection.Store, site: records.Site
+) -> None:
+    assert dead_letters.waiting(NOW) == dead_letters.Waiting(0, 0, 0, 0)
+    for number in range(3):
+        sample_threads.post(site, f"{number}", now=NOW - timedelta(seconds=90 + number))
+    assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 0)
+    ids = _messages(2)
+    assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 2, 30 * 60, 0)
+    # Neither an attempt nor a pause makes it younger; being given up ends the wait.
+    for each in ids:
+        message_queue.claim(each, now=NOW)
+        message_queue.postpone(each, "planned", now=NOW, pause=timedelta(hours=1))
+    assert dead_letters.waiting(NOW).oldest == 30 * 60
+    for each in ids:
+        message_queue.give_up(each, "planned")
+    assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 2)
+
+
+def test_counting_what_waits_costs_little_however_much_it_is(
+    store: connection.Store, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "MOST_COUNTED", 20)
+    _messages(60)
+    with testing.meter(engine) as cost:
+        assert dead_letters.waiting(NOW) == dead_letters.Waiting(0, 20, 30 * 60, 0)
+    assert (cost.reads <= 6, cost.writes) == (True, 0)
+
+
+def test_what_was_given_up_is_listed_in_pages_by_id(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "waits")
+    ids = sorted([_dead_event(site), *_messages(5, dead=True)])
+    found, after, pages = [], "", 0
+    while after is not None:
+        page = dead_letters.dead(after=after, limit=4)
+        found += [letter.id for letter in page.letters]
+        after, pages = page.after, pages + 1
+    assert (found, pages) == (ids, 2)
+    assert [*dead_letters.dead_ids()] == ids
+
+
+def test_a_letter_says_what_it_is_and_nothing_personal(
+    store: connection.Store, site: records.Site
+) -> None:
+    event = _dead_event(site)
+    shown = dead_letters.show(event)
+    assert (shown.what, shown.attempts, shown.reason, shown.is_dead) == (
+        "posted", outbox.MOST_ATTEMPTS, "ValueError", True
+    )  # fmt: skip
+    assert shown.at == sample_threads.START
+    assert shown.detail == "handled by nobody"
+    (message,) = _messages(1, dead=True)
+    assert dead_letters.show(message).reason == "answered 500"
+    assert "g:text" not in str((shown, dead_letters.show(message)))
+
+
+def test_what_is_revived_is_delivered_and_counted(
+    store: connection.Store, site: records.Site
+) -> None:
+    event = _dead_event(site)
+    dead_letters.revive(event, now=NOW)
+    assert dead_letters.waiting(NOW) == dead_letters.Waiting(1, 0, 30 * 60, 0)
+    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    counter_oracle.check_all()
+    (message,) = _messages(1, dead=True)
+    dead_letters.revive(message, now=NOW)
+    claimed = message_queue.claim(message, now=NOW)
+    assert claimed is not None
+    assert claimed.attempts == 1
+
+
+def test_what_is_dropped_is_gone(store: connection.Store, site: records.Site) -> None:
+    for letter in (_dead_event(site), *_messages(1, dead=True)):
+        dead_letters.drop(letter)
+        with pytest.raises(errors.NotFound, match=f"no such letter: {letter}"):
+            dead_letters.show(letter)
+
+
+def test_what_still_waits_is_left_to_delivery(store: connection.Store, site: records.Site) -> None:
+    letters = (f"{sample_threads.post(site, 'text').id}.1", *_messages(1))
+    for letter in letters:
+        with pytest.raises(errors.Conflict, match=letter):
+            dead_letters.drop(letter)
+        with pytest.raises(errors.Conflict, match=letter):
+            dead_letters.revive(letter, now=NOW)
+        assert not dead_letters.show(letter).is_dead
+
+
+@pytest.mark.parametrize("letter", ["", "x", "x/y", "a" * 5_000, "é" * 900, "a.1/mail/b"])
+def test_what_is_no_letter_is_not_found(store: connection.Store, letter: str) -> None:
+    for verb in (
+        dead_letters.show,
+        dead_letters.drop,
+        lambda each: dead_letters.revive(each, now=NOW),
+    ):
+        with pytest.raises(errors.NotFound):
+            verb(letter)
+
+
+def test_an_event_of_followers_that_was_given_up_is_shown_and_revived(
+    store: connection.Store, site: records.Site
+) -> None:
+    name = sample_threads.name_of(site)
+    subscriptions.follow(name, "ann", now=sample_threads.START)
+    (event,) = counter_oracle.events()
+
+    def fail(_: object) -> ownership.Writes:
+        raise ValueError("planned")
+
+    failing = dispatcher.Exact(wiring.FOLLOWERS, fail, frozenset({outbox.Kind.FOLLOWED}))
+    for _ in range(outbox.MOST_ATTEMPTS):
+        dispatcher.deliver([event], now=NOW, handlers=(failing,))
+    assert [*dead_letters.dead_ids()] == [event]
+    assert dead_letters.show(event).is_dead
+    dead_letters.revive(event, now=NOW)
+    assert dispatcher.deliver([event], now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    assert counter_oracle.of(name) == {"followers": 1}

@@ -1,0 +1,324 @@
+"""Claims about events: one for every commit and none else, each delivered to every handler."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.events import dead_letters, dispatcher, outbox
+from comments.jobs import wiring
+from comments.posting import submission
+from comments.store import connection, ownership
+from comments.tree.counters import from_events, totals
+from emulator import inprocess
+from tests.support.histories import counter_oracle
+from tests.support.store_interceptors import Commits
+from tests.support.threads import sample_threads
+
+NOW = sample_threads.START + timedelta(days=1)
+
+
+@pytest.fixture
+def faults() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def interceptor(faults: Commits) -> Commits:
+    return faults
+
+
+def test_every_verb_tells_of_itself_once(store: connection.Store, site: records.Site) -> None:
+    row = sample_threads.post(site, "old")
+    for _ in range(2):  # the second time there is nothing to tell
+        submission.edit(
+            row.id,
+            author_id=row.author.id,
+            body="new",
+            revision=None,
+            settings=sample_threads.SETTINGS,
+            now=sample_threads.START,
+        )
+    for _ in range(2):
+        sample_threads.retract(row)
+    told = [outbox.record(each) for each in outbox.read(sorted(counter_oracle.events()))]
+    assert [(each.id, each.kind, each.comment) for each in told] == [
+        (f"{row.id}.1", "posted", row.id),
+        (f"{row.id}.2", "edited", row.id),
+        (f"{row.id}.3", "retracted", row.id),
+    ]
+    assert told[0].changes[0].old is None
+    assert told[1].changes[0].old == told[1].changes[0].new == told[0].changes[0].new
+    assert told[2].changes[0].new is not None
+    assert told[2].changes[0].new.author == ""
+
+
+def test_what_is_not_committed_is_told_to_nobody(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    store.deadline = 0.1
+    faults.plan = ["before"] * 100
+    with pytest.raises(errors.Overloaded):
+        sample_threads.post(site, "late")
+    faults.plan = []
+    with pytest.raises(errors.NotFound):
+        sample_threads.post(site, "reply", "a" * 26)
+    assert counter_oracle.events() == []
+
+
+def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_nothing(
+    engine: inprocess.Engine, store: connection.Store, site: records.Site
+) -> None:
+    told: list[str] = []
+    early: list[str] = []
+    recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id))
+    handlers = (*wiring.HANDLERS, recorder)
+
+    def hasten(events: list[str]) -> None:
+        with store.context():
+            dispatcher.deliver(events, now=NOW, handlers=handlers)
+
+    def overtake(method: str, request: Any, proceed: Any) -> Any:
+        if method == "Commit":
+            written = (getattr(each, each.WhichOneof("operation")) for each in request.mutations)
+            keys = [each.key.path[-1] for each in written]
+            early.extend(key.name for key in keys if key.kind == "Event")
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(hasten, list(early)).result()
+            assert told == []
+        return proceed()
+
+    slow = connection.Store(inprocess.Channel(engine, overtake), project="test")
+    with ThreadPoolExecutor(1) as pool:
+
+        def post() -> records.Comment:
+            with slow.context():
+                return sample_threads.post(site, "late")
+
+        row = pool.submit(post).result()
+    assert early == counter_oracle.events() == [f"{row.id}.1"]
+    assert dispatcher.sweep(now=NOW, handlers=handlers) == dispatcher.Done(1, 0)
+    assert told == early
+    counter_oracle.check_all()
+
+
+def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    row = sample_threads.post(site, "text")
+    told: list[str] = []
+    handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
+    store.deadline = 0.1
+    faults.plan = ["", *["before"] * 100]  # counted, told, and then the store is gone
+    with pytest.raises(errors.Overloaded):
+        dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
+    faults.plan = []
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
+    assert told == [f"{row.id}.1"] * 2
+    counter_oracle.check_all()
+
+
+def test_an_event_waits_for_every_handler(store: connection.Store, site: records.Site) -> None:
+    sample_threads.post(site, "text")
+    told: list[str] = []
+    handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
+
+    def fail(_: outbox.Event) -> None:
+        raise ValueError("planned")
+
+    failing = (*wiring.HANDLERS, dispatcher.Sending("mail", fail))
+    assert dispatcher.deliver(
+        counter_oracle.events(), now=NOW, handlers=failing
+    ) == dispatcher.Done(0, 1)
+    (row,) = outbox.read(counter_oracle.events())
+    assert row.done == ["counters", "erasures", "questions", "webhooks"]
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
+    assert len(told) == 1
+    counter_oracle.check_all()
+
+
+TERM = timedelta(minutes=10)
+MAIL = frozenset({outbox.Kind.MAIL})
+
+
+def _first_mail(event: outbox.Event) -> list[Any]:
+    return [outbox.follow(outbox.Kind.MAIL, f"{event.id}.mail", "1", due=NOW)]
+
+
+def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    row = sample_threads.post(site, "text")
+    first = dispatcher.Sending("plan", _first_mail)
+    store.deadline = 0.1
+    faults.plan = ["before"] * 100
+    with pytest.raises(errors.Overloaded):
+        dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=(first,))
+    assert counter_oracle.events() == [f"{row.id}.1"]
+    faults.plan = ["after"]
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=(first,))
+    assert counter_oracle.events() == [f"{row.id}.1.mail"]
+
+    told: list[tuple[str, str, str]] = []
+
+    def send(event: outbox.Event) -> list[Any]:
+        told.append((event.id, event.comment, event.detail))
+        return [] if event.detail == "3" else [_next(event)]
+
+    def _next(event: outbox.Event) -> Any:
+        detail = f"{int(event.detail) + 1}"
+        return outbox.follow(outbox.Kind.MAIL, f"{row.id}.1.mail.{detail}", detail, due=NOW)
+
+    handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", send, kinds=MAIL))
+    for _ in range(4):
+        dispatcher.sweep(now=NOW, handlers=handlers)
+    mail = f"{row.id}.1.mail"
+    assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
+    assert counter_oracle.events() == []  # nobody waited for handlers of other kinds
+
+
+def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        row = sample_threads.post(site, "text")
+    begun, end = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def slow(event: outbox.Event) -> None:
+        told.append(event.id)
+        begun.set()
+        assert end.wait(60)
+
+    handlers = (dispatcher.Sending("mail", slow, term=TERM),)
+    events = [f"{row.id}.1"]
+
+    def work() -> None:
+        with open_store.context():
+            dispatcher.deliver(events, now=NOW, handlers=handlers)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(work)
+        assert begun.wait(60)
+        with open_store.context():
+            dispatcher.deliver(events, now=NOW, handlers=handlers)
+            assert outbox.due(NOW + TERM / 2, 10) == []
+            assert outbox.due(NOW + 2 * TERM, 10) == events
+        assert told == events
+        end.set()
+        first.result(60)
+    with open_store.context():
+        assert counter_oracle.events() == []
+
+
+def test_who_died_at_an_event_is_followed_by_another_when_the_term_is_over(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    row = sample_threads.post(site, "text")
+    told: list[str] = []
+    handlers = (
+        dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),  # type: ignore[func-returns-value]
+    )
+    store.deadline = 0.1
+    faults.plan = ["after", "", *["before"] * 100]  # claimed twice, told, never noted
+    with pytest.raises(errors.Overloaded):
+        dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
+    faults.plan = []
+    dispatcher.sweep(now=NOW + outbox.SWEPT_AFTER, handlers=handlers)
+    assert len(told) == 1
+    dispatcher.sweep(now=NOW + 2 * TERM, handlers=handlers)
+    assert len(told) == 2
+    assert counter_oracle.events() == []
+
+
+def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
+    store: connection.Store, site: records.Site
+) -> None:
+    rows = [sample_threads.post(site, f"{n}") for n in range(3)]
+    bad = f"{rows[1].id}.1"
+
+    def count(events: Any) -> ownership.Writes:
+        if bad in [event.id for event in events]:
+            raise ValueError("planned")
+        return from_events.from_events(events)
+
+    handlers = (dispatcher.Exact("counters", count),)
+    assert dispatcher.deliver(
+        counter_oracle.events(), now=NOW, handlers=handlers
+    ) == dispatcher.Done(2, 1)
+    assert counter_oracle.events() == [bad]
+    assert outbox.due(NOW, 10) == []
+    later = NOW + outbox.FIRST_PAUSE
+    assert outbox.due(later, 10) == [bad]
+    assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    counter_oracle.check_all()
+
+
+def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    first, bad, last = (f"{sample_threads.post(site, f'{n}').id}.1" for n in range(3))
+    told: list[str] = []
+
+    def note(events: Any) -> ownership.Writes:
+        if bad in [event.id for event in events]:
+            raise ValueError("planned")
+        told.extend(event.id for event in events)
+        return ownership.Writes("nobody")
+
+    handlers = [*wiring.HANDLERS, *(dispatcher.Exact(name, note) for name in ("one", "other"))]
+    assert dispatcher.deliver(
+        counter_oracle.events(), now=NOW, handlers=handlers
+    ) == dispatcher.Done(2, 1)
+    (row,) = outbox.read(counter_oracle.events())
+    assert (row.key.id(), row.done, row.attempts) == (
+        bad,
+        ["counters", "erasures", "questions", "webhooks"],
+        1,
+    )
+    assert sorted(told) == sorted([first, last] * 2)
+    assert totals.of_site("demo")["approved"] == 3
+    # Whoever was done with it is not told again when the others are.
+    bad = ""
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
+    counter_oracle.check_all()
+
+
+def test_exact_handlers_share_a_commit(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    sample_threads.grow(site, sample_threads.TREE)
+    other = dispatcher.Exact("other", lambda _: ownership.Writes("nobody"))
+    faults.calls.clear()
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=(*wiring.HANDLERS, other))
+    assert faults.calls.count("Commit") == 1
+    counter_oracle.check_all()
+
+
+def test_an_event_that_always_fails_is_given_up_kept_and_revived(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "text")
+
+    def fail(_: Any) -> ownership.Writes:
+        raise ValueError("planned")
+
+    handlers = (dispatcher.Exact("counters", fail),)
+    now, pauses = NOW, []
+    for _ in range(outbox.MOST_ATTEMPTS):
+        dispatcher.sweep(now=now, handlers=handlers)
+        (row,) = outbox.read(counter_oracle.events())
+        pauses.append(row.due - now)
+        now = min(row.due, now + outbox.LONGEST_PAUSE)
+    assert pauses[:3] == [outbox.FIRST_PAUSE * n for n in (1, 2, 4)]
+    assert max(pauses[:-1]) == outbox.LONGEST_PAUSE
+    assert list(dead_letters.dead_ids()) == counter_oracle.events() != []
+    assert outbox.due(NOW + timedelta(days=365), 10) == []
+    assert [event.id for event in outbox.pending("counters")] == counter_oracle.events()
+    dead_letters.revive(counter_oracle.events()[0], now=NOW)
+    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    counter_oracle.check_all()

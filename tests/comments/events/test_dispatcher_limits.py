@@ -1,0 +1,128 @@
+"""Claims about what one commit of a delivery holds, with as many categories as there may be.
+
+The service takes 10 MiB in one commit, and older versions of it 500 writes.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from comments.domain import categories, classifier_verdicts, records
+from comments.events import dispatcher, outbox, safe_http, webhook_endpoints, webhooks
+from comments.jobs import recategorize, wiring
+from comments.store import connection
+from comments.tree.counters import totals
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+NOW = sample_threads.START + timedelta(days=1)
+MOST_WRITES = 500
+MOST_BYTES = 10 << 20
+# As long as names may be, in letters of four bytes.
+NAMES = [f"{chr(0x20000 + n) * (categories.LONGEST - 1)}{n}" for n in range(2 * categories.MOST)]
+BEFORE, AFTER = NAMES[: categories.MOST], NAMES[categories.MOST :]
+PAGE = records.ThreadName("demo", "p" * 500)
+
+
+class Commits:
+    """How many writes and bytes each commit held."""
+
+    def __init__(self) -> None:
+        self.writes: list[int] = []
+        self.bytes: list[int] = []
+
+    def __call__(self, method: str, request: Any, proceed: Any) -> Any:
+        if method == "Commit":
+            self.writes.append(len(request.mutations))
+            self.bytes.append(request.ByteSize())
+        return proceed()
+
+
+@pytest.fixture
+def commits() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def interceptor(commits: Commits) -> Commits:
+    return commits
+
+
+def _node(number: int) -> records.ImportedComment:
+    """A comment of an author of its own, on a day of its own."""
+    created = sample_threads.START + timedelta(days=number)
+    return sample_threads.node(f"{number:016}", author=f"g:{number:026}", created=created)
+
+
+def _deliver() -> dispatcher.Done:
+    return dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
+
+
+def _check(commits: Commits) -> None:
+    """Everything was counted, by commits that the service takes."""
+    assert max(commits.writes) <= MOST_WRITES
+    assert max(commits.bytes) <= MOST_BYTES
+    assert counter_oracle.events() == []
+    counter_oracle.check_all()
+
+
+def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
+    # A mark, a message for each hook, and the rows of counters.
+    assert (
+        dispatcher.AT_ONCE * (1 + webhook_endpoints.MOST + classifier_verdicts.MOST)
+        + dispatcher.MOST_ROWS
+        <= MOST_WRITES
+    )
+    assert outbox.MOST_ROWS <= dispatcher.MOST_ROWS
+
+
+def test_an_import_of_many_authors_and_days_is_told_in_parts(
+    store: connection.Store, site: records.Site, commits: Commits
+) -> None:
+    sample_threads.store_imported(PAGE, _node(0))
+    recategorize.change(PAGE, BEFORE, now=NOW)
+    _deliver()
+    nodes = [_node(number) for number in range(1, 101)]
+    assert sample_threads.store_imported(PAGE, *nodes) == 100
+    events = counter_oracle.events()
+    assert len(events) > 1
+    # Run again, an import adds nothing and tells of nothing.
+    assert sample_threads.store_imported(PAGE, *nodes) == 0
+    assert counter_oracle.events() == events
+    assert _deliver() == dispatcher.Done(len(events), 0)
+    assert totals.of_site("demo")["participants"] == 101
+    _check(commits)
+
+
+def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
+    store: connection.Store, site: records.Site, commits: Commits
+) -> None:
+    sample_threads.store_imported(PAGE, _node(0))
+    recategorize.change(PAGE, BEFORE, now=NOW)
+    sample_threads.store_imported(
+        PAGE, *(_node(number) for number in range(1, recategorize.AT_ONCE))
+    )
+    _deliver()
+    assert recategorize.change(PAGE, AFTER, now=NOW) == recategorize.AT_ONCE
+    events = counter_oracle.events()
+    assert len(events) > 1
+    assert _deliver() == dispatcher.Done(len(events), 0)
+    _check(commits)
+
+
+def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
+    store: connection.Store, site: records.Site, commits: Commits
+) -> None:
+    site = sample_threads.filing(site, *BEFORE)
+    client = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
+    secret = webhooks.secret(bytes(32))
+    for number in range(webhook_endpoints.MOST):
+        url = f"https://hooks.example/{number}"
+        made = webhook_endpoints.Registered(f"{number}", url, (secret,), tuple(webhooks.Type), NOW)
+        webhook_endpoints.add("demo", made, client)
+    for number in range(dispatcher.AT_ONCE):
+        sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
+    assert _deliver() == dispatcher.Done(dispatcher.AT_ONCE, 0)
+    assert max(commits.writes) > dispatcher.MOST_ROWS  # what they have in common is one row
+    _check(commits)

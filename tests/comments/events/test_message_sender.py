@@ -1,0 +1,302 @@
+"""Claims about sending: real receivers, each at its own pace, told at least once under one id."""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+
+import pytest
+
+from comments.domain import records
+from comments.events import (
+    dead_letters,
+    dispatcher,
+    message_queue,
+    message_sender,
+    outbox,
+    safe_http,
+    webhook_endpoints,
+)
+from comments.jobs import wiring, worker_thread
+from comments.posting import submission
+from comments.store import connection, transactions
+from tests.support import loopback_servers
+from tests.support.histories import counter_oracle
+from tests.support.outside import webhook_site
+from tests.support.threads import sample_threads
+
+LIMITS = safe_http.Limits(connect=60.0, total=60.0)  # every receiver here answers at once
+
+
+@pytest.fixture
+def hooked(
+    open_store: connection.Store, site: records.Site, told: list[loopback_servers.Receiver]
+) -> Iterator[list[loopback_servers.Receiver]]:
+    """The receivers, being hooks "0", "1" and "2" of the site; the store's context is entered."""
+    client = loopback_servers.client(*(each.port for each in told), limits=LIMITS)
+    message_sender.OUTBOUND.put(open_store, client)
+    with open_store.context():
+        for number, each in enumerate(told):
+            webhook_site.register(f"{number}", each.url, client)
+        yield told
+
+
+def test_every_hook_is_told_once_and_nothing_is_left(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    expected = [webhook_site.post(site, f"{n}") for n in range(5)]
+    assert message_sender.serve(at) == message_sender.Done(15, 0)
+    for each in hooked:
+        assert sorted(each.ids) == sorted(expected)
+        heard = json.loads(each.heard[0].body)
+        assert (heard["type"], heard["data"]["site"]) == ("comment.posted", "demo")
+        assert heard["timestamp"] == webhook_site.START.isoformat().replace("+00:00", "Z")
+    assert webhook_site.left() == []
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert dead_letters.waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
+
+
+def test_one_that_fails_neither_holds_up_nor_repeats_another(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    hooked[1].status = 500
+    expected = [webhook_site.post(site, f"{n}") for n in range(3)]
+    assert message_sender.serve(at) == message_sender.Done(6, 1)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)  # it is left alone
+    assert len(hooked[1].ids) == 1
+    hooked[1].status = 200
+    at.now += outbox.FIRST_PAUSE
+    assert message_sender.serve(at) == message_sender.Done(3, 0)
+    assert [len(each.ids) for each in hooked] == [3, 4, 3]
+    assert sorted(set(hooked[1].ids)) == sorted(expected)
+    assert webhook_endpoints.get("demo", "1").failures == 0
+
+
+def test_a_pause_that_a_receiver_asks_for_is_kept(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    hooked[0].status, hooked[0].headers = 503, {"Retry-After": "900"}
+    webhook_site.post(site)
+    message_sender.serve(at)
+    hooked[0].status = 200
+    at.now += timedelta(seconds=899)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    at.now += timedelta(seconds=1)
+    assert message_sender.serve(at) == message_sender.Done(1, 0)
+    assert hooked[0].ids == hooked[0].ids[:1] * 2
+
+
+def test_a_receiver_that_is_gone_is_switched_off_and_what_waits_is_kept(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    hooked[2].status = 410
+    ids = [webhook_site.post(site, f"{n}") for n in range(3)]
+    message_sender.serve(at)
+    message_sender.serve(at)
+    assert len(hooked[2].ids) == 1
+    assert webhook_endpoints.get("demo", "2").off == "answered 410"
+    page = dead_letters.dead()
+    assert sorted(letter.reason for letter in page.letters) == [
+        "answered 410", "the hook is off: answered 410", "the hook is off: answered 410",
+    ]  # fmt: skip
+    assert dead_letters.waiting(at()).messages == 0
+    # The owner mends it: what was given up is told after all.
+    hooked[2].status = 200
+    webhook_endpoints.switch_on("demo", "2")
+    for letter in page.letters:
+        dead_letters.revive(letter.id, now=at())
+    assert message_sender.serve(at) == message_sender.Done(3, 0)
+    assert sorted(set(hooked[2].ids)) == sorted(ids)
+
+
+def test_a_receiver_that_always_fails_is_switched_off_in_the_end(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    hooked[0].status = 500
+    end = at() + webhook_endpoints.FAILING_FOR + timedelta(hours=3)
+    while at() < end:
+        webhook_site.post(site, f"{at().isoformat()}")
+        message_sender.serve(at)
+        at.now += timedelta(hours=2)
+    assert webhook_endpoints.get("demo", "0").off == "nothing reached it for 3 days: answered 500"
+    assert dead_letters.waiting(at()).messages == 0
+    assert len(hooked[1].ids) == len(hooked[2].ids) == 38
+    heard = len(hooked[0].heard)
+    webhook_site.post(site, "nothing more is sent to it")
+    message_sender.serve(at)
+    assert len(hooked[0].heard) == heard
+
+
+def test_what_waits_for_a_hook_that_was_removed_is_forgotten(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    webhook_site.post(site)
+    webhook_endpoints.remove("demo", "0")
+    assert message_sender.serve(at) == message_sender.Done(2, 0)
+    assert (hooked[0].heard, webhook_site.left()) == ([], [])
+
+
+def test_a_comment_taken_back_meanwhile_says_nothing(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    row = sample_threads.post(site, "a canary")
+    dispatcher.deliver(counter_oracle.events(), now=webhook_site.START, handlers=wiring.HANDLERS)
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=webhook_site.START)
+    message_sender.serve(at)
+    assert all(b"canary" not in heard.body for each in hooked for heard in each.heard)
+    assert json.loads(hooked[0].heard[0].body)["data"]["comment"]["status"] == "removed"
+
+
+def test_slow_receivers_are_served_side_by_side(
+    open_store: connection.Store, site: records.Site, at: webhook_site.Time
+) -> None:
+    """None of them answers before all of them were asked."""
+    gate = threading.Barrier(4)
+    with ExitStack() as stack:
+        slow = [stack.enter_context(loopback_servers.receiver()) for _ in range(4)]
+        client = loopback_servers.client(
+            *(each.port for each in slow), limits=safe_http.Limits(60, 60)
+        )
+        message_sender.OUTBOUND.put(open_store, client)
+        with open_store.context():
+            for number, each in enumerate(slow):
+                each.then = lambda _: gate.wait(30) and None
+                webhook_site.register(f"{number}", each.url, client)
+            webhook_site.post(site)
+            assert message_sender.serve(at) == message_sender.Done(4, 0)
+
+
+def test_whoever_has_nothing_to_tell_loads_no_certificates(
+    store: connection.Store,
+    site: records.Site,
+    at: webhook_site.Time,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(safe_http, "Client", lambda: pytest.fail("a client was made"))
+    webhook_site.post(site)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+
+
+def test_a_round_begins_nothing_when_its_time_is_over(
+    hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
+) -> None:
+    webhook_site.post(site)
+    assert message_sender.serve(at, within=0.0) == message_sender.Done(0, 0)
+    assert len(webhook_site.left()) == 3
+
+
+def test_a_recipient_that_is_served_long_has_its_turn_again(
+    hooked: list[loopback_servers.Receiver],
+    site: records.Site,
+    at: webhook_site.Time,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(message_sender, "_TURN", 0.0)
+    webhook_site.post(site)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    monkeypatch.setattr(message_sender, "_TURN", 5.0)
+    monkeypatch.setattr(message_sender, "_QUEUES", 1)
+    assert message_sender.serve(at) == message_sender.Done(3, 0)
+
+
+def test_what_goes_wrong_here_ends_neither_the_round_nor_the_message(
+    hooked: list[loopback_servers.Receiver],
+    site: records.Site,
+    at: webhook_site.Time,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for number in range(2):
+        webhook_site.post(site, f"{number}")
+
+    def fail(_recipient: str, _now: datetime) -> message_sender.Recipient:
+        def tell(_: message_queue.Message) -> None:
+            raise ValueError("a canary")
+
+        return message_sender.Recipient(message_sender.Way.OPEN, tell=tell)  # type: ignore[arg-type]
+
+    with caplog.at_level(logging.ERROR, "flatthread"):
+        assert message_sender.serve(at, among={"hook": fail}) == message_sender.Done(0, 3)
+    rows = message_queue.read(webhook_site.left())
+    assert sorted((row.reason, row.attempts) for row in rows) == [
+        *[("", 0)] * 3,  # a queue is left after an attempt that failed
+        *[("ValueError", 1)] * 3,
+    ]
+    assert webhook_site.SECRET not in caplog.text
+    at.now += outbox.FIRST_PAUSE
+    assert message_sender.serve(at, among={}) == message_sender.Done(
+        0, 0
+    )  # nobody knows this channel
+    assert message_sender.serve(at) == message_sender.Done(6, 0)
+
+
+def test_two_that_send_at_once_tell_each_hook_once(
+    hooked: list[loopback_servers.Receiver],
+    open_store: connection.Store,
+    site: records.Site,
+    at: webhook_site.Time,
+) -> None:
+    expected = [webhook_site.post(site, f"{n}") for n in range(6)]
+    gate = threading.Barrier(4)
+
+    def send(_: int) -> int:
+        with open_store.context():
+            gate.wait(60)
+            return message_sender.serve(at).told
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(send, range(4))) == 18
+    for each in hooked:
+        assert sorted(each.ids) == sorted(expected)
+    assert webhook_site.left() == []
+
+
+def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
+    hooked: list[loopback_servers.Receiver], open_store: connection.Store, site: records.Site
+) -> None:
+    heard = [threading.Event() for _ in hooked]
+    for each, event in zip(hooked, heard, strict=True):
+        each.then = lambda _, event=event: event.set()  # type: ignore[misc]
+    worker = worker_thread.Worker(
+        open_store, sample_threads.SETTINGS.scheme, first=message_sender.SWEEP_EVERY
+    )
+    worker.start()
+    try:
+        sample_threads.post(site, "text")
+        # Far less than a sweep or its first look would take, were it not told of the commit.
+        assert all(event.wait(message_sender.SWEEP_EVERY / 2) for event in heard)
+    finally:
+        assert worker.stop(60)
+
+
+def test_an_address_that_comes_to_lead_inside_is_never_asked(
+    open_store: connection.Store, site: records.Site, at: webhook_site.Time
+) -> None:
+    found = ["93.184.215.14"]
+    client = safe_http.Client(LIMITS, resolver=lambda _host: found)
+    message_sender.OUTBOUND.put(open_store, client)
+    with open_store.context():
+        webhook_site.register("0", "https://hooks.example/", client)
+        webhook_site.post(site)
+        found[:] = ["169.254.169.254"]
+        assert message_sender.serve(at) == message_sender.Done(0, 1)
+        assert "is not on the Internet" in webhook_endpoints.get("demo", "0").off
+
+
+def test_an_event_of_what_was_not_committed_is_told_to_nobody(
+    hooked: list[loopback_servers.Receiver],
+    at: webhook_site.Time,
+) -> None:
+    change = outbox.tell(outbox.Kind.POSTED, "never.1", [], now=webhook_site.START)
+
+    def body() -> None:
+        transactions.apply(change)
+        raise ValueError("planned")
+
+    with pytest.raises(ValueError, match="planned"):
+        transactions.transaction(body)
+    dispatcher.deliver(["never.1"], now=at(), handlers=wiring.HANDLERS)
+    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert [each.heard for each in hooked] == [[], [], []]

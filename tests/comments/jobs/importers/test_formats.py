@@ -1,0 +1,150 @@
+"""Claims about the two export formats: what is read from them, and what is refused by line."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from comments import errors
+from comments.domain.records import Status
+from comments.jobs.importers import disqus, import_source, wordpress
+
+IMPORTS = Path(__file__).parents[3] / "fixtures" / "imports"
+Items = Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]
+
+
+def comments(items: Items) -> dict[str, import_source.Comment]:
+    return {item.id: item for item in items if isinstance(item, import_source.Comment)}
+
+
+def threads(items: Items) -> dict[str, import_source.Thread]:
+    return {item.key: item for item in items if isinstance(item, import_source.Thread)}
+
+
+def at(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)
+
+
+def test_a_disqus_post_is_read_with_its_line_author_and_links():
+    post = comments(disqus.read(IMPORTS / "disqus.xml"))["103"]
+    assert post == import_source.Comment(
+        system="disqus",
+        id="103",
+        line=4,
+        thread="1",
+        parent="101",
+        status=Status.APPROVED,
+        created=at(2015, 3, 4, 10, 2),
+        name="Bela",
+        email="bela@garden.example",
+        body="<p>A reply that comes <b>before</b> its parent.</p>",
+    )
+
+
+def test_what_disqus_deleted_is_retracted_whatever_else_it_was():
+    found = comments(disqus.read(IMPORTS / "disqus.xml"))
+    assert found["104"].status is Status.RETRACTED
+    assert found["106"].status is Status.SPAM
+
+
+def test_disqus_threads_say_what_they_are():
+    found = threads(disqus.read(IMPORTS / "disqus.xml"))
+    roses = found["1"]
+    assert (roses.link, roses.id, roses.closed) == ("http://garden.example/roses/", "/roses", True)
+    assert not found["2"].closed
+    assert found["5"].deleted
+
+
+def test_the_years_1900_and_9999_are_dates():
+    found = comments(disqus.read(IMPORTS / "disqus.xml"))
+    assert found["108"].created == at(1900, 1, 1)
+    assert found["201"].created == at(9999, 12, 31, 23, 59, 59)
+
+
+def test_a_wordpress_comment_is_read_with_its_author_and_date():
+    found = comments(wordpress.read(IMPORTS / "wordpress.xml"))
+    owner = found["10"]
+    assert (owner.line, owner.name, owner.email) == (14, "admin", "owner@garden.example")
+    assert (owner.website, owner.parent) == ("https://garden.example/", None)
+    assert owner.created == at(2010, 5, 6, 7, 8, 7)
+    assert (found["9"].name, found["12"].parent) == ("Al & Bo", "11")
+
+
+def test_wordpress_line_ends_become_paragraphs_where_there_are_none():
+    found = comments(wordpress.read(IMPORTS / "wordpress.xml"))
+    assert found["10"].body == (
+        "<p>One line<br>\nand another.</p>\n<p>A second paragraph<script>x</script>.</p>"
+    )
+    assert found["20"].body == "<p>Between\n\nus.</p>"
+
+
+def test_a_wordpress_comment_without_a_gmt_date_takes_the_other():
+    assert comments(wordpress.read(IMPORTS / "wordpress.xml"))["13"].created == at(2010, 5, 9)
+
+
+def test_wordpress_states_become_statuses_and_unknown_ones_are_held():
+    found = comments(wordpress.read(IMPORTS / "wordpress.xml"))
+    assert {key: comment.status for key, comment in found.items()} == {
+        "9": Status.APPROVED,
+        "10": Status.APPROVED,
+        "12": Status.APPROVED,
+        "13": Status.PENDING,
+        "14": Status.SPAM,
+        "15": Status.REJECTED,
+        "16": Status.PENDING,
+        "20": Status.APPROVED,
+        "21": Status.SPAM,
+    }
+
+
+def test_pingbacks_and_private_notes_are_skipped():
+    items = list(wordpress.read(IMPORTS / "wordpress.xml"))
+    skipped = [item for item in items if isinstance(item, import_source.Skipped)]
+    assert [(item.id, item.what) for item in skipped] == [("11", "pingback"), ("17", "order_note")]
+
+
+def test_wordpress_posts_say_whether_everybody_may_read_them():
+    beans, secret = threads(wordpress.read(IMPORTS / "wordpress.xml")).values()
+    assert (beans.link, beans.closed, beans.hidden) == (
+        "https://garden.example/beans/",
+        True,
+        False,
+    )
+    assert secret.hidden
+    assert comments(wordpress.read(IMPORTS / "wordpress.xml"))["20"].thread == secret.key
+
+
+def test_only_the_namespace_of_the_export_counts(tmp_path: Path):
+    path = tmp_path / "export.xml"
+    comment = "<wp:comment><wp:comment_id>1</wp:comment_id></wp:comment>"
+    title = "<x:title xmlns:x='http://evil.example/'>no</x:title><title>yes</title>"
+    path.write_text(
+        "<rss xmlns:wp='http://wordpress.org/export/1.2/'><channel>"
+        f"<item xmlns:wp='http://evil.example/'>{title}{comment}</item></channel></rss>"
+    )
+    assert comments(wordpress.read(path)) == {}
+    assert [thread.title for thread in threads(wordpress.read(path)).values()] == ["yes"]
+
+
+@pytest.mark.parametrize(
+    "date", ["", "yesterday", "2015-13-01T00:00:00Z", "0001-01-01T00:00:00+09:00", "1e9"]
+)
+def test_what_is_not_a_date_refuses_the_file_with_its_line(date: str):
+    with pytest.raises(errors.BadImport) as caught:
+        import_source.moment(Path("x.xml"), 7, date)
+    assert (caught.value.line, caught.value.file) == (7, "x.xml")
+
+
+@pytest.mark.parametrize("raw", ["", "  ", "a\nb", "\u202e", "9" * 201])
+def test_what_is_not_an_id_refuses_the_file_with_its_line(raw: str):
+    with pytest.raises(errors.BadImport) as caught:
+        import_source.checked_id(Path("x.xml"), 7, raw)
+    assert caught.value.line == 7
+
+
+def test_a_file_of_the_other_system_is_refused():
+    for read, name in ((disqus.read, "wordpress.xml"), (wordpress.read, "disqus.xml")):
+        with pytest.raises(errors.BadImport) as caught:
+            list(read(IMPORTS / name))
+        assert caught.value.line == 2

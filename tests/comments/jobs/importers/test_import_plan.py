@@ -1,0 +1,311 @@
+"""Claims about the first pass of an import, which needs no store: what is kept, what is noted."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status, ThreadState
+from comments.domain.text import sanitizing
+from comments.jobs.importers import (
+    import_plan,
+    import_report,
+    import_source,
+    import_writer,
+    wordpress,
+)
+from comments.store.models import comment_rows
+from tests.support.threads.sample_exports import (
+    NOW,
+    ROSES,
+    SECRET,
+    SITE,
+    THREAD,
+    notes,
+    plan_of,
+    planned,
+    post,
+    written,
+)
+
+
+def test_the_report_counts_what_will_be_stored():
+    with planned("disqus.xml") as plan:
+        assert (plan.report.comments, plan.report.threads) == (12, 2)
+        assert plan.report.statuses == {"approved": 10, "retracted": 1, "spam": 1}
+        assert sum(1 for _ in plan.report.lines()) > 10
+
+
+def test_two_pages_of_one_path_become_one_thread_that_is_open_while_one_is():
+    with planned("disqus.xml") as plan:
+        roses, tulips = plan.threads
+        assert roses.name == ROSES
+        assert (roses.state, roses.url) == (ThreadState.OPEN, "http://garden.example/roses/")
+        assert {node.id for node in roses.nodes} >= {"101", "102"}
+        ((line, text),) = notes(plan, import_report.MERGED)
+        assert line == 14
+        assert "http://garden.example/roses/ (line 14), https://garden.example/roses" in text
+        assert tulips.state is ThreadState.CLOSED
+
+
+def test_a_title_is_plain_text():
+    with planned("disqus.xml") as plan:
+        assert plan.threads[0].title == "Roses & thorns"
+
+
+def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out():
+    with planned("disqus.xml") as plan:
+        assert plan.threads[1].name.id == "tulips"
+        assert [line for line, _ in notes(plan, import_report.NO_LINK)] == [24]
+        assert [line for line, _ in notes(plan, import_report.NO_NAME)] == [25]
+        assert "301" not in written(plan)
+
+
+def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted():
+    with planned("disqus.xml") as plan:
+        assert not written(plan).keys() & {"302", "303"}
+        assert notes(plan, import_report.DELETED) == [(26, "http://garden.example/old")]
+        assert notes(plan, import_report.NO_THREAD) == [(41, "303 in thread 77")]
+
+
+def test_threads_without_comments_are_not_made():
+    with planned("disqus.xml") as plan:
+        assert all("localhost" not in thread.name.id for thread in plan.threads)
+
+
+def _by(name: str = "", email: str = "", account: str = "", system: str = "disqus") -> str:
+    comment = import_source.Comment(
+        system=system,
+        id="1",
+        line=1,
+        thread="1",
+        parent=None,
+        status=Status.APPROVED,
+        created=NOW,
+        name=name,
+        body="",
+        email=email,
+        account=account,
+    )
+    return import_plan.author_id(SECRET, SITE.id, comment)
+
+
+def test_one_author_is_one_address_or_one_account_or_one_name():
+    assert _by("Ada", "ada@garden.example") == _by("A. L.", " Ada@Garden.Example ".strip(), "ada")
+    assert _by("Ada", account="ada") == _by("A. L.", account="ada")
+    assert _by("Ada  Lovelace") == _by("ada lovelace")
+    different = [
+        _by("ada"),
+        _by("bob"),
+        _by(account="ada"),
+        _by(account="ada", system="wordpress"),
+        _by(email="ada@garden.example"),
+        _by("ada", "no address", "bob"),
+    ]
+    assert len(set(different)) == len(different)
+    assert {each[:2] for each in different} == {"i:"}
+    assert _by() == _by(" ") == ""
+
+
+def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_his_address():
+    comment = msgspec.structs.replace(
+        import_source.Comment("disqus", "1", 1, "1", None, Status.APPROVED, NOW, "Ada", ""),
+        email="ada@garden.example",
+    )
+    ids = {
+        import_plan.author_id(secret, site, comment)
+        for secret in (SECRET, "another secret of the tests")
+        for site in ("garden", "other")
+    }
+    assert len(ids) == 4
+
+
+def test_a_retracted_comment_comes_without_content_and_personal_data():
+    with planned("disqus.xml") as plan:
+        gone = written(plan)["104"]
+    assert (gone.status, gone.body, gone.html, gone.renderer) == (Status.RETRACTED, "", "", "")
+    assert gone.author == records.Author("")
+
+
+def test_bodies_pass_the_sanitiser_and_keep_their_source():
+    with planned("disqus.xml") as plan:
+        first = written(plan)["101"]
+    assert first.html == "<p>First. <a>z</a></p>"
+    assert first.body.startswith("<p>First.<script>")
+    assert first.renderer == sanitizing.SANITISER
+
+
+def test_a_comment_without_name_is_a_guests_and_one_without_text_is_kept():
+    with planned("disqus.xml") as plan:
+        found = written(plan)
+        assert (found["102"].author.name, found["107"].body) == (import_plan.GUEST, "")
+        assert len(notes(plan, import_report.NAMELESS)) == 1
+        assert [text for _, text in notes(plan, import_report.EMPTY)] == ["107"]
+
+
+def test_replies_that_cannot_be_placed_become_roots_and_are_noted():
+    with planned("disqus.xml") as plan:
+        found = written(plan)
+        assert all(found[each].reply_to is None for each in ("108", "109", "201"))
+        assert [text for _, text in notes(plan, import_report.ORPHANS)] == ["108 answers 999"]
+        assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["109 answers 301"]
+        assert [text for _, text in notes(plan, import_report.CROSSING)] == ["201 answers 101"]
+
+
+def test_a_circle_is_cut_at_its_earliest_comment():
+    with planned("disqus.xml") as plan:
+        found = written(plan)
+        assert found["203"].reply_to is None
+        assert found["202"].reply_to == found["203"].id
+        assert len(notes(plan, import_report.CYCLES)) == 1
+
+
+def test_an_id_that_comes_twice_is_taken_once():
+    with planned("disqus.xml") as plan:
+        assert written(plan)["203"].body == "And round."
+        assert notes(plan, import_report.REPEATED) == [(38, "203 came in line 37")]
+
+
+def test_a_reply_may_come_before_its_parent_and_its_thread():
+    with planned("disqus.xml") as plan:
+        order = [node.id for node in plan.threads[0].nodes]
+        assert order == ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
+
+
+def test_hosts_that_are_not_the_sites_are_noted():
+    with planned(
+        "disqus.xml", site=msgspec.structs.replace(SITE, origins=("https://x.example",))
+    ) as plan:
+        hosts = [text for _, text in notes(plan, import_report.ELSEWHERE)]
+    assert any(text.startswith("garden.example ") for text in hosts)
+
+
+def test_a_report_shows_the_first_notes_of_a_kind_and_counts_the_rest(
+    export: Callable[..., Path],
+):
+    with plan_of(export(THREAD, *(post(str(n), "none") for n in range(25)))) as plan:
+        lines = list(plan.report.lines())
+    start = lines.index(f"{import_report.ORPHANS}: 25")
+    assert lines[start + 1] == "  line 3: 0 answers none"
+    assert lines[start + 21] == "  and 5 more"
+
+
+def test_what_nobody_can_act_on_is_one_line_of_the_report(export: Callable[..., Path]):
+    nameless = [post(str(n), name="") for n in range(25)]
+    with plan_of(export(THREAD, *nameless, post("25", message=""))) as plan:
+        lines = list(plan.report.lines())
+    assert f"{import_report.NAMELESS}: 25, lines 3, 4, 5, ..." in lines
+    assert f"{import_report.EMPTY}: 1, line 28" in lines
+    assert len(lines) == 4
+
+
+def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]):
+    with plan_of(export(THREAD, THREAD.replace("roses", "tulips"), post("1"))) as plan:
+        assert [thread.name for thread in plan.threads] == [ROSES]
+        assert notes(plan, import_report.REPEATED) == [(3, "thread 1 came in line 2")]
+
+
+def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[..., Path]):
+    title = "x" * (sanitizing.MAX_HTML + 1)
+    thread = THREAD.replace("</link>", f"?it's</link><title>{title}</title>")
+    with plan_of(export(thread, post("1"))) as plan:
+        assert (plan.threads[0].title, plan.threads[0].url) == ("", "")
+        assert plan.threads[0].name == ROSES
+
+
+def test_the_sites_rules_tell_pages_apart(export: Callable[..., Path]):
+    lines = [
+        f'<thread dsq:id="{n}"><link>https://garden.example/?p={n}</link></thread>\n' for n in "12"
+    ]
+    path = export(*lines, post("1"), post("2", thread="2"))
+    with plan_of(path) as plan:
+        assert [thread.name.id for thread in plan.threads] == ["garden.example/"]
+    with plan_of(path, site=msgspec.structs.replace(SITE, query_keys=("p",))) as plan:
+        names = [thread.name.id for thread in plan.threads]
+        assert names == ["garden.example/?p=1", "garden.example/?p=2"]
+
+
+def test_wordpress_replies_to_pingbacks_become_roots():
+    with planned("wordpress.xml", wordpress.read) as plan:
+        assert written(plan)["12"].reply_to is None
+        assert [text for _, text in notes(plan, import_report.SKIPPED)] == [
+            "pingback",
+            "order_note",
+        ]
+        assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["12 answers 11"]
+        summed = f"{import_report.SKIPPED}: 2 (1 pingback, 1 order_note), lines 30, 36"
+        assert summed in list(plan.report.lines())
+
+
+def test_comments_of_pages_that_not_everybody_may_read_are_held():
+    with planned("wordpress.xml", wordpress.read) as plan:
+        found = written(plan)
+        assert (found["20"].status, found["21"].status) == (Status.PENDING, Status.SPAM)
+        assert len(notes(plan, import_report.HIDDEN)) == 1
+
+
+def test_a_website_that_is_not_one_is_dropped_and_names_of_owners_are_kept():
+    with planned("wordpress.xml", wordpress.read) as plan:
+        found = written(plan)
+        assert (found["9"].author.website, found["10"].author.name) == ("", "admin")
+        assert found["10"].author.website == "https://garden.example/"
+        assert [text.partition(":")[0] for _, text in notes(plan, import_report.WEBSITES)] == ["9"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        post("2", created="soon"),
+        post(" "),
+        post("2", message="<b>" * (sanitizing.MAX_TAGS + 1)),
+        post("2", message="x" * (sanitizing.MAX_HTML + 1)),
+        "<post>\n",
+        "<!DOCTYPE x>\n",
+    ],
+)
+def test_one_bad_comment_refuses_the_file_with_its_line(export: Callable[..., Path], bad: str):
+    path = export(THREAD, post("1"), bad)
+    with pytest.raises(errors.BadImport) as caught:
+        plan_of(path)
+    assert caught.value.line in {4, 5}
+    assert str(path) in caught.value.message
+
+
+def test_a_file_with_too_many_comments_is_refused(
+    export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(import_plan, "MAX_COMMENTS", 2)
+    with pytest.raises(errors.BadImport) as caught:
+        plan_of(export(THREAD, post("1"), post("2"), post("3")))
+    assert caught.value.line == 5
+
+
+def test_ids_are_the_same_for_ever():
+    # A change would import every comment of every site a second time.
+    assert import_plan.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
+    digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
+    assert import_plan.comment_id("garden", "disqus", "101") == comment_rows.comment_id(digest)
+    assert import_plan.comment_id("a", "bc", "d") != import_plan.comment_id("ab", "c", "d")
+
+
+def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]):
+    many = [post(str(n)) for n in range(import_writer.BATCH + 1)]
+    long = [post(f"1{n:04}", message="x" * sanitizing.MAX_HTML) for n in range(20)]
+    with plan_of(export(THREAD, *many, *long)) as plan:
+        batches = list(plan.batches(plan.threads[0]))
+    assert max(map(len, batches)) == import_writer.BATCH
+    sizes = [sum(len(each.body) + len(each.html) for each in batch) for batch in batches]
+    assert max(sizes) <= import_writer.BATCH_BYTES
+
+
+def test_a_report_shows_no_escape_sequences_of_strangers(export: Callable[..., Path]):
+    link = "https://garden.example/\x9b2Jx\ny" + "z" * 500
+    thread = f'<thread dsq:id="1"><link>{link}</link><isDeleted>true</isDeleted></thread>\n'
+    with plan_of(export(thread, post("1"))) as plan:
+        lines = list(plan.report.lines())
+    assert "\ufffd2Jx" in "".join(lines)
+    assert all(line.isprintable() and len(line) < 400 for line in lines)

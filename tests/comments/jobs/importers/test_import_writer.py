@@ -1,0 +1,188 @@
+"""Claims about imports: stored whole, in order, once, and resumable."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from comments import errors
+from comments.domain import records, sorthash
+from comments.jobs import repair
+from comments.jobs.importers import import_writer
+from comments.store import connection, transactions
+from comments.tree import ordered_query
+from emulator import inprocess, testing
+from tests.conftest import ROOT
+from tests.support.threads.sample_exports import (
+    NOW,
+    ROSES,
+    SCHEME,
+    THREAD,
+    entities,
+    plan_of,
+    planned,
+    post,
+    rows,
+    source_ids,
+    write,
+)
+
+INDEXES = ROOT / "index.yaml"
+
+
+def test_an_import_stores_everything_in_order(garden: records.Site):
+    with planned("disqus.xml") as plan:
+        steps: list[int] = []
+        summary = import_writer.write(plan, scheme=SCHEME, now=NOW, progress=steps.append)
+        assert summary == import_writer.Summary(added=12, present=0, threads=2)
+        assert sum(steps) == 12
+        assert source_ids([row for row in rows() if row.thread == ROSES.id], plan) == (
+            ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
+        )
+        listed = source_ids(list(ordered_query.thread(ROSES)), plan)
+    # 104 was retracted and stays for its reply; 106 is spam.
+    assert listed == ["108", "101", "103", "104", "105", "102", "107", "109"]
+    assert repair.find_problems(SCHEME, ROSES) == []
+
+
+def test_dates_far_away_are_kept(garden: records.Site):
+    with planned("disqus.xml") as plan:
+        write(plan)
+    years = {row.created.year for row in rows()}
+    assert {1900, 9999} <= years
+
+
+def test_importing_again_adds_nothing_and_changes_nothing(garden: records.Site):
+    with planned("disqus.xml") as plan:
+        write(plan)
+        before = rows()
+        assert write(plan) == import_writer.Summary(added=0, present=12, threads=2)
+    assert rows() == before
+
+
+def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., Path]):
+    first = [post("1", minute=5), post("2", "1", minute=9)]
+    with plan_of(export(THREAD, *first)) as plan:
+        write(plan)
+    more = [post("3", "1", minute=7), post("4", minute=1)]
+    with plan_of(export(THREAD, *first, *more)) as plan:
+        assert write(plan).added == 2
+        # Numbers are never given again, so what comes later stands behind, whatever its date.
+        assert source_ids(rows(), plan) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.slow
+def test_more_siblings_than_two_digits_hold_keep_their_order(
+    garden: records.Site, export: Callable[..., Path]
+):
+    replies = [post(str(n), "1", minute=n % 1440) for n in range(2, 2_600)]
+    with plan_of(export(THREAD, post("1"), *replies)) as plan:
+        write(plan)
+        expected = sorted(range(2, 2_600), key=lambda n: (n % 1440, n))
+        assert source_ids(rows(), plan) == ["1", *map(str, expected)]
+
+
+def test_a_refused_file_leaves_nothing_behind(garden: records.Site, export: Callable[..., Path]):
+    with pytest.raises(errors.BadImport):
+        plan_of(export(THREAD, post("1"), post("2", created="soon")))
+    with planned("disqus.xml") as plan:
+        assert plan.report.comments == 12
+    assert entities() == 0
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_an_interrupted_import_is_finished_by_running_again(
+    garden: records.Site, monkeypatch: pytest.MonkeyPatch, after: int
+):
+    monkeypatch.setattr(import_writer, "BATCH", 3)
+    done: list[int] = []
+
+    def kill(count: int) -> None:
+        done.append(count)
+        if len(done) == after:
+            raise Killed
+
+    with planned("disqus.xml") as plan, pytest.raises(Killed):
+        import_writer.write(plan, scheme=SCHEME, now=NOW, progress=kill)
+    assert len(rows()) == sum(done)
+    with planned("disqus.xml") as plan:
+        assert write(plan) == import_writer.Summary(
+            added=12 - sum(done), present=sum(done), threads=2
+        )
+        order = source_ids([row for row in rows() if row.thread == ROSES.id], plan)
+    assert order == ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
+    assert all(repair.find_problems(SCHEME, name) == [] for name in repair.threads("garden"))
+
+
+def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
+    """What a fresh store holds after `pieces` runs that were killed and one that was not."""
+    scheme = sorthash.Scheme(levels=3)
+    with inprocess.open_engine(None, indexes=INDEXES) as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context(), plan_of(path, levels=3) as plan:
+            for piece in range(pieces):
+                # Each run gets one batch further than the one before it.
+                left = iter(range(piece))
+                with pytest.raises(StopIteration):
+                    import_writer.write(
+                        plan, scheme=scheme, now=NOW, progress=lambda _, left=left: next(left)
+                    )
+            write(plan, levels=3)
+            return rows()
+
+
+def test_an_interrupted_import_ends_as_an_uninterrupted_one(
+    monkeypatch: pytest.MonkeyPatch, export: Callable[..., Path]
+):
+    links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
+    path = export(THREAD, *(post(str(n), links[n], minute=n) for n in links))
+    monkeypatch.setattr(import_writer, "BATCH", 4)
+    assert imported_in_pieces(path, pieces=10) == imported_in_pieces(path, pieces=0)
+
+
+def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_starts(
+    garden: records.Site, export: Callable[..., Path]
+):
+    with plan_of(export(THREAD, post("1"))) as plan:
+        write(plan)
+    other = THREAD.replace("roses", "tulips")
+    before = entities()
+    path = export(other, post("0"), post("1"), post("2", "1"))
+    with plan_of(path) as plan, pytest.raises(errors.Conflict) as caught:
+        write(plan)
+    assert caught.value.code == "imported-elsewhere"
+    assert f"{path}:4" in caught.value.message
+    assert entities() == before
+
+
+def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
+    garden: records.Site, engine: inprocess.Engine
+):
+    with planned("disqus.xml") as plan:
+        with testing.meter(engine) as cost:
+            import_writer.check(plan)
+        assert cost.reads == plan.report.comments
+        with testing.meter(engine) as cost:
+            import_writer.check(plan)
+        assert cost.reads == 0
+        assert write(plan).added == plan.report.comments
+
+
+def test_a_commit_whose_answer_was_lost_is_counted_once(
+    garden: records.Site, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+):
+    # The store runs a body again when it cannot know whether the commit was applied.
+    transaction = transactions.transaction
+
+    def twice(body: Callable[[], None], *, line: str = "") -> None:
+        transaction(body, line=line)
+        transaction(body, line=line)
+
+    monkeypatch.setattr(transactions, "transaction", twice)
+    with plan_of(export(THREAD, post("1"), post("2", "1"))) as plan:
+        assert write(plan).added == 2
+    assert len(rows()) == 2

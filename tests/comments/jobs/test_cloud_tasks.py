@@ -1,0 +1,406 @@
+"""Claims about Cloud Tasks: one task for many commits, and nothing that a request would notice.
+
+The peer is a server on loopback that behaves as the API is documented: it takes a task of a queue
+by POST with a bearer token, refuses a name it knows with 409 ALREADY_EXISTS, and other faults as
+the test says. Tasks it took are sent to the application as App Engine sends them.
+"""
+
+import contextlib
+import http.server
+import json
+import re
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import flask
+import flask.testing
+import pytest
+from google.auth.transport.requests import AuthorizedSession
+from google.oauth2.credentials import Credentials
+
+from comments import app as apps
+from comments import config, errors
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import cloud_tasks
+from comments.posting import submission
+from comments.store import connection
+from tests.comments.conftest import Clock
+from tests.support import loopback_servers
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+QUEUE = "projects/p-1/locations/europe-west1/queues/flatthread"
+NAME = records.ThreadName("demo", "page")
+TOKEN = "a token of the metadata server"
+
+
+class Peer:
+    """The API of Cloud Tasks for one queue."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.tasks: dict[str, dict[str, object]] = {}
+        self.answers: list[int] = []
+        self.status = 0  # to answer instead, if any
+        self.headers: dict[str, str] = {}
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.heard = threading.Semaphore(0)
+
+    def take(self, path: str, token: str | None, body: bytes) -> tuple[int, dict[str, object]]:
+        if path != f"/v2/{QUEUE}/tasks":
+            return self._error(404, "NOT_FOUND")
+        if token != f"Bearer {TOKEN}":
+            return self._error(401, "UNAUTHENTICATED")
+        if self.status:
+            return self._error(self.status, "PLANNED")
+        asked = json.loads(body)
+        task = asked["task"]
+        is_one = (
+            set(asked) <= {"task", "responseView"}
+            and set(task) <= {"name", "scheduleTime", "dispatchDeadline", "appEngineHttpRequest"}
+            and set(task["appEngineHttpRequest"])
+            <= {"httpMethod", "relativeUri", "appEngineRouting", "headers", "body"}
+            and re.fullmatch(rf"{QUEUE}/tasks/[A-Za-z0-9_-]{{1,500}}", task["name"])
+            and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", task["scheduleTime"])
+            and re.fullmatch(r"/\S*", task["appEngineHttpRequest"]["relativeUri"])
+        )
+        if not is_one:
+            return self._error(400, "INVALID_ARGUMENT")
+        if task["name"] in self.tasks:
+            return self._error(409, "ALREADY_EXISTS")
+        self.tasks[task["name"]] = task
+        return 200, task | {"createTime": task["scheduleTime"], "view": "BASIC"}
+
+    @staticmethod
+    def _error(code: int, status: str) -> tuple[int, dict[str, object]]:
+        return code, {"error": {"code": code, "message": "planned", "status": status}}
+
+    def paths(self) -> list[str]:
+        """What the tasks call, in the order they came."""
+        return [task["appEngineHttpRequest"]["relativeUri"] for task in self.tasks.values()]  # type: ignore[index]
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    """A peer that serves until the test is over."""
+    made = Peer()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            made.heard.release()
+            made.may_answer.wait(60)
+            status, answer = made.take(self.path, self.headers["Authorization"], body)
+            made.answers.append(status)
+            content = json.dumps(answer).encode()
+            with contextlib.suppress(OSError):
+                self.send_response(status)
+                for name, value in made.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Type", "application/json; charset=UTF-8")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer((loopback_servers.LOOPBACK, 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    made.url = f"http://{loopback_servers.LOOPBACK}:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.may_answer.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine an answer may take longer than a reader is to wait."""
+    monkeypatch.setattr(cloud_tasks, "WITHIN", 30.0)
+
+
+def session() -> AuthorizedSession:
+    made = AuthorizedSession(Credentials(TOKEN))  # type: ignore[no-untyped-call]
+    made.trust_env = False
+    return made
+
+
+def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.Queue:
+    """The queue as an instance has it."""
+    return cloud_tasks.Queue(
+        QUEUE,
+        service,
+        connect=session,
+        now=lambda: datetime.fromtimestamp(clock.now, UTC),
+        address=peer.url,
+    )
+
+
+@pytest.fixture
+def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks.Queue:
+    """The queue of the application's instance."""
+    made = instance(peer, clock)
+    backlog.ELSEWHERE.put(open_store, made)
+    return made
+
+
+@pytest.fixture
+def client(
+    queue: cloud_tasks.Queue, open_store: connection.Store, site: records.Site
+) -> flask.testing.FlaskClient:
+    """The application on App Engine."""
+    settings = config.Settings(
+        secret="a secret of the tests", on_app_engine=True, tasks_queue=QUEUE
+    )
+    return apps.create_app(settings, open_store).test_client()
+
+
+def post(client: flask.testing.FlaskClient, text: str = "text") -> str:
+    answer = client.post(
+        "/api/v1/sites/demo/comments?thread=page", json={"name": "Ann", "body": text}
+    )
+    assert answer.status_code == 201, answer.text
+    assert answer.json is not None
+    found: str = answer.json["comment"]["id"]
+    return found
+
+
+def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
+    client: flask.testing.FlaskClient, peer: Peer, open_store: connection.Store
+) -> None:
+    post(client)
+    (task,) = peer.tasks.values()
+    call = {"httpMethod": "GET", "relativeUri": "/tasks/deliver"}
+    assert task["appEngineHttpRequest"] == call
+    answer = client.get("/tasks/deliver", headers={"X-AppEngine-QueueName": "flatthread"})
+    assert answer.json is not None
+    assert (answer.json["delivered"], answer.json["waiting"]) == (1, 0)
+    with open_store.context():
+        counter_oracle.check_all()
+
+
+def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
+    client: flask.testing.FlaskClient,
+    queue: cloud_tasks.Queue,
+    peer: Peer,
+    open_store: connection.Store,
+    site: records.Site,
+) -> None:
+    with open_store.context():
+        row = sample_threads.post(site, "text")
+        assert peer.paths() == ["/tasks/deliver"]
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
+    assert peer.paths() == ["/tasks/deliver", "/tasks/compact"]
+    answer = client.get("/tasks/compact", headers={"X-AppEngine-QueueName": "flatthread"})
+    assert answer.json == {"folded": 1, "cleared": 0, "waiting": 1}
+
+
+def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
+    queue: cloud_tasks.Queue, peer: Peer, clock: Clock
+) -> None:
+    other = instance(peer, clock)
+    clock.now = 1_000.0
+    for _ in range(5):
+        queue.tell("event")
+        other.tell("event")
+    assert peer.answers == [200, 409]  # each instance asks once
+    clock.now += 1.9
+    queue.tell("event")
+    assert peer.answers == [200, 409]
+    clock.now += 0.1
+    queue.tell("event")
+    assert peer.answers == [200, 409, 200]
+    assert [task["scheduleTime"] for task in peer.tasks.values()] == [
+        "1970-01-01T00:16:42Z", "1970-01-01T00:16:44Z",
+    ]  # fmt: skip
+    # A name that is taken is no failure: nobody rests.
+    clock.now += 2
+    other.tell("event")
+    assert peer.answers == [200, 409, 200, 200]
+
+
+def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.Queue, peer: Peer) -> None:
+    queue.add(NAME)
+    queue.add(NAME, changes=0, within=10.0)
+    assert peer.answers == []
+    queue.add(NAME, within=backlog.ERASE_AFTER)
+    queue.add(records.ListName("list"), within=0.0)
+    assert peer.paths() == ["/tasks/compact"]
+
+
+def test_a_service_of_its_own_runs_its_tasks(peer: Peer, clock: Clock) -> None:
+    instance(peer, clock, "comments").tell("event")
+    (task,) = peer.tasks.values()
+    assert task["appEngineHttpRequest"]["appEngineRouting"] == {"service": "comments"}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "rest"),
+    [
+        (429, "", 30), (503, "", 30), (503, "120", 120), (429, "1", 30), (503, "99999999999", 600),
+        (503, "soon", 30), (500, "", 30), (403, "", 30), (404, "", 30), (302, "", 30),
+    ],
+)  # fmt: skip
+def test_after_a_failure_nobody_asks_for_a_while_and_no_request_fails(
+    *,
+    client: flask.testing.FlaskClient,
+    peer: Peer,
+    clock: Clock,
+    open_store: connection.Store,
+    status: int,
+    asked: str,
+    rest: int,
+) -> None:
+    clock.now = 1_000.0
+    peer.status = status
+    peer.headers = {"Retry-After": asked} if asked else {}
+    post(client)
+    assert peer.answers == [status]
+    peer.status = 0
+    clock.now += rest - 1
+    post(client)
+    assert peer.answers == [status]
+    clock.now += 1
+    post(client)
+    assert peer.answers == [status, 200]
+    # What was lost is in the store, for cron.
+    answer = client.get("/tasks/deliver", headers={"X-AppEngine-Cron": "true"})
+    assert answer.json is not None
+    assert answer.json["delivered"] == 3
+    with open_store.context():
+        counter_oracle.check_all()
+
+
+def test_a_service_that_hangs_holds_up_no_request(
+    client: flask.testing.FlaskClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The requests are answered while the peer has still to answer its first one."""
+    monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
+    monkeypatch.setattr(cloud_tasks, "_TIMEOUT", 300.0)
+    peer.may_answer.clear()
+    for number in range(5):
+        post(client, f"{number}")
+    assert peer.heard.acquire(timeout=60)
+    assert peer.answers == []
+    assert not peer.heard.acquire(blocking=False)  # only one asked
+
+
+def test_credentials_that_hang_hold_up_no_request(
+    open_store: connection.Store,
+    site: records.Site,
+    peer: Peer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
+    may_connect = threading.Event()
+    waited: list[bool] = []
+
+    def connect() -> AuthorizedSession:
+        waited.append(may_connect.wait(60))
+        return session()
+
+    moments = iter(datetime.fromtimestamp(1_000 + 100 * n, UTC) for n in range(100))
+    made = cloud_tasks.Queue(
+        QUEUE, "", connect=connect, now=lambda: next(moments), address=peer.url
+    )
+    backlog.ELSEWHERE.put(open_store, made)
+    with open_store.context():
+        for number in range(3):  # each after the rest of the one before
+            sample_threads.post(site, f"{number}")
+    assert waited == []
+    may_connect.set()
+    assert peer.heard.acquire(timeout=60)
+
+
+def test_a_service_that_is_not_there_fails_no_request(
+    open_store: connection.Store, site: records.Site, clock: Clock
+) -> None:
+    with loopback_servers.receiver() as gone:
+        address = f"http://{loopback_servers.LOOPBACK}:{gone.port}"
+    made = cloud_tasks.Queue(
+        QUEUE,
+        "",
+        connect=session,
+        now=lambda: datetime.fromtimestamp(clock.now, UTC),
+        address=address,
+    )
+    backlog.ELSEWHERE.put(open_store, made)
+    with open_store.context():
+        sample_threads.post(site, "text")
+        assert len(counter_oracle.events()) == 1
+
+
+def test_without_credentials_no_request_fails(
+    open_store: connection.Store, site: records.Site, peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> AuthorizedSession:
+        raise OSError("a canary")
+
+    made = cloud_tasks.Queue(QUEUE, "", connect=refuse, address=peer.url)
+    backlog.ELSEWHERE.put(open_store, made)
+    with open_store.context():
+        sample_threads.post(site, "text")
+    assert "was not enqueued, cron will do it: OSError" in caplog.text
+    assert "canary" not in caplog.text
+
+
+def test_what_was_not_committed_enqueues_nothing(
+    queue: cloud_tasks.Queue, store: connection.Store, peer: Peer, site: records.Site
+) -> None:
+    with pytest.raises(errors.NotFound):
+        sample_threads.post(site, "text", "a" * 26)
+    assert peer.answers == []
+
+
+# --- Who may call --------------------
+
+
+@pytest.mark.parametrize("path", ["/tasks/deliver", "/tasks/compact"])
+@pytest.mark.parametrize("name", ["", "default", "flatthread2", "Flatthread", QUEUE])
+def test_tasks_of_another_queue_open_nothing(
+    client: flask.testing.FlaskClient, path: str, name: str
+) -> None:
+    assert client.get(path, headers={"X-AppEngine-QueueName": name}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"on_app_engine": True},
+        {"tasks_queue": QUEUE},
+        {"tasks_queue": QUEUE, "tasks_secret": "a secret of the tasks"},
+    ],
+)
+def test_without_a_queue_or_off_app_engine_its_header_opens_nothing(
+    open_store: connection.Store, given: dict[str, object]
+) -> None:
+    settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
+    client = apps.create_app(settings, open_store).test_client()
+    for name in ("flatthread", ""):
+        headers = {"X-AppEngine-QueueName": name, "X-AppEngine-TaskName": "task"}
+        assert client.get("/tasks/deliver", headers=headers).status_code == 403
+
+
+def test_only_app_engine_with_a_queue_enqueues(open_store: connection.Store) -> None:
+    for given in ({"on_app_engine": True}, {"tasks_queue": QUEUE}):
+        settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
+        apps.create_app(settings, open_store)
+        assert backlog.ELSEWHERE.of(open_store) is None
+
+
+def test_the_name_of_the_queue_is_a_whole_one() -> None:
+    given = {"SECRET": "0123456789abcdef", "GAE_SERVICE": "comments"}
+    found = config.load(given | {"TASKS_QUEUE": QUEUE})
+    assert (found.tasks_queue, found.service) == (QUEUE, "comments")
+    for wrong in ("flatthread", QUEUE + "/tasks/x", QUEUE + "?x", "https://x/" + QUEUE):
+        with pytest.raises(errors.Misconfigured, match=r"^TASKS_QUEUE is like projects/"):
+            config.load(given | {"TASKS_QUEUE": wrong})

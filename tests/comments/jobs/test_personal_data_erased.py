@@ -1,0 +1,214 @@
+"""Claims about somebody who is erased: nothing of him is in any byte of the files, or shown.
+
+The store is a file, searched byte by byte with its log, in plain and as it was compressed, while a
+process that has shown everything of his still runs.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from comments import app as apps
+from comments import config
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.domain.records import Verb
+from comments.jobs import personal_data, scheduler, wiring
+from comments.moderation import decisions, reports
+from comments.notifications import double_opt_in, subscriptions
+from comments.posting import cast_vote, file_report, submission
+from comments.reading.materialized import thread_view, view_cache
+from comments.sites import rate_limits, site_settings
+from comments.store import connection, reads
+from emulator import inprocess
+from emulator.storage import file_store
+from emulator.transactions import shared_lock_files
+from tests.conftest import ROOT
+from tests.support import programs
+from tests.support.histories import counter_oracle
+from tests.support.people import account_holders
+from tests.support.people.account_holders import SECRET, here
+from tests.support.threads import reader_processes, sample_threads
+
+SETTINGS = config.Settings(secret=SECRET)
+NAME = records.ThreadName("demo", "page")
+ADA = records.Actor("cli", "Ada")
+ADDRESS = "zebedee@mail.example"
+WORDS = ("quetzalcoatlus", "Zebedee", ADDRESS, "zebedee-home.example", "zebedees-login")
+SHOWING = (
+    "/api/v1/sites/demo/comments?thread=page", "/embed/demo?thread=page", "/feeds/demo",
+    "/api/v1/sites/demo/comments?thread=page&limit=all", "/feeds/demo/thread?thread=page",
+    "/api/v1/sites/demo/comments?thread=page&order=newest", "/api/v1/sites/demo/authors",
+)  # fmt: skip
+
+
+AGE = 0.3  # seconds that a directory may be used here
+
+
+def _let_age_pass(_grace: float) -> None:
+    """What a process has kept of a thread must not be used any more when it is cleared."""
+    since = view_cache.seconds()
+    programs.wait_until(lambda: view_cache.seconds() - since > AGE)
+
+
+class Clock:
+    """A clock for the engine's commits, which the test moves."""
+
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+class World:
+    """A file with everything of his that there can be, and a process that shows it."""
+
+    def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
+        self.path, self.engine, self.clock = path, engine, clock
+        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        self.client = apps.create_app(SETTINGS, self.store).test_client()
+
+    def fill(self) -> None:
+        site = site_settings.add(
+            "demo", ["https://a.example"], scheme=SETTINGS.scheme, now=sample_threads.START
+        )
+        self.account = account_holders.account("zebedees-login", password="", mail=ADDRESS)
+        self.author = self.account.author
+        account_holders.session(self.account.id)
+        other = self.say(site, "somebody else's", author=records.Author("Bob", id="g:bob"))
+        shown = self.say(site, "quetzalcoatlus shown", other.id)
+        self.say(site, "an answer", shown.id, author=records.Author("Bob", id="g:bob"))
+        for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
+            row = self.say(site, f"quetzalcoatlus to {verb}")
+            decisions.decide("demo", row.id, verb, ADA, now=here())
+        edited = self.say(site, "quetzalcoatlus before")
+        submission.edit(
+            edited.id, author_id=self.author, body="quetzalcoatlus after", revision=None,
+            settings=SETTINGS, now=here(),
+        )  # fmt: skip
+        voter = cast_vote.Voter(self.author, "192.0.2.1")
+        cast_vote.vote(other.id, "demo", voter, 1, settings=SETTINGS, now=here())
+        cast_vote.vote(
+            shown.id,
+            "demo",
+            cast_vote.Voter("g:bob", "192.0.2.2"),
+            1,
+            settings=SETTINGS,
+            now=here(),
+        )
+        file_report.report(
+            other.id, "demo", reports.Reason.SPAM, author=self.author, network="192.0.2.1",
+            settings=SETTINGS, now=here(),
+        )  # fmt: skip
+        address = encryption.seal(ADDRESS, "address", SECRET, now=here())
+        wanted = subscriptions.Wanted("demo", "", self.author, replies=True)
+        subscriptions.subscribe(
+            double_opt_in.subscriber_of(ADDRESS, SECRET), address, wanted, now=here()
+        )
+        self.settle()
+
+    def say(
+        self, site: records.Site, body: str, parent: str | None = None, **more: records.Author
+    ) -> records.Comment:
+        home = "https://zebedee-home.example/"
+        author = more.get("author") or records.Author("Zebedee", home, ADDRESS, self.author)
+        draft = submission.Draft(site, "page", parent, author, body)
+        return submission.post(draft, settings=SETTINGS, now=here()).comment
+
+    def settle(self) -> None:
+        """Deliver, count and fold, until nothing is left to do."""
+        made = scheduler.Upkeep(SETTINGS.scheme, handlers=wiring.of(SETTINGS))
+        for _ in range(2):
+            while events := counter_oracle.events():
+                made.deliver(events)
+            for each in cast_vote.waiting(here() + timedelta(minutes=5)):
+                cast_vote.count(each.id, now=here() + timedelta(minutes=5))
+        scheduler.fold_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
+
+    def shown(self) -> set[str]:
+        """Where which word of his is shown."""
+        texts = {path: self.client.get(path).text for path in SHOWING}
+        return {f"{path}: {word}" for path in texts for word in WORDS if word in texts[path]}
+
+    def stored_forms(self) -> set[bytes]:
+        """The blobs that hold words of his, as they are stored."""
+        return {
+            bytes(blob)
+            for kind in ("Bucket", "BucketDirectory", "Ranking")
+            for message in reads.fetch(reads.Query(kind))
+            if any(word.encode() in reader_processes.decompressed(message) for word in WORDS)
+            for blob in reader_processes.blobs(message)
+            if blob
+        }
+
+    def in_files(self, forms: set[bytes]) -> set[str]:
+        """What of his is in which file. His account's id goes with him, too."""
+        wanted = {word.encode() for word in (*WORDS, self.account.id)}
+        wanted |= {form[8:40] for form in forms if len(form) > 40}
+        return {
+            f"{each.name}: {word[:30]!r}"
+            for each in self.path.parent.rglob("*")
+            if each.is_file()
+            for word in wanted
+            if word in each.read_bytes()
+        }
+
+    def pass_by(self) -> None:
+        """Let the engine empty its log and its file of locks, as it does within a minute."""
+        self.clock.now += file_store.LOG_SECONDS
+        assert self.client.get("/healthz").status_code == 200
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shared_lock_files, "_SECONDS", 0)
+            limit = rate_limits.Limit("tests", 1, timedelta(hours=1))
+            rate_limits.take(limit, "somebody", SECRET, now=here())
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(thread_view, "CACHE_MAX_AGE", AGE)
+    (tmp_path / "data").mkdir()
+    path, clock = tmp_path / "data" / "store.db", Clock()
+    with inprocess.open_engine(
+        path, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0, clock=clock
+    ) as engine:
+        made = World(path, engine, clock)
+        with made.store.context():
+            made.fill()
+            yield made
+
+
+def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
+    assert len(world.shown()) > len(SHOWING)
+    forms = world.stored_forms()
+    assert forms
+    assert len({found.partition(": ")[2] for found in world.in_files(forms)}) > len(WORDS)
+    before = json.loads(world.client.get(SHOWING[0]).text)["comments"]
+
+    done = SimpleNamespace(is_done=False)
+    while not done.is_done:
+        done = personal_data.erase(world.author, now=here())
+    assert world.shown() == set()
+    world.settle()
+    world.pass_by()
+    assert world.stored_forms() == set()
+    assert world.in_files(forms) == set()
+    assert world.shown() == set()
+
+    # What others wrote stands where it stood, below a mark where he is gone.
+    after = json.loads(world.client.get(SHOWING[0]).text)["comments"]
+    places = {each["id"]: each for each in before}
+    assert [each["status"] for each in after] == ["approved", "removed", "approved"]
+    for each in after:
+        was = places[each["id"]]
+        assert (each["slug"], each["parent"], each["created"]) == (
+            was["slug"], was["parent"], was["created"],
+        )  # fmt: skip
+    told = personal_data.export(
+        world.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+    )
+    assert (told.account, told.comments, told.votes, told.mailed) == (None, [], {}, 0)

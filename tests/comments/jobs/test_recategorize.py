@@ -1,0 +1,340 @@
+"""Claims about a thread's change of categories: exact wherever it is interrupted, whoever writes.
+
+A walk over six comments in steps of two takes five commits: the beginning, three steps, and one
+that finds nothing left.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from comments import errors
+from comments.domain import counting, records
+from comments.events import dispatcher, outbox
+from comments.jobs import recategorize, recount, scheduler, wiring
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, counter_rows
+from comments.tree import maintenance
+from comments.tree.counters import totals
+from comments.tree.threads import category_journal
+from emulator import errors as engine_errors
+from tests.support.histories import counter_oracle
+from tests.support.threads import compaction, sample_threads
+
+NAME = records.ThreadName("demo", "page")
+OTHER = records.ThreadName("demo", "other")
+NOW = sample_threads.START + timedelta(days=1)
+COMMITS = 5
+
+
+class Killed(BaseException):
+    """The process died here."""
+
+
+class Hook:
+    """Does something once: before or after the n-th commit, or other call, from now."""
+
+    def __init__(self) -> None:
+        self._plan: tuple[int, str, Callable[[], None]] | None = None
+        self._method = ""
+
+    def plan(self, number: int, when: str, act: Callable[[], None], method: str = "Commit") -> None:
+        self._plan, self._method = (number, when, act), method
+
+    @property
+    def is_over(self) -> bool:
+        return self._plan is None
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        act, when = None, ""
+        if method == self._method and self._plan is not None:
+            number, when, act = self._plan
+            self._plan = (number - 1, when, act) if number else None
+            act = None if number else act
+        if act and when == "before":
+            act()
+        answer = proceed()
+        if act and when == "after":
+            act()
+        return answer
+
+
+@pytest.fixture
+def hook() -> Hook:
+    return Hook()
+
+
+@pytest.fixture
+def interceptor(hook: Hook) -> Hook:
+    return hook
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recategorize, "AT_ONCE", 2)
+
+
+@pytest.fixture
+def filed(store: connection.Store, site: records.Site) -> records.Site:
+    """Six comments of three authors on two days in news and sport, and another thread in news."""
+    site = sample_threads.filing(site, "news", "sport", "travel")
+    for n in range(6):
+        sample_threads.post(
+            site, f"{n}", author=_author(n % 3), now=sample_threads.START + timedelta(days=n % 2),
+            categories=("news", "sport"),
+        )  # fmt: skip
+    sample_threads.post(site, "other", author=_author(0), thread="other", categories=("news",))
+    _deliver()
+    return site
+
+
+def _author(number: int) -> records.Author:
+    return records.Author("somebody", id=f"g:{number}")
+
+
+def _deliver() -> None:
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
+
+
+def _change(*names: str) -> int:
+    return recategorize.change(NAME, names, now=NOW)
+
+
+def _check() -> None:
+    """No walk goes on, every counter is exact, and the recount agrees before and after delivery."""
+    # A comment that comes or goes may give its thread other categories: a worker walks through it.
+    recategorize.finish(now=NOW)
+    journals = [each.key.path[-1].name for each in reads.fetch(reads.Query("Job"))]
+    assert [each for each in journals if each.startswith(category_journal.PREFIX)] == []
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    _deliver()
+    counter_oracle.check_all()
+    assert recount.site("demo", tell=print, fixes=False) == 0
+
+
+def _numbers(category: str) -> totals.Numbers:
+    key = counter_rows.statistics_key(counting.category_scope("demo", category))
+    return totals.numbers_of(reads.get(key))
+
+
+def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[], None]:
+    """Do it in a thread of its own and wait for it."""
+
+    def work() -> None:
+        with store.context():
+            act()
+
+    def run() -> None:
+        helper = threading.Thread(target=work)
+        helper.start()
+        helper.join()
+
+    return run
+
+
+def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> None:
+    assert _change("Travel", "sport") == 6
+    _check()
+    assert _numbers("news") == {"approved": 1, "participants": 1}
+    assert _numbers("sport") == {"approved": 6, "participants": 3}
+    assert _numbers("travel") == {"approved": 6, "participants": 3}
+    assert _change() == 6
+    _check()
+    assert _numbers("sport") == _numbers("travel") == {}
+    assert _change() == 0
+    _check()
+
+
+def test_readers_see_nothing_of_it(filed: records.Site) -> None:
+    compaction.whole(NAME)
+    rows = _rows()
+    assert scheduler.look() == [OTHER]
+    _change("travel")
+    assert scheduler.look() == [OTHER]
+    assert _rows() == rows  # at the same revisions
+
+
+def _rows() -> list[records.Comment]:
+    return [conversion.comment_from_message(each) for each in reads.fetch(reads.Query("Comment"))]
+
+
+def test_what_is_no_thread_or_no_category_is_refused_and_changes_nothing(
+    filed: records.Site,
+) -> None:
+    with pytest.raises(errors.NotFound):
+        recategorize.change(records.ThreadName("demo", "nothing"), ["news"], now=NOW)
+    with pytest.raises(errors.BadInput):
+        _change("a/b")
+    _check()
+
+
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_a_change_that_was_killed_after_any_commit_is_finished_by_whoever_comes_next(
+    filed: records.Site, hook: Hook, commit: int
+) -> None:
+    def die() -> None:
+        raise Killed
+
+    hook.plan(commit, "after", die)
+    with pytest.raises(Killed):
+        _change("travel")
+    assert hook.is_over
+    sample_threads.post(filed, "meanwhile", author=_author(4))
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    scheduler.settle(NOW)
+    _check()
+    assert _numbers("travel") == {"approved": 7, "participants": 4}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_a_commit_whose_answer_is_lost_counts_once(
+    filed: records.Site, hook: Hook, commit: int, when: str
+) -> None:
+    def fail() -> None:
+        error = engine_errors.DatastoreError("planned")
+        error.status = grpc.StatusCode.UNAVAILABLE.name
+        raise error
+
+    hook.plan(commit, when, fail)
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("travel") == {"approved": 6, "participants": 3}
+
+
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_two_runners_share_one_walk(
+    filed: records.Site, open_store: connection.Store, hook: Hook, commit: int
+) -> None:
+    other = _elsewhere(open_store, lambda: recategorize.finish(now=NOW, steps=2))
+    hook.plan(commit, "after", other)
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("travel") == {"approved": 6, "participants": 3}
+
+
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_a_change_upon_a_change_wins(
+    filed: records.Site, open_store: connection.Store, hook: Hook, commit: int
+) -> None:
+    hook.plan(
+        commit,
+        "after",
+        _elsewhere(open_store, lambda: recategorize.change(NAME, ["sport"], now=NOW)),
+    )
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("sport") == {"approved": 6, "participants": 3}
+    assert _numbers("travel") == {}
+
+
+@pytest.mark.parametrize("step", range(COMMITS - 1))
+def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
+    filed: records.Site, open_store: connection.Store, hook: Hook, step: int
+) -> None:
+    """It has read where the walk goes on, and the walk begins anew before its transaction."""
+    act = _elsewhere(open_store, lambda: recategorize.begin(NAME, ("sport",)))
+    hook.plan(step, "after", act, "RunQuery")
+    _change("travel")
+    assert hook.is_over
+    _check()
+    assert _numbers("sport") == {"approved": 6, "participants": 3}
+    assert _numbers("travel") == {}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("commit", range(COMMITS))
+def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
+    filed: records.Site, open_store: connection.Store, hook: Hook, commit: int, when: str
+) -> None:
+    first, *_, last = (row for row in _rows() if row.thread == NAME.id)
+
+    def write() -> None:
+        sample_threads.post(filed, "reply", first.id, author=_author(5))
+        submission.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
+        _deliver()
+
+    # Before a commit the transaction holds locks on what it read, so people write around them.
+    act = write if when == "after" else lambda: sample_threads.post(filed, "text", thread="other")
+    hook.plan(commit, when, _elsewhere(open_store, act))
+    _change("travel")
+    assert hook.is_over
+    _check()
+
+
+def test_writers_and_changes_at_once_leave_every_counter_exact(
+    filed: records.Site, open_store: connection.Store
+) -> None:
+    def write(label: int) -> None:
+        with open_store.context():
+            for n in range(12):
+                row = sample_threads.post(filed, f"{label}.{n}", author=_author(n % 4))
+                if n % 3 == 0:
+                    submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+
+    def file(names: list[str]) -> None:
+        with open_store.context():
+            for turn in range(3):
+                recategorize.change(NAME, names[turn:], now=NOW)
+
+    with ThreadPoolExecutor(5) as pool:
+        work = [pool.submit(write, label) for label in range(3)]
+        work += [pool.submit(file, names) for names in (["news", "a", "b"], ["c", "sport"])]
+        for each in work:
+            each.result()
+    recategorize.finish(now=NOW)
+    _check()
+
+
+def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> None:
+    for _ in range(2):
+        _change("travel")
+        _change("news")
+    events = counter_oracle.events()
+    assert len(events) == len(set(events)) == 4 * 3
+    rows = outbox.read(events)
+    assert {row.kind for row in rows} == {"filed"}
+    assert outbox.Kind.FILED not in outbox.OF_COMMENTS  # nobody is told of it but the counters
+    _check()
+
+
+def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
+    filed: records.Site,
+) -> None:
+    row = reads.get(comment_rows.comment_key(_rows()[0].id))
+    row.categories = ["lost"]
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
+    recount.site("demo", tell=print, fixes=True)
+    assert _numbers("lost") == {"approved": 1, "participants": 1}
+    moved = _change(*reads.get(comment_rows.thread_key(NAME)).categories)
+    moved += recategorize.change(OTHER, ["news"], now=NOW)
+    assert moved == 1
+    _check()
+
+
+def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> None:
+    recategorize.begin(NAME, ("travel",))
+    (other,) = [row.id for row in _rows() if row.thread == "other"]
+    refiled = transactions.transaction(lambda: maintenance.refile(NAME, [other, "a" * 26], now=NOW))
+    assert (refiled.writes, refiled.changed) == ((), 0)
+    recategorize.finish(now=NOW)
+    _check()
+
+
+def test_one_call_takes_a_bounded_number_of_steps(filed: records.Site) -> None:
+    recategorize.begin(NAME, ("travel",))
+    recategorize.begin(OTHER, ("travel",))
+    assert recategorize.finish(now=NOW, steps=2) < 7
+    assert recategorize.finish(now=NOW, steps=0) == 0
+    recategorize.finish(now=NOW)
+    _check()
+    assert _numbers("travel") == {"approved": 7, "participants": 3}

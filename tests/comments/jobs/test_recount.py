@@ -1,0 +1,300 @@
+"""Claims about the recount: it sees exactly what drifted, mends it once, and disturbs nobody."""
+
+from typing import Any
+
+import pytest
+from google.cloud import ndb
+
+from comments.domain import counting, records
+from comments.jobs import recount
+from comments.jobs.recount import Difference
+from comments.notifications import follower_compaction, subscriptions
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import counter_rows, event_rows
+from comments.tree.counters import new_rows, sharding, totals
+from tests.support import prepared_stores
+from tests.support.histories import counter_drift, counter_oracle
+from tests.support.threads import sample_threads
+
+HERE = counting.thread_scope("demo/page")
+SITE = counting.site_scope("demo")
+DAY = "2026-01-02"
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
+    return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
+
+
+@pytest.fixture
+def grown(store: connection.Store, begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
+    return begun.found
+
+
+def _one_more(scope: counting.Scope, comments: int, people: int) -> list[Difference]:
+    return [
+        Difference(scope, "approved", comments, comments + 1),
+        Difference(scope, "participants", people, people + 1),
+    ]
+
+
+def _places_of(author: str) -> list[counting.Scope]:
+    """Where somebody who wrote in "page" is counted from events."""
+    return [
+        counting.author_scope("demo", author),
+        *(counting.category_scope("demo", each, author) for each in ("news", "sport")),
+        *(counting.day_scope("demo", DAY, each, author) for each in ("", "news", "sport")),
+    ]
+
+
+def test_nothing_is_found_where_nothing_is_wrong(grown: dict[str, records.Comment]) -> None:
+    assert counter_drift.recount_all() == []
+
+
+@pytest.mark.parametrize("more", [1, -1, 7])
+def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment], more: int
+) -> None:
+    counter_drift.plant(counter_drift.thread_row(), approved=more, listed=-more)
+    found = [
+        Difference(HERE, "approved", 7 + more, 7),
+        Difference(HERE, "listed", 8 - more, 8),
+    ]
+    assert counter_drift.recount_all(fixes=False) == [
+        *found,
+        Difference(SITE, "approved", 15, 15 + more),
+    ]
+    assert counter_drift.recount_all() == found
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
+    grown: dict[str, records.Comment], *, folded: bool
+) -> None:
+    silent = records.ThreadName("demo", "silent")
+    subscriptions.follow(silent, "s:ann", now=counter_drift.NOW)
+    subscriptions.follow(records.ThreadName("demo2", "silent"), "s:ann", now=counter_drift.NOW)
+    if folded:
+        follower_compaction.compact(subscriptions.list_of(silent))
+    counter_drift.deliver()
+    assert counter_drift.recount_all() == []
+    counter_drift.delete(counter_rows.thread_counter_key(silent, 0))
+    here = counting.thread_scope("demo/silent")
+    assert counter_drift.recount_all() == [Difference(here, "followers", 0, 1)]
+    assert counter_drift.recount_all() == []
+    assert totals.of_threads([silent]) == [{"followers": 1}]
+
+
+def test_sites_authors_and_their_rows_in_threads_are_mended_too(
+    grown: dict[str, records.Comment],
+) -> None:
+    author = grown["2"].author.id
+    counter_drift.plant(reads.get(counter_rows.site_counter_key("demo")), pending=2)
+    counter_drift.plant(
+        reads.get(counter_rows.participation_key(counter_drift.NAME, author)), approved=2
+    )
+    counter_drift.plant(reads.get(counter_rows.standing_key("demo", author)), approved=-2)
+    here = counting.participation_scope("demo/page", author)
+    assert counter_drift.recount_all() == [
+        Difference(here, "approved", 3, 1),
+        Difference(SITE, "pending", 2, 0),
+        Difference(counting.author_scope("demo", author), "approved", 0, 2),
+    ]
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+STATISTICS = [
+    counting.category_scope("demo", "news"),
+    counting.category_scope("demo", "news", "g:2"),
+    counting.day_scope("demo", DAY),
+    counting.day_scope("demo", DAY, "sport"),
+    counting.day_scope("demo", DAY, "", "g:2"),
+    counting.day_scope("demo", DAY, "sport", "g:2"),
+]
+
+
+@pytest.mark.parametrize("scope", STATISTICS)
+@pytest.mark.parametrize("more", [1, -1])
+def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment], scope: counting.Scope, more: int
+) -> None:
+    row = reads.get(new_rows.scope_key(scope))
+    had = totals.numbers_of(row)
+    counter_drift.plant(row, approved=more, **({} if scope.author else {"participants": 3 * more}))
+    now = totals.numbers_of(row)
+    found = [
+        Difference(scope, name, now.get(name, 0), had[name])
+        for name in ("approved", *(() if scope.author else ("participants",)))
+    ]
+    assert counter_drift.recount_all(fixes=False) == found
+    assert counter_drift.recount_all() == found
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("scope", STATISTICS)
+def test_rows_of_statistics_that_are_gone_come_back(
+    grown: dict[str, records.Comment], scope: counting.Scope
+) -> None:
+    numbers = totals.numbers_of(reads.get(new_rows.scope_key(scope)))
+    counter_drift.delete(new_rows.scope_key(scope))
+    assert counter_drift.recount_all() == [
+        Difference(scope, name, 0, numbers[name]) for name in sorted(numbers)
+    ]
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("day", ["", "2020-02-20"])
+@pytest.mark.parametrize("category", ["news", "nothing"])
+def test_rows_of_statistics_that_count_nothing_go(
+    grown: dict[str, records.Comment], category: str, day: str
+) -> None:
+    place = counting.category_scope("demo", category)._replace(kind="day" if day else "category")
+    place = place._replace(day=day)
+    scope = place._replace(author="g:nobody/else")
+    transactions.transaction(
+        lambda: transactions.apply(
+            ownership.Writes("tallies", put=(new_rows.statistics(scope, {"approved": 2}),))
+        )
+    )
+    assert counter_drift.recount_all() == [Difference(scope, "approved", 2, 0)]
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
+    grown: dict[str, records.Comment],
+) -> None:
+    counter_drift.delete(counter_rows.participation_key(counter_drift.NAME, grown["2"].author.id))
+    counter_drift.delete(counter_rows.standing_key("demo", grown["2"].author.id))
+    counter_drift.delete(counter_rows.thread_counter_key(records.ThreadName("demo", "other"), 0))
+    key = counter_rows.participation_key(counter_drift.NAME, "g:nobody")
+    transactions.transaction(
+        lambda: transactions.apply(
+            ownership.Writes(
+                "tallies", put=(new_rows.participation(key, "demo", "g:nobody", {"approved": 1}),)
+            )
+        )
+    )
+    assert len(counter_drift.recount_all()) == 3 + 1 + 1 + 1
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_shard_that_is_gone_is_counted_again(
+    grown: dict[str, records.Comment], site: records.Site, lost: int
+) -> None:
+    sharding.spread(counter_drift.NAME, 4)
+    for n in range(4):
+        row = reads.get(
+            counter_rows.thread_counter_key(counter_drift.NAME, n)
+        ) or new_rows.thread_counter(counter_drift.NAME, n)
+        counter_drift.plant(row, approved=1)
+    counter_drift.plant(counter_drift.thread_row(), approved=-4)
+    counter_oracle.check()
+    counter_drift.delete(counter_rows.thread_counter_key(counter_drift.NAME, lost))
+    assert {each.scope for each in counter_drift.recount_all()} == {HERE}
+    assert counter_drift.recount_all() == []
+    sample_threads.post(site, "more", grown["2"].id)
+    counter_drift.deliver()
+    sharding.gather(counter_drift.NAME)
+    counter_oracle.check_all()
+
+
+def test_threads_stored_before_there_were_counters_get_theirs(
+    grown: dict[str, records.Comment], site: records.Site
+) -> None:
+    for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
+        for message in list(reads.fetch(reads.Query(kind))):
+            path = [part for step in message.key.path for part in (step.kind, step.name)]
+            counter_drift.delete(ndb.Key(*path))
+    sample_threads.post(site, "meanwhile", grown["2"].id)  # counted from what is there: nothing
+    counter_drift.recount_all()
+    assert counter_drift.recount_all() == []
+    counter_drift.deliver()
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+def test_what_events_have_still_to_add_is_counted_in(
+    grown: dict[str, records.Comment], site: records.Site
+) -> None:
+    sample_threads.post(site, "late")
+    submission.retract(
+        grown["2"].id, author_id=grown["2"].author.id, revision=None, now=sample_threads.START
+    )
+    counter_drift.plant(reads.get(counter_rows.site_counter_key("demo")), approved=1)
+    assert counter_drift.recount_all() == [Difference(SITE, "approved", 16, 15)]
+    assert counter_drift.recount_all() == []
+    counter_drift.deliver()
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+def test_an_event_that_was_lost_is_found_as_drift(
+    grown: dict[str, records.Comment], site: records.Site
+) -> None:
+    row = sample_threads.post(site, "lost")
+    key = event_rows.event_key(f"{row.id}.1")
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("outbox", delete=(key,))))
+    assert counter_drift.recount_all() == [
+        *_one_more(SITE, 15, 8),
+        *_one_more(counting.category_scope("demo", "news"), 15, 8),
+        *_one_more(counting.category_scope("demo", "sport"), 7, 7),
+        *_one_more(counting.day_scope("demo", DAY), 15, 8),
+        *_one_more(counting.day_scope("demo", DAY, "news"), 15, 8),
+        *_one_more(counting.day_scope("demo", DAY, "sport"), 7, 7),
+        *(Difference(each, "approved", 0, 1) for each in _places_of(row.author.id)),
+    ]
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+def test_an_interrupted_recount_goes_on_where_it_ended(
+    grown: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_threads.post(
+        site, "next", thread="other/2"
+    )  # whose key begins with the one that is noted
+    monkeypatch.setattr(recount, "_NOTE_EVERY", 1)
+    seen: list[str] = []
+    real = recount.thread
+
+    def thread(name: records.ThreadName, **options: Any) -> int:
+        if len(seen) == 1:
+            seen.append("interrupted")
+            raise KeyboardInterrupt
+        seen.append(name.id)
+        return real(name, **options)
+
+    monkeypatch.setattr(recount, "thread", thread)
+    with pytest.raises(KeyboardInterrupt):
+        counter_drift.recount_all()
+    counter_drift.recount_all()
+    assert seen == ["other", "interrupted", "other/2", "page"]
+    counter_drift.recount_all()
+    assert seen[4:] == ["other", "other/2", "page"]  # a whole one begins anew
+
+
+def test_many_authors_are_mended_in_transactions_of_bounded_size(
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recount, "_AT_ONCE", 3)
+    sample_threads.grow(site, {f"{n}": {} for n in range(10)})
+    counter_drift.deliver()
+    for n in range(10):
+        counter_drift.plant(
+            reads.get(counter_rows.participation_key(counter_drift.NAME, f"g:{n}")), approved=-1
+        )
+        counter_drift.plant(
+            reads.get(counter_rows.standing_key("demo", f"g:{n}")), approved=1, spam=1
+        )
+    assert len(counter_drift.recount_all()) == 10 + 20
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()

@@ -1,0 +1,206 @@
+"""Claims about a recount while others write, vote or recount: of one moment, and mends once."""
+
+import itertools
+import threading
+from typing import Any
+
+import pytest
+
+from comments.domain import records
+from comments.jobs import recategorize
+from comments.posting import submission
+from comments.store import connection, reads
+from comments.store.models import counter_rows
+from tests.support import prepared_stores
+from tests.support.histories import counter_drift, counter_oracle
+from tests.support.threads import sample_threads, sample_votes
+
+
+class Between:
+    """Lets somebody else do something once, before the n-th call of a method from now."""
+
+    def __init__(self) -> None:
+        self._plan: tuple[str, int, Any] | None = None
+
+    def plan(self, method: str, number: int, act: Any) -> None:
+        self._plan = (method, number, act)
+
+    @property
+    def is_over(self) -> bool:
+        return self._plan is None
+
+    def __call__(self, method: str, _: Any, proceed: Any) -> Any:
+        if self._plan is not None and self._plan[0] == method:
+            _, number, act = self._plan
+            self._plan = (method, number - 1, act)
+            if number == 0:
+                self._plan = None
+                helper = threading.Thread(target=act)
+                helper.start()
+                helper.join()
+        return proceed()
+
+
+@pytest.fixture
+def between() -> Between:
+    return Between()
+
+
+@pytest.fixture
+def interceptor(between: Between) -> Between:
+    return between
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
+    return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
+
+
+@pytest.fixture
+def grown(store: connection.Store, begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
+    return begun.found
+
+
+# The commits of a recount of two threads, the second of which is wrong: two comparisons, a mending,
+# the comparison of the site, its mending. What others do comes after a comparison was read.
+COMPARED = [1, 3]
+
+
+@pytest.mark.parametrize("commit", COMPARED)
+def test_what_people_write_between_comparison_and_mending_stays(
+    grown: dict[str, records.Comment],
+    site: records.Site,
+    open_store: connection.Store,
+    between: Between,
+    commit: int,
+) -> None:
+    author = grown["2"].author
+    counter_drift.delete(
+        counter_rows.participation_key(counter_drift.NAME, author.id)
+    )  # so that he seems new in the thread
+    counter_drift.plant(reads.get(counter_rows.standing_key("demo", author.id)), approved=-2)
+    counter_drift.plant(counter_drift.thread_row(), approved=5)
+
+    def write() -> None:
+        with open_store.context():
+            sample_threads.post(site, "meanwhile", author=author)
+            counter_drift.deliver()
+
+    between.plan("Commit", commit, write)
+    counter_drift.recount_all()
+    assert between.is_over
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("commit", COMPARED)
+def test_two_recounts_at_once_mend_once(
+    grown: dict[str, records.Comment],
+    open_store: connection.Store,
+    between: Between,
+    commit: int,
+) -> None:
+    counter_drift.plant(counter_drift.thread_row(), approved=5)
+    counter_drift.plant(reads.get(counter_rows.site_counter_key("demo")), approved=3)
+
+    def other() -> None:
+        with open_store.context():
+            counter_drift.recount_all()
+
+    between.plan("Commit", commit, other)
+    counter_drift.recount_all()
+    assert between.is_over
+    assert counter_drift.recount_all() == []
+    counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("query", range(13))
+def test_a_comparison_is_of_one_moment(
+    grown: dict[str, records.Comment],
+    site: records.Site,
+    open_store: connection.Store,
+    between: Between,
+    query: int,
+) -> None:
+    def write() -> None:
+        with open_store.context():
+            sample_threads.post(site, "meanwhile")
+            counter_drift.deliver()
+            sample_threads.post(site, "later", grown["2"].id)
+
+    between.plan("RunQuery", query, write)
+    assert counter_drift.recount_all() == []
+    assert between.is_over
+    counter_drift.deliver()
+    counter_oracle.check_all()
+
+
+def test_a_recount_finds_nothing_while_writers_go_on(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    site = sample_threads.filing(site, "news", "sport")
+    stop = threading.Event()
+    writers = [
+        *(threading.Thread(target=_write, args=(open_store, site, n, stop)) for n in range(2)),
+        threading.Thread(target=_file, args=(open_store, stop)),
+    ]
+    with open_store.context():
+        sample_threads.post(site, "first", categories=("news",))
+        for writer in writers:
+            writer.start()
+        try:
+            found = [counter_drift.recount_all() for _ in range(6)]
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join(60)
+        assert found == [[]] * 6
+        recategorize.finish(now=counter_drift.NOW)
+        counter_drift.deliver()
+        counter_oracle.check_all()
+
+
+def _write(store: connection.Store, site: records.Site, label: int, stop: threading.Event) -> None:
+    with store.context():
+        number = 0
+        while not stop.is_set():
+            row = sample_threads.post(site, f"{label}.{number}", author=_author(number % 3))
+            if number % 2:
+                submission.retract(
+                    row.id, author_id=row.author.id, revision=None, now=sample_threads.START
+                )
+            if number % 5 == 0:
+                counter_drift.deliver()
+            number += 1
+
+
+def _file(store: connection.Store, stop: threading.Event) -> None:
+    with store.context():
+        for names in itertools.cycle([["sport"], ["news", "sport"]]):
+            if stop.is_set():
+                return
+            recategorize.change(counter_drift.NAME, names, now=counter_drift.NOW)
+
+
+def _author(number: int) -> records.Author:
+    return records.Author("somebody", id=f"g:{number}")
+
+
+def test_a_vote_in_the_middle_of_a_recount_of_votes_is_counted_once(
+    grown: dict[str, records.Comment], open_store: connection.Store, between: Between
+) -> None:
+    row = grown["2"]
+    sample_votes.vote(row, "ann")
+    sample_votes.count_all()
+    counter_drift.lose_vote(row.id, "ann")
+
+    def vote() -> None:
+        with open_store.context():
+            sample_votes.vote(row, "bob")
+
+    between.plan("RunAggregationQuery", 0, vote)
+    assert len(counter_drift.recount_all()) == 2
+    assert between.is_over
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (1, 0, 1)
+    sample_votes.check()

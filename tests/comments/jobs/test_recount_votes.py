@@ -1,0 +1,71 @@
+"""Claims about the recount of votes: a row says what its votes come to, or is mended."""
+
+import pytest
+
+from comments.domain import records
+from comments.domain.counting import Scope
+from comments.jobs.recount import Difference
+from comments.posting import submission
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, vote_rows
+from tests.support import prepared_stores
+from tests.support.histories import counter_drift
+from tests.support.threads import sample_votes
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
+    return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
+
+
+@pytest.fixture
+def grown(store: connection.Store, begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
+    return begun.found
+
+
+def _plant_votes(comment_id: str, **values: int) -> None:
+    """Change a comment's row around everybody."""
+    row = reads.get(comment_rows.comment_key(comment_id))
+    row.populate(**values)
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
+
+
+def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
+    grown: dict[str, records.Comment],
+) -> None:
+    one, two, other = (grown[text] for text in ("1", "2", "3"))
+    for comment in (one, two):
+        for voter in ("ann", "bob", "cid"):
+            sample_votes.vote(comment, voter, -1 if voter == "cid" else 1)
+    sample_votes.count_all()
+    assert counter_drift.recount_all() == []
+    counter_drift.lose_vote(one.id, "bob")
+    _plant_votes(two.id, score=7)
+    sample_votes.vote(other, "ann")  # waits to be counted, which is nothing wrong
+    found = [
+        Difference(Scope("comment", one.id), "up", 2, 1),
+        Difference(Scope("comment", one.id), "score", 1, 0),
+        Difference(Scope("comment", two.id), "score", 7, 1),
+    ]
+    assert counter_drift.recount_all(fixes=False) == found
+    assert counter_drift.recount_all() == found
+    assert counter_drift.recount_all() == []
+    assert (sample_votes.stored(one.id), sample_votes.stored(two.id)) == ((1, 1, 0), (2, 1, 1))
+    sample_votes.count_all()
+    assert counter_drift.recount_all() == []
+    sample_votes.check()
+
+
+def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
+    grown: dict[str, records.Comment],
+) -> None:
+    row = grown["2.1"]
+    sample_votes.vote(row, "ann")
+    sample_votes.vote(row, "bob")
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=counter_drift.NOW)
+    lost = ownership.Writes("votes", delete=(vote_rows.votes_due_key(row.id),))
+    transactions.transaction(lambda: transactions.apply(lost))
+    assert counter_drift.recount_all() == [Difference(Scope("comment", row.id), "votes", 2, 0)]
+    assert counter_drift.recount_all() == []
+    sample_votes.count_all()
+    sample_votes.check()

@@ -1,0 +1,228 @@
+"""Claims about repair and readers: what is repaired, no process shows otherwise for a moment.
+
+Two processes with warm caches read through every stage of a folding while comments get other
+hashes; each answer is compared with the floor at once, without a second passing.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from comments.domain import records
+from comments.jobs import repair
+from comments.posting import submission
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import thread_view
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from emulator import inprocess
+from tests.support import prepared_stores
+from tests.support.threads import compaction, reader_processes, sample_threads
+
+SCHEME = sample_threads.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+Grown = dict[str, records.Comment]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    compaction.small_buckets(monkeypatch, 3)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
+    """A thread in buckets, tail and delta."""
+    with pytest.MonkeyPatch.context() as patch:
+        compaction.small_buckets(patch, 3)
+        return prepared_stores.grown(tmp_path_factory, _grow)
+
+
+@pytest.fixture
+def grown(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
+    return dict(begun.found)
+
+
+def _grow(site: records.Site) -> Grown:
+    rows = sample_threads.grow(site, sample_threads.TREE)
+    compaction.whole(NAME)
+    for text in ("4", "4.1", "5"):
+        parent = rows["4"].id if text == "4.1" else None
+        rows[text] = sample_threads.post(site, text, parent)
+        if text != "5":
+            compaction.whole(NAME)
+    return rows
+
+
+@pytest.fixture
+def processes(engine: inprocess.Engine, grown: Grown) -> list[reader_processes.Reader]:
+    """Two processes that have read everything."""
+    warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+    _check(warm)
+    return warm
+
+
+def _check(processes: list[reader_processes.Reader]) -> None:
+    for process in processes:
+        process.check(NAME)
+
+
+def _damage(row: records.Comment, **values: object) -> None:
+    def body() -> None:
+        stored = reads.get(comment_rows.comment_key(row.id))
+        stored.populate(**values)
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
+
+    transactions.transaction(body)
+
+
+def _lose_a_parent(grown: Grown) -> None:
+    """A reply becomes a root, and all below it get other hashes."""
+    _damage(grown["1.1"], parent=None)
+
+
+def _run_in_a_circle(grown: Grown) -> None:
+    _damage(grown["1"], parent=grown["1.1.2"].id)
+
+
+def _share_a_number(grown: Grown) -> None:
+    """Two siblings at one place: one of them gets another."""
+    _damage(grown["1.2"], number=1, sort_hash=grown["1.1"].sort_hash)
+
+
+def _swap_hashes(grown: Grown) -> None:
+    """The buckets hold both where they belong: what is stored of them says otherwise."""
+    _damage(grown["2"], sort_hash=grown["3"].sort_hash)
+    _damage(grown["3"], sort_hash=grown["2"].sort_hash)
+
+
+def _spoil_hashes(grown: Grown) -> None:
+    for text in ("1.1", "2.1", "5"):
+        _damage(grown[text], sort_hash="xx", level=9)
+
+
+DAMAGES = [_lose_a_parent, _run_in_a_circle, _share_a_number, _swap_hashes, _spoil_hashes]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_after_a_repair_warm_processes_equal_the_floor_at_once(
+    grown: Grown, processes: list[reader_processes.Reader], damage: Callable[[Grown], None]
+) -> None:
+    damage(grown)
+    assert repair.fix(SCHEME, NAME)
+    _check(processes)
+    folded = compactor.fold(SCHEME, NAME)
+    assert folded is not None
+    _check(processes)
+    processes[0].now += thread_view.CACHE_MAX_AGE  # one sees the new directory, one the old
+    _check(processes)
+    for process in processes:
+        process.now += compactor.GRACE
+    compactor.clear(folded)
+    _check(processes)
+    total = processes[0].do(lambda: thread_view.view(NAME).total)
+    assert total == processes[0].expected(NAME)[2]
+    assert leftovers.sweep(NAME) == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("stops", ["before the switch", "before the clearing"])
+def test_a_folding_that_stops_over_a_repair_harms_nobody(
+    grown: Grown,
+    processes: list[reader_processes.Reader],
+    damage: Callable[[Grown], None],
+    stops: str,
+) -> None:
+    prepared = compactor.prepare(SCHEME, NAME)
+    assert prepared is not None
+    folded = compactor.switch(prepared) if stops == "before the clearing" else None
+    damage(grown)
+    repair.fix(SCHEME, NAME)
+    _check(processes)
+    folded = folded or compactor.switch(prepared)
+    _check(processes)
+    for process in processes:
+        process.now += compactor.GRACE
+    assert folded is not None
+    compactor.clear(folded)
+    _check(processes)
+    compaction.whole(NAME)
+    for process in processes:
+        process.now += compactor.GRACE
+    _check(processes)
+
+
+@pytest.mark.parametrize("query", range(1, 7))
+def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost(
+    engine: inprocess.Engine, grown: Grown, processes: list[reader_processes.Reader], query: int
+) -> None:
+    """A slow folder clears before any of the queries of the next one."""
+    slow = compactor.fold(SCHEME, NAME)
+    assert slow is not None
+    _lose_a_parent(grown)
+    repair.fix(SCHEME, NAME)
+    for process in processes:
+        process.now += compactor.GRACE
+    queries = 0
+
+    def clear_meanwhile(method: str, _request: object) -> None:
+        nonlocal queries
+        queries += method.endswith("RunQuery")
+        if method.endswith("RunQuery") and queries == query:
+            processes[0].do(lambda: compactor.clear(slow))
+
+    folder = reader_processes.Reader(engine, seen=clear_meanwhile)
+    anew = folder.do(lambda: compactor.fold(SCHEME, NAME))
+    assert anew is not None
+    assert queries > 1
+    for process in processes:
+        process.now += compactor.GRACE
+    _check(processes)
+
+
+def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
+    grown: Grown, processes: list[reader_processes.Reader]
+) -> None:
+    _lose_a_parent(grown)
+    repair.fix(SCHEME, NAME)
+    folded = compactor.fold(SCHEME, NAME)
+    assert folded is not None
+    moved = grown["1.1"]
+    submission.retract(moved.id, author_id=moved.author.id, revision=None, now=sample_threads.START)
+    _check(processes)
+    _clear_after_the_grace(folded, processes)
+    _check(processes)
+    folded = compactor.fold(SCHEME, NAME)
+    assert folded is not None
+    _check(processes)
+    _clear_after_the_grace(folded, processes)
+    _check(processes)
+
+
+def _clear_after_the_grace(
+    folded: compactor.Folded, processes: list[reader_processes.Reader]
+) -> None:
+    """Clear when no process may use the directory before any more."""
+    for process in processes:
+        process.now += compactor.GRACE
+    compactor.clear(folded)
+
+
+def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
+    site: records.Site, grown: Grown, processes: list[reader_processes.Reader]
+) -> None:
+    _damage(grown["1.1"], slug="damaged")
+    repair.fix(SCHEME, NAME)
+    reader = processes[0]
+    reader.do(lambda: thread_view.view(NAME))
+    _damage(grown["1.1"], sort_hash="xx")
+    repair.fix(SCHEME, NAME)
+    with pytest.raises(thread_view.NotMaterialized):
+        reader.do(lambda: thread_view.view(NAME))
+    compaction.whole(NAME)
+    reader.now += thread_view.CACHE_MAX_AGE
+    reader.do(lambda: thread_view.view(NAME))
+    sample_threads.post(site, "later", grown["1.1"].id)
+    submission.retract(
+        grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=sample_threads.START
+    )
+    reader.do(lambda: thread_view.view(NAME))

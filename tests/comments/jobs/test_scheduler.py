@@ -1,0 +1,346 @@
+"""Claims about upkeep: whoever runs folds and clears what changed, and faults end nobody."""
+
+import re
+import threading
+import time
+
+import flask
+import pytest
+
+from comments import app as apps
+from comments import config, errors
+from comments.domain import presentation, records
+from comments.events import backlog
+from comments.jobs import scheduler, worker_thread
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import directories, thread_view
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import bucket_rows, comment_rows
+from comments.tree import ordered_query
+from comments.tree.counters import shard_choice, sharding
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.comments.conftest import Clock
+from tests.support import programs
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+SCHEME = sample_threads.SETTINGS.scheme
+SECRET = "a secret of the tasks"
+ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
+
+
+@pytest.fixture
+def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
+    """A worker whose steps the test takes."""
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
+    return worker_thread.Worker(open_store, SCHEME)
+
+
+@pytest.fixture
+def name(site: records.Site) -> records.ThreadName:
+    return sample_threads.name_of(site)
+
+
+def _flags(name: records.ThreadName) -> int:
+    where = (("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True))
+    return reads.count(reads.Query("Comment", where=where))
+
+
+def _check_reader(name: records.ThreadName) -> None:
+    expected = [presentation.fragment(row) for row in ordered_query.thread(name)]
+    assert thread_view.using(name, lambda v: [each.json for each in v.rows()]) == expected
+
+
+def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
+    open_store: connection.Store,
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    shard_choice.SHARDS.put(open_store, shard_choice.Shards(clock))
+    sample_threads.post(site, "text")
+    sharding.spread(name, 4)
+    worker.step()
+    assert reads.get(comment_rows.thread_key(name)).shards == 4
+    clock.now += max(worker_thread.LOOK_EVERY, shard_choice.QUIET)
+    worker.step()
+    assert reads.get(comment_rows.thread_key(name)).shards == 1
+    counter_oracle.check()
+
+
+def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    worker.step()
+    sample_threads.post(site, "text")
+    assert worker.step() == scheduler.Done(0, 0, 0)
+    clock.now += backlog.FOLD_AFTER
+    assert worker.step() == scheduler.Done(1, 0, 1)
+    assert _flags(name) == 1
+    clock.now += compactor.GRACE - 1
+    assert worker.step() == scheduler.Done(0, 0, 1)
+    assert _flags(name) == 1
+    clock.now += 1
+    assert worker.step() == scheduler.Done(0, 1, 0)
+    assert _flags(name) == 0
+    _check_reader(name)
+
+
+def test_a_process_that_starts_finishes_what_another_one_left(
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    sample_threads.post(site, "folded and not cleared")
+    assert compactor.fold(SCHEME, name) is not None
+    sample_threads.post(site, "not folded", thread="x" * 600)
+    assert set(scheduler.look()) == {name, sample_threads.name_of(site, "x" * 600)}
+    assert worker.step() == scheduler.Done(2, 0, 2)
+    clock.now += compactor.GRACE
+    assert worker.step().cleared == 2
+    assert scheduler.look() == []
+
+
+def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left(
+    store: connection.Store,
+    clock: Clock,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    sample_threads.post(site, "left by another process", thread="other")
+    backlog.BACKLOG.forget(store)  # that process is gone
+    backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
+    worker = worker_thread.Worker(store, SCHEME, first=5.0)
+    sample_threads.post(site, "changed here")
+    backlog.erased(name)
+    clock.now += 4
+    assert worker.step().folded == 1
+    assert directories.load_directory(name).version
+    assert not directories.load_directory(sample_threads.name_of(site, "other")).version
+    clock.now += 1
+    worker.step()
+    assert directories.load_directory(sample_threads.name_of(site, "other")).version
+
+
+def test_what_fails_is_tried_again_and_the_others_are_folded(
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    clock: Clock,
+    site: records.Site,
+    engine: inprocess.Engine,
+) -> None:
+    name = sample_threads.name_of(site)
+    store.deadline = 0.25
+    for thread in ("page", "other"):
+        sample_threads.post(site, "text", thread=thread)
+    engine.install_faults(fault_plans.Plan.parse(ABORTING))
+    assert worker.step() == scheduler.Done(0, 0, 0)
+    engine.install_faults(None)
+    clock.now += 2 * 5.0
+    assert worker.step() == scheduler.Done(2, 0, 2)
+    engine.install_faults(fault_plans.Plan.parse(ABORTING))
+    clock.now += compactor.GRACE
+    worker.step()
+    assert _flags(name) == 1
+    engine.install_faults(None)
+    clock.now += 5.0
+    assert worker.step().cleared == 2
+    assert _flags(name) == 0
+
+
+def test_a_damaged_directory_ends_no_worker(
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    damaged = sample_threads.name_of(site, "damaged")
+    for each in (damaged, name):
+        sample_threads.post(site, "text", thread=each.id)
+    row = bucket_rows.BucketDirectory(
+        key=bucket_rows.directory_key(damaged), version="v", content=b"no"
+    )
+    writes = ownership.Writes("folding", put=(row,))
+    transactions.transaction(lambda: transactions.apply(writes))
+    assert worker.step() == scheduler.Done(1, 0, 1)
+
+
+def test_a_running_worker_folds_an_edit_by_itself_and_stops(
+    open_store: connection.Store, site: records.Site, name: records.ThreadName
+) -> None:
+    before = threading.active_count()
+    worker = worker_thread.Worker(open_store, SCHEME)
+    assert threading.active_count() == before  # making one starts nothing
+    worker.start()
+    with open_store.context():
+        sample_threads.post(site, "text")
+        backlog.erased(name)
+        programs.wait_until(lambda: directories.load_directory(name).version)
+        _check_reader(name)
+    assert worker.stop(programs.PATIENCE)
+
+
+def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: connection.Store) -> None:
+    worker = worker_thread.Worker(open_store, SCHEME)
+    worker.start()
+    assert worker.stop(programs.PATIENCE)
+
+
+@pytest.fixture
+def commands(app: flask.Flask, monkeypatch: pytest.MonkeyPatch) -> flask.testing.FlaskCliRunner:
+    monkeypatch.setattr(compactor, "GRACE", 0.0)
+    return app.test_cli_runner()
+
+
+def test_the_command_folds_clears_and_removes_orphans(
+    open_store: connection.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    commands: flask.testing.FlaskCliRunner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compactor, "TAIL_ROWS", 0)
+    with open_store.context():
+        for thread in ("page", "other"):
+            sample_threads.post(site, "text", thread=thread)
+        orphan = compactor.prepare(SCHEME, name)
+    assert orphan is not None
+    assert orphan.written
+    result = commands.invoke(args=["compact", "--wait"])
+    assert result.exit_code == 0, result.output
+    assert "2 threads compacted, 0 left to be cleared." in result.stdout
+    with open_store.context():
+        assert scheduler.look() == []
+        assert leftovers.sweep(name) == []
+        _check_reader(name)
+
+
+def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
+    open_store: connection.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    commands: flask.testing.FlaskCliRunner,
+) -> None:
+    with open_store.context():
+        for thread in ("page", "other"):
+            sample_threads.post(site, "text", thread=thread)
+    result = commands.invoke(args=["compact", "demo", "page"])
+    assert "1 threads compacted, 1 left to be cleared." in result.stdout
+    with open_store.context():
+        assert _flags(name) == 1
+        assert directories.load_directory(name).version
+        assert not directories.load_directory(sample_threads.name_of(site, "other")).version
+    for unknown in (["compact", "nobody"], ["compact", "demo", "nothing"]):
+        assert commands.invoke(args=unknown).exit_code == 1
+
+
+def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
+    open_store: connection.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    app: flask.Flask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with open_store.context():
+        sample_threads.post(site, "text")
+    result = app.test_cli_runner().invoke(args=["compact"])
+    assert slept == []
+    assert "A running server clears them within 22 minutes" in result.stdout
+    with open_store.context():
+        assert _flags(name) == 1
+    result = app.test_cli_runner().invoke(args=["compact", "--wait"])
+    assert slept == [compactor.GRACE]
+    assert re.search(r"Clearing begins at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
+    assert "0 left to be cleared" in result.stdout
+    assert "A running server clears them within" not in result.stdout
+    with open_store.context():
+        assert _flags(name) == 0
+
+
+def _client(store: connection.Store, **settings: object) -> flask.testing.FlaskClient:
+    made = config.Settings(secret="a secret of the tests", **settings)  # type: ignore[arg-type]
+    return apps.create_app(made, store).test_client()
+
+
+@pytest.mark.parametrize(
+    ("given", "headers"),
+    [
+        ({"on_app_engine": True}, {"X-Appengine-Cron": "true"}),
+        ({"tasks_secret": SECRET}, {"Authorization": f"Bearer {SECRET}"}),
+    ],
+)
+def test_cron_is_let_in_by_what_only_it_can_present(
+    open_store: connection.Store,
+    site: records.Site,
+    name: records.ThreadName,
+    given: dict[str, object],
+    headers: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compactor, "GRACE", 0.0)
+    client = _client(open_store, **given)
+    with open_store.context():
+        sample_threads.post(site, "text")
+    assert client.get("/tasks/compact", headers=headers).json == {
+        "folded": 1,
+        "cleared": 1,
+        "waiting": 0,
+    }
+    with open_store.context():
+        assert _flags(name) == 0
+        _check_reader(name)
+
+
+@pytest.mark.parametrize("given", ["", SECRET])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-Appengine-Cron": "true", "X-Appengine-QueueName": "default"},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {SECRET}x"},
+        {"Authorization": f"Basic {SECRET}"},
+        {"Authorization": "Bearer ä".encode().decode("latin-1")},
+    ],
+)
+def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
+    open_store: connection.Store, site: records.Site, given: str, headers: dict[str, str]
+) -> None:
+    with open_store.context():
+        sample_threads.post(site, "text")
+    refused = _client(open_store, tasks_secret=given).get("/tasks/compact", headers=headers)
+    assert refused.status_code == 403
+    with open_store.context():
+        assert not directories.load_directory(sample_threads.name_of(site)).version
+
+
+def test_on_app_engine_nobody_else_folds(open_store: connection.Store) -> None:
+    client = _client(open_store, on_app_engine=True, tasks_secret=SECRET)
+    for headers in ({}, {"X-Appengine-Cron": "false"}, {"Authorization": f"Bearer {SECRET}"}):
+        assert client.get("/tasks/compact", headers=headers).status_code == 403
+
+
+def test_only_app_engine_says_that_it_is_app_engine(tmp_path: object) -> None:
+    given = {"SECRET": "0123456789abcdef"}
+    assert config.load(given | {"GAE_ENV": "standard"}).on_app_engine
+    assert not config.load(given).on_app_engine
+    assert config.load(given | {"TASKS_SECRET": SECRET}).tasks_secret == SECRET
+    with pytest.raises(errors.Misconfigured, match=r"^TASKS_SECRET is at least"):
+        config.load(given | {"TASKS_SECRET": "short"})
+
+
+def test_sites_are_not_needed_to_look(store: connection.Store) -> None:
+    assert list(site_settings.every()) == []
+    assert scheduler.look() == []

@@ -1,0 +1,211 @@
+"""Claims about upkeep where every call of cron meets a process that knows nothing and then ends.
+
+Nothing but the store is left between two calls. What a call folds it clears itself, after a grace
+by its own clock; a call that dies while it waits leaves all of it to the next one.
+"""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import scheduler
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import directories, ranking, thread_view
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from emulator import inprocess
+from tests.support.threads import compaction, reader_processes, sample_threads
+
+SCHEME = sample_threads.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+CANARY = "quetzalcoatlus"
+
+
+class Died(Exception):
+    """The end of an instance while it waits."""
+
+
+class Instance(reader_processes.Reader):
+    """An instance that lives for one call. Its clock starts anywhere, and ticks for all readers."""
+
+    def __init__(
+        self, engine: inprocess.Engine, others: list[reader_processes.Reader], *, age: float = 0.0
+    ) -> None:
+        super().__init__(engine)
+        self.others = others
+        self.waited: list[float] = []
+        self.clock = 5e6
+        self.upkeep = scheduler.Upkeep(
+            SCHEME,
+            clock=lambda: self.clock,
+            now=lambda: sample_threads.START + timedelta(seconds=age),
+        )
+
+    def call(self) -> scheduler.Done:
+        for each in self.others:  # read the directory just before another one replaces it
+            each.now += thread_view.CACHE_MAX_AGE
+            each.check(NAME)
+        done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
+        for each in self.others:  # with what they held before the clearing, if that may still be
+            each.check(NAME)
+        return done
+
+    def wait(self, seconds: float) -> None:
+        """Wait as `time.sleep` does, which readers live through."""
+        self.waited.append(seconds)
+        self.clock += seconds
+        for each in self.others:
+            each.check(NAME)
+            each.now += seconds
+            each.check(NAME)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small buckets, and no row waits to be folded: the time of day stands still here."""
+    compaction.small_buckets(monkeypatch, 3)
+    monkeypatch.setattr(backlog, "FOLD_AFTER", 0.0)
+
+
+@pytest.fixture
+def others(engine: inprocess.Engine) -> list[reader_processes.Reader]:
+    """Two processes that only read."""
+    return [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+
+
+@pytest.fixture
+def said(store: connection.Store, site: records.Site) -> records.Comment:
+    """The comment that is taken back, in a thread never folded."""
+    sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(4)})
+    return sample_threads.post(site, CANARY)
+
+
+def _holders(text: str) -> Iterator[str]:
+    """The kinds that hold a text."""
+    for kind in ("Comment", "Bucket", "BucketDirectory", "Ranking"):
+        for message in reads.fetch(reads.Query(kind)):
+            if text.encode() in message.SerializeToString() + reader_processes.decompressed(
+                message
+            ):
+                yield kind
+
+
+def test_instances_of_one_call_each_fold_clear_and_erase(
+    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+) -> None:
+    first = Instance(engine, others)
+    assert first.call() == scheduler.Done(1, 1, 0)
+    assert first.waited == [compactor.GRACE]
+    assert {*_holders(CANARY)} > {"Comment"}
+    sample_threads.retract(said)
+    assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
+    assert [*_holders(CANARY)] == []
+    assert scheduler.look() == []
+    assert leftovers.sweep(NAME) == []
+    idle = Instance(engine, others)
+    assert idle.call() == scheduler.Done(0, 0, 0)
+    assert idle.waited == []
+
+
+def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
+    said: records.Comment,
+    engine: inprocess.Engine,
+    others: list[reader_processes.Reader],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Instance(engine, others).call()
+    sample_threads.retract(said)
+
+    def die(_seconds: float) -> None:
+        raise Died
+
+    for _ in range(3):
+        dying = Instance(engine, others)
+        monkeypatch.setattr(dying, "wait", die)
+        with pytest.raises(Died):
+            dying.call()
+        # Nothing was cleared before its grace, nothing was deleted that readers use.
+        assert scheduler.look() == [NAME]
+        for each in others:
+            each.check(NAME)
+    assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
+    assert [*_holders(CANARY)] == []
+    assert scheduler.look() == []
+    for each in others:
+        each.check(NAME)
+
+
+def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
+    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+) -> None:
+    """What another process switched, however long ago it says that was."""
+    assert compactor.fold(SCHEME, NAME) is not None
+    late = Instance(engine, others)
+    late.call()
+    assert late.waited == [compactor.GRACE]
+    assert scheduler.look() == []
+
+
+def test_of_several_calls_at_once_one_waits(
+    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+) -> None:
+    instance = Instance(engine, [])
+    answered: list[scheduler.Done] = []
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 1:
+            # The same process, asked again by another request meanwhile.
+            again = threading.Thread(target=visit_again)
+            again.start()
+            again.join()
+        instance.clock += seconds
+
+    def visit_again() -> None:
+        with instance.store.context():
+            answered.append(instance.upkeep.visit([], wait))
+
+    done = instance.do(lambda: instance.upkeep.visit(scheduler.look(), wait))
+    assert (done, answered) == (scheduler.Done(1, 1, 0), [scheduler.Done(0, 0, 1)])
+    assert len(waited) == 1
+    assert scheduler.look() == []
+
+
+def test_rankings_go_when_cursors_expired_though_nobody_lives_that_long(
+    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+) -> None:
+    """Whose clock is ten minutes ahead deletes none too early."""
+    term = ranking.KEPT + ranking.SKEW
+    for votes in (1, 2):
+        _vote(said, votes)
+        Instance(engine, others).call()
+    assert len(_rankings()) == 2
+    Instance(engine, others, age=ranking.KEPT + ranking.SKEW - 1).call()
+    assert len(_rankings()) == 2
+    Instance(engine, others, age=term).call()
+    best = directories.load_directory(NAME).content.best
+    assert best is not None
+    assert _rankings() == [best.ranking]
+    for each in others:
+        each.check(NAME)
+
+
+def _rankings() -> list[str]:
+    stored = reads.fetch(reads.Query("Ranking", keys_only=True))
+    return [message.key.path[-1].name for message in stored]
+
+
+def _vote(row: records.Comment, votes: int) -> None:
+    def body() -> None:
+        stored = reads.get(comment_rows.comment_key(row.id))
+        stored.up += votes
+        stored.revision += 1
+        stored.unfolded = True
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
+
+    transactions.transaction(body)

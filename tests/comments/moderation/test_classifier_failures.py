@@ -1,0 +1,163 @@
+"""Claims about a service that is asked and fails: what is no answer, and what follows in the end.
+
+Peers are real ones: honest servers that answer wrongly, and sockets that do what they like.
+"""
+
+import dataclasses
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from comments.domain import records
+from comments.domain.records import Status
+from comments.events import dead_letters, outbox
+from comments.moderation.classifiers import classifier_answers, classifier_requests, registration
+from comments.store import connection
+from tests.support import loopback_servers
+from tests.support.outside import classifier_site
+from tests.support.outside.classifier_site import Service, say
+from tests.support.threads import sample_threads
+
+SHOWN, HELD = Status.APPROVED, Status.PENDING
+
+
+@pytest.fixture
+def service(
+    open_store: connection.Store, store: connection.Store, site: records.Site
+) -> Iterator[Service]:
+    with classifier_site.serving(open_store) as made:
+        yield made
+
+
+HUGE = b'{"verdict":"approve","x":"' + b"x" * classifier_requests.LIMITS.answer + b'"}'
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (200, b""), (200, b"ok"), (200, b'{"verdict":"delete"}'), (200, b'{"verdict":1}'),
+        (200, b'{"verdict":"approve","reason":["x"]}'), (200, HUGE), (204, b""),
+        (302, b'{"verdict":"approve"}'), (404, b'{"verdict":"approve"}'),
+        (500, b'{"verdict":"approve"}'),
+    ],
+)  # fmt: skip
+def test_a_bad_answer_changes_nothing_and_the_question_comes_again(
+    service: Service, site: records.Site, status: int, answer: bytes
+) -> None:
+    service.is_asked()
+    service.receiver.status, service.receiver.answer = status, answer
+    comment = say(site)
+    assert service.ask().failed == 1
+    assert (service.status(comment), classifier_answers.of([comment.id])) == (HELD, {})
+    service.receiver.status = 200
+    service.says("approve")
+    service.ask()
+    assert service.status(comment) is HELD  # not before its pause is over
+    assert service.ask(2).told == 1
+    assert service.status(comment) is SHOWN
+
+
+def _closes(connection: socket.socket, _over: threading.Event) -> None:
+    connection.recv(1)
+
+
+def _garbles(connection: socket.socket, _over: threading.Event) -> None:
+    connection.recv(65536)
+    connection.sendall(b"\x00" * 1000 + b"\r\n\r\n")
+
+
+def _hangs(_connection: socket.socket, over: threading.Event) -> None:
+    over.wait()
+
+
+def _trickles(connection: socket.socket, over: threading.Event) -> None:
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
+    while not over.wait(0.05):
+        connection.sendall(b" ")
+
+
+def _cuts(connection: socket.socket, _over: threading.Event) -> None:
+    connection.recv(65536)
+    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"verdict":"approve"}')
+
+
+@pytest.mark.parametrize("talk", [_closes, _garbles, _hangs, _trickles, _cuts])
+def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
+    open_store: connection.Store,
+    store: connection.Store,
+    site: records.Site,
+    talk: Callable[[socket.socket, threading.Event], None],
+) -> None:
+    with loopback_servers.peer(talk) as port:
+        client = loopback_servers.client(port, limits=classifier_site.SHORT)
+        classifier_requests.OUTBOUND.put(open_store, client)
+        service = Service(loopback_servers.Receiver(port), client, sample_threads.SETTINGS)
+        service.is_asked()
+        comment = say(site)
+        assert service.ask().failed == 1
+    assert service.status(comment) is HELD
+    (left,) = classifier_site.waiting()
+    assert left.attempts == 1
+
+
+@pytest.mark.parametrize(("then", "becomes"), [("hold", HELD), ("show", SHOWN)])
+def test_what_it_cannot_be_asked_about_in_the_end_is_what_the_site_says(
+    service: Service, site: records.Site, then: str, becomes: Status
+) -> None:
+    service.is_asked(shows=then == "show")
+    service.receiver.status = 500
+    comment = say(site)
+    service.ask(outbox.MOST_ATTEMPTS - 1)
+    assert (service.status(comment), classifier_answers.of([comment.id])) == (HELD, {})
+    service.ask(2)
+    assert len(service.receiver.heard) == outbox.MOST_ATTEMPTS
+    assert service.status(comment) is becomes
+    said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
+    assert (said.state, said.reason) == (classifier_answers.State.FAILED, "answered 500")
+    (dead,) = dead_letters.dead().letters
+    assert (dead.reason, dead.is_dead) == ("answered 500", True)
+    service.check()
+    # Whoever has mended it may have it asked after all, where nobody decided meanwhile.
+    service.receiver.status = 200
+    service.says("spam")
+    dead_letters.revive(dead.id, now=service.now)
+    service.ask()
+    assert service.status(comment) is Status.SPAM
+
+
+def test_one_that_asks_never_to_be_asked_is_not_asked_again(
+    service: Service, site: records.Site
+) -> None:
+    service.is_asked()
+    service.receiver.status = 410
+    comment = say(site)
+    service.ask(3)
+    assert len(service.receiver.heard) == 1
+    assert service.status(comment) is HELD
+
+
+def test_who_is_asked_no_more_leaves_what_waits_to_moderators(
+    service: Service, site: records.Site
+) -> None:
+    service.is_asked()
+    comment = say(site)
+    registration.remove("demo", "webhook", service.by())
+    service.ask()
+    assert (service.status(comment), classifier_site.waiting()) == (HELD, [])
+    assert say(site, "another").status is SHOWN
+
+
+def test_a_secret_that_cannot_be_read_gives_the_question_up(
+    service: Service, site: records.Site
+) -> None:
+    service.is_asked()
+    comment = say(site)
+    service.settings = dataclasses.replace(service.settings, secret="another secret of theirs")
+    service.ask()
+    assert service.receiver.heard == []
+    said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
+    assert said.state is classifier_answers.State.FAILED
+    assert "SECRET" in said.reason

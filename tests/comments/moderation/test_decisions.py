@@ -1,0 +1,385 @@
+"""Claims about decisions: what each verb does, who may undo it, what is noted, races and faults."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import grpc
+import pytest
+
+from comments import errors
+from comments.domain import presentation, records
+from comments.domain.records import Status, Verb
+from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
+from comments.jobs import repair
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.store import connection
+from comments.tree import ordered_query
+from tests.support import stored_state
+from tests.support.store_interceptors import TRANSIENT, Faults
+from tests.support.threads import sample_threads
+
+ADA = records.Actor("cli", "Ada")
+BEN = records.Actor("account:ben", "Ben")
+NAME = records.ThreadName("demo", "page")
+
+
+@pytest.fixture
+def interceptor(faults: Faults) -> Faults:
+    return faults
+
+
+@pytest.fixture
+def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+    return sample_threads.grow(site, sample_threads.TREE)
+
+
+def _decide(row: records.Comment, verb: Verb, actor: records.Actor = ADA, **more: object):
+    given = {"now": sample_threads.START + timedelta(hours=1), **more}
+    return decisions.decide("demo", row.id, verb, actor, **given)  # type: ignore[arg-type]
+
+
+def _status(row: records.Comment) -> Status:
+    return decisions.case("demo", row.id).comment.status
+
+
+def _check() -> None:
+    stored_state.check_sums(is_delivered=False)
+    assert repair.find_problems(sample_threads.SETTINGS.scheme, NAME) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "status"),
+    [
+        (Verb.REJECT, Status.REJECTED), (Verb.SPAM, Status.SPAM), (Verb.HIDE, Status.HIDDEN),
+        (Verb.HOLD, Status.PENDING),
+    ],
+)  # fmt: skip
+def test_what_is_taken_away_leaves_its_place_and_comes_back_to_it(
+    grown: dict[str, records.Comment], verb: Verb, status: Status
+) -> None:
+    before = sample_threads.listed(records.Site("demo", (), "", 2))
+    site = records.Site("demo", (), "", 2)
+    assert _decide(grown["1.1"], verb).status is status
+    assert sample_threads.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
+    assert _decide(grown["3"], verb).status is status
+    assert sample_threads.listed(site)[-1] == "2.1"
+    _check()
+    assert _decide(grown["1.1"], Verb.APPROVE).sort_hash == grown["1.1"].sort_hash
+    _decide(grown["3"], Verb.RESTORE)
+    assert sample_threads.listed(site) == before
+    _check()
+
+
+def test_the_last_reply_that_goes_takes_the_tombstones_above_it_and_brings_them_back(
+    site: records.Site, grown: dict[str, records.Comment]
+) -> None:
+    _decide(grown["2"], Verb.REJECT)
+    assert sample_threads.listed(site)[-3:] == ["-", "2.1", "3"]
+    _decide(grown["2.1"], Verb.SPAM)
+    assert sample_threads.listed(site)[-2:] == ["1.2", "3"]
+    _check()
+    _decide(grown["2.1"], Verb.APPROVE)
+    assert sample_threads.listed(site)[-3:] == ["-", "2.1", "3"]
+    _check()
+
+
+def test_a_decision_is_undone_once_and_to_what_stood_before(
+    grown: dict[str, records.Comment],
+) -> None:
+    _decide(grown["1"], Verb.HOLD)
+    _decide(grown["1"], Verb.APPROVE)
+    _decide(grown["1"], Verb.RESTORE)
+    assert _status(grown["1"]) is Status.PENDING
+    with pytest.raises(errors.Conflict) as refused:
+        _decide(grown["1"], Verb.RESTORE)
+    assert refused.value.code == "nothing-to-restore"
+    with pytest.raises(errors.Conflict):
+        _decide(grown["2"], Verb.RESTORE)
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_what_was_retracted_never_comes_back(grown: dict[str, records.Comment], verb: Verb) -> None:
+    _decide(grown["3"], Verb.PIN)
+    _decide(grown["3"], Verb.REJECT)
+    submission.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
+    with pytest.raises(errors.Conflict) as refused:
+        _decide(grown["3"], verb)
+    assert refused.value.code == "comment-retracted"
+    case = decisions.case("demo", grown["3"].id)
+    assert (case.rule, case.why, case.stood, case.comment.pinned) == ("", "", None, False)
+
+
+@pytest.mark.parametrize("verb", Verb)
+@pytest.mark.parametrize("elsewhere", ["other", "", "*"])
+def test_a_comment_of_another_site_is_not_there(
+    grown: dict[str, records.Comment], verb: Verb, elsewhere: str
+) -> None:
+    before = list(map(str, stored_state.rows("Comment")))
+    for row in grown.values():
+        with pytest.raises(errors.NotFound):
+            decisions.decide(elsewhere, row.id, verb, ADA, now=sample_threads.START)
+        with pytest.raises(errors.NotFound):
+            decisions.case(elsewhere, row.id)
+    assert list(map(str, stored_state.rows("Comment"))) == before
+    assert stored_state.audit() == []
+
+
+def test_only_what_was_seen_is_decided_and_a_repeat_is_no_fault(
+    grown: dict[str, records.Comment],
+) -> None:
+    _decide(grown["1"], Verb.HOLD, revision=1)
+    with pytest.raises(errors.RevisionMismatch):
+        _decide(grown["1"], Verb.REJECT, revision=1)
+    held = _decide(grown["1"], Verb.HOLD, revision=1)
+    assert (held.status, held.revision) == (Status.PENDING, 2)
+    assert len(stored_state.audit()) == 1
+
+
+def test_what_readers_do_not_see_is_neither_hidden_nor_pinned(
+    grown: dict[str, records.Comment],
+) -> None:
+    _decide(grown["1"], Verb.SPAM)
+    for verb in (Verb.HIDE, Verb.PIN):
+        with pytest.raises(errors.Conflict) as refused:
+            _decide(grown["1"], verb)
+        assert refused.value.code == "comment-not-shown"
+
+
+def test_a_pinned_comment_says_so_while_readers_see_it(grown: dict[str, records.Comment]) -> None:
+    assert b"pinned" not in presentation.fragment(grown["1"])
+    assert b'"pinned":true' in presentation.fragment(_decide(grown["1"], Verb.PIN))
+    assert b"pinned" not in presentation.fragment(_decide(grown["1"], Verb.HIDE))
+    assert b'"pinned":true' in presentation.fragment(_decide(grown["1"], Verb.RESTORE))
+    assert b"pinned" not in presentation.fragment(_decide(grown["1"], Verb.UNPIN))
+
+
+def test_the_log_says_who_decided_what_and_holds_nothing_of_the_comment(
+    store: connection.Store, site: records.Site
+) -> None:
+    author = records.Author("Canary", "https://canary.example", "canary@example.org", "g:canary")
+    row = sample_threads.post(site, "canary text", author=author)
+    _decide(row, Verb.HOLD, reason="seen before")
+    _decide(row, Verb.APPROVE, BEN, now=sample_threads.START + timedelta(hours=2))
+    last, first = audit_log.log("demo")
+    assert (first.actor, first.verb, first.before, first.after, first.reason) == (
+        ADA, "hold", "approved", "pending", "seen before",
+    )  # fmt: skip
+    assert (last.actor, last.verb, last.before, last.after) == (
+        BEN, "approve", "pending", "approved",
+    )  # fmt: skip
+    assert audit_log.log("demo", subject=row.id, before=last.at, limit=1) == [first]
+    assert audit_log.log("other") == []
+    assert "canary" not in str(list(stored_state.rows("AuditEntry"))).lower()
+    with pytest.raises(errors.NotFound):
+        audit_log.entry("other", first.id)
+
+
+@pytest.mark.parametrize("reason", ["x" * 501, "two\nlines", "\x00", "\ud800"])
+def test_a_reason_is_one_short_line(grown: dict[str, records.Comment], reason: str) -> None:
+    with pytest.raises(errors.BadInput, match="reason"):
+        _decide(grown["1"], Verb.HIDE, reason=reason)
+    assert _status(grown["1"]) is Status.APPROVED
+
+
+def test_an_entry_of_the_log_is_undone_while_it_stands(grown: dict[str, records.Comment]) -> None:
+    _decide(grown["1"], Verb.SPAM)
+    (entry,) = audit_log.log("demo")
+    assert decisions.undo("demo", entry.id, BEN, now=sample_threads.START).status is Status.APPROVED
+    with pytest.raises(errors.Conflict) as refused:
+        decisions.undo("demo", entry.id, BEN, now=sample_threads.START)
+    assert refused.value.code == "decided-since"
+    with pytest.raises(errors.NotFound):
+        decisions.undo("other", entry.id, BEN, now=sample_threads.START)
+    _decide(grown["2"], Verb.PIN)
+    pinned = next(each for each in audit_log.log("demo") if each.verb == "pin")
+    assert not decisions.undo("demo", pinned.id, BEN, now=sample_threads.START).pinned
+
+
+def test_many_at_once_are_many_decisions_each_with_its_outcome(
+    grown: dict[str, records.Comment],
+) -> None:
+    submission.retract(grown["2.1"].id, author_id="g:2.1", revision=None, now=sample_threads.START)
+    ids = [grown["1"].id, "a" * 26, grown["2.1"].id, grown["3"].id, grown["3"].id]
+    found = decisions.bulk("demo", ids, Verb.SPAM, ADA, now=sample_threads.START)
+    assert [(each.id, each.code) for each in found] == [
+        (grown["1"].id, ""), ("a" * 26, "comment-not-found"),
+        (grown["2.1"].id, "comment-retracted"), (grown["3"].id, ""),
+    ]  # fmt: skip
+    assert len(stored_state.audit()) == 2
+    with pytest.raises(errors.BadInput, match="more than 100"):
+        decisions.bulk(
+            "demo", [f"{n}" for n in range(101)], Verb.SPAM, ADA, now=sample_threads.START
+        )
+    _check()
+
+
+def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
+    store: connection.Store, site: records.Site
+) -> None:
+    rows = [
+        sample_threads.post(site, f"{n}", now=sample_threads.START + timedelta(seconds=n // 4))
+        for n in range(18)
+    ]
+    for row in rows:
+        _decide(row, Verb.HOLD)
+    for limit in (1, 3, 4, 5, 18, 100):
+        seen: list[records.Case] = []
+        page = decisions.queue("demo", limit=limit)
+        while page.cursor is not None:
+            assert page.cases
+            seen += page.cases
+            page = decisions.queue("demo", before=page.cursor, limit=limit)
+        seen += page.cases
+        assert sorted(each.comment.body for each in seen) == sorted(row.body for row in rows)
+        moments = [each.comment.created for each in seen]
+        assert moments == sorted(moments, reverse=True)
+    assert seen[0].rule == decisions.BY_MODERATOR
+    assert decisions.queue("other").cases == ()
+    assert decisions.queue("demo", Status.SPAM).cases == ()
+    with pytest.raises(errors.BadInput):
+        decisions.queue("demo", limit=101)
+
+
+@pytest.mark.parametrize(
+    ("verbs", "told"),
+    [
+        ([Verb.HIDE], webhooks.Type.RETRACTED), ([Verb.HOLD, Verb.REJECT], None),
+        ([Verb.HOLD, Verb.APPROVE], webhooks.Type.POSTED), ([Verb.PIN], None),
+    ],
+)  # fmt: skip
+def test_a_webhook_hears_what_readers_saw_happen(
+    grown: dict[str, records.Comment], verbs: list[Verb], told: webhooks.Type | None
+) -> None:
+    for verb in verbs:
+        decided = _decide(grown["3"], verb)
+    (row,) = outbox.read([outbox.event_id(decided.id, decided.revision)])
+    assert webhook_endpoints._type(outbox.record(row)) is told
+
+
+def test_what_readers_lost_is_folded_at_once(
+    open_store: connection.Store, grown: dict[str, records.Comment], clock: Callable[[], float]
+) -> None:
+    waiting = backlog.Backlog(clock)
+    waiting.open()
+    backlog.BACKLOG.put(open_store, waiting)
+    _decide(grown["1"], Verb.REJECT)
+    assert waiting._waiting[NAME].due == clock() + backlog.ERASE_AFTER
+
+
+# --- Races and faults
+
+
+def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[object]:
+    """What came of steps that begin together, each in a thread: its value, or the error."""
+    barrier = threading.Barrier(len(steps))
+
+    def run(step: Callable[[], object]) -> object:
+        with store.context():
+            barrier.wait(20)
+            try:
+                return step()
+            except errors.FlatthreadError as error:
+                return error
+
+    with ThreadPoolExecutor(len(steps)) as pool:
+        return list(pool.map(run, steps))
+
+
+@pytest.mark.slow
+def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    for attempt in range(6):
+        with open_store.context():
+            row = sample_threads.post(site, f"{attempt}")
+        found = _at_once(
+            open_store,
+            lambda row=row: _decide(row, Verb.REJECT, ADA, revision=1),
+            lambda row=row: _decide(row, Verb.PIN, BEN, revision=1),
+        )
+        with open_store.context():
+            refused = [each for each in found if isinstance(each, errors.Conflict)]
+            assert len(refused) == 1
+            assert isinstance(refused[0], errors.RevisionMismatch)
+            assert len(audit_log.log("demo", subject=row.id)) == 1
+    with open_store.context():
+        _check()
+
+
+@pytest.mark.slow
+def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    for attempt in range(6):
+        with open_store.context():
+            row = sample_threads.post(site, f"{attempt}")
+            held = _decide(row, Verb.HOLD)
+
+        def edit(row: records.Comment = row) -> object:
+            return submission.edit(
+                row.id, author_id=row.author.id, body="buy", revision=None,
+                settings=sample_threads.SETTINGS, now=sample_threads.START,
+            )  # fmt: skip
+
+        approved, _ = _at_once(
+            open_store,
+            lambda row=row, held=held: _decide(row, Verb.APPROVE, revision=held.revision),
+            edit,
+        )
+        with open_store.context():
+            case = decisions.case("demo", row.id)
+            if isinstance(approved, errors.RevisionMismatch):
+                assert (case.comment.status, case.comment.body) == (Status.PENDING, "buy")
+            else:
+                assert isinstance(approved, records.Comment)
+                assert approved.body == row.body
+    with open_store.context():
+        _check()
+
+
+@pytest.mark.slow
+def test_approval_races_with_the_authors_retraction_which_always_wins(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    for attempt in range(6):
+        with open_store.context():
+            row = sample_threads.post(site, f"{attempt}")
+            _decide(row, Verb.HOLD)
+        _at_once(
+            open_store,
+            lambda row=row: _decide(row, Verb.APPROVE),
+            lambda row=row: submission.retract(
+                row.id, author_id=row.author.id, revision=None, now=sample_threads.START
+            ),
+        )
+        with open_store.context():
+            assert _status(row) is Status.RETRACTED
+    with open_store.context():
+        assert ordered_query.thread(NAME) == ()
+        _check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", TRANSIENT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["Lookup", "RunQuery", "Commit"])
+@pytest.mark.usefixtures("brief_doubt")
+def test_a_decision_whose_call_fails_once_is_made_and_noted_once(
+    grown: dict[str, records.Comment],
+    faults: Faults,
+    method: str,
+    when: str,
+    status: grpc.StatusCode,
+) -> None:
+    verbs = [Verb.PIN, Verb.HIDE, Verb.RESTORE]
+    for number, verb in enumerate(verbs, 1):
+        revision = decisions.case("demo", grown["1.1"].id).comment.revision
+        faults.plan[method, faults.calls.get(method, 0) + 1] = (when, status)
+        decided = _decide(grown["1.1"], verb, revision=revision)
+        assert decided.revision == revision + 1
+        assert len(stored_state.audit()) == number
+    faults.plan.clear()
+    _check()

@@ -1,0 +1,132 @@
+"""Claims about dry runs: they say what a rule would do, and touch nothing."""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from comments import errors
+from comments.domain import author_ids, records
+from comments.domain.records import Status, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, dry_run
+from comments.moderation.rules import Action, Rule
+from comments.store import connection
+from emulator import inprocess, testing
+from tests.support import optional_tools, stored_state
+from tests.support.html import embedded_threads
+from tests.support.people import account_holders
+from tests.support.threads import sample_threads
+
+ADA = records.Actor("cli", "Ada")
+NOW = sample_threads.START
+
+
+def _rule(action: Action = Action.HOLD, **conditions: Any) -> Rule:
+    return Rule(id="r", action=action, **conditions)
+
+
+def _hash() -> str:
+    """Of everything that is stored, of every kind."""
+    kinds = sorted(each.key.path[0].name for each in stored_state.rows("__kind__"))
+    found = hashlib.sha256()
+    for kind in kinds:
+        rows = sorted(
+            each.SerializeToString(deterministic=True) for each in stored_state.rows(kind)
+        )
+        for row in rows:
+            found.update(kind.encode() + row)
+    return found.hexdigest()
+
+
+def _found(rules: list[Rule], **more: Any) -> list[str]:
+    report = dry_run.rehearse("demo", rules, **more)
+    return [match.comment.body for match in report.matches]
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: connection.Store, site: records.Site) -> None:
+    """Every test here runs inside a store with the site "demo"."""
+
+
+def _grow(site: records.Site) -> list[records.Comment]:
+    return [
+        sample_threads.post(site, body, now=NOW + timedelta(hours=hour), thread=f"t{hour % 3}")
+        for hour, body in enumerate(["a casino", "fine", "CASINO", "Buy now", "buy, now!", "end"])
+    ]
+
+
+def test_a_dry_run_says_which_comments_and_why_and_changes_nothing(
+    site: records.Site, engine: inprocess.Engine
+) -> None:
+    rows = _grow(site)
+    decisions.decide("demo", rows[0].id, Verb.SPAM, ADA, now=NOW)
+    before = _hash()
+    with testing.meter(engine) as cost:
+        report = dry_run.rehearse("demo", [_rule(Action.SPAM, words=("casino",))])
+    assert (cost.writes, cost.deletes) == (0, 0)
+    assert _hash() == before
+    assert [match.comment.id for match in report.matches] == [rows[2].id, rows[0].id]
+    assert report.looked_at == 6
+    assert {match.ruling for match in report.matches} == {
+        records.Ruling(Status.SPAM, "rule:r", "the text holds 'casino'")
+    }
+
+
+def test_the_newest_are_looked_at_and_what_was_retracted_is_not(site: records.Site) -> None:
+    rows = _grow(site)
+    sample_threads.retract(rows[2])
+    rule = _rule(words=("casino", "fine", "buy", "end"))
+    assert _found([rule], last=3) == ["end", "buy, now!", "Buy now"]
+    assert _found([rule]) == ["end", "buy, now!", "Buy now", "fine", "a casino"]
+    with pytest.raises(errors.BadInput):
+        dry_run.rehearse("demo", [rule], last=10_001)
+    with pytest.raises(errors.BadInput):
+        dry_run.rehearse("demo", [_rule()])
+    assert dry_run.rehearse("other", [rule]).looked_at == 0
+
+
+def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -> None:
+    _grow(site)
+    known = [
+        sample_threads.post(site, f"known {n}", author=sample_threads.author("ann"))
+        for n in range(3)
+    ]
+    dispatcher.deliver(
+        [stored_state.name_of(each) for each in stored_state.rows("Event")],
+        now=NOW,
+        handlers=wiring.HANDLERS,
+    )
+    assert _found([_rule(repeated=1)]) == ["buy, now!"]
+    assert known[0].body not in _found([_rule(approved_under=2)])
+    assert known[0].body in _found([_rule(approved_under=3)])
+    assert _found([_rule(networks=("0.0.0.0/0", "::/0"))]) == []
+
+
+def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
+    site: records.Site,
+) -> None:
+    account = account_holders.account("bob", password="", now=NOW)
+    authors = {
+        "guest": author_ids.guest("a" * 26, NOW), "member": account.author, "import": "i:x",
+    }  # fmt: skip
+    for name, author in authors.items():
+        for days in (1, 3):
+            who = records.Author(name, id=author)
+            sample_threads.post(site, f"{name} {days}", author=who, now=NOW + timedelta(days=days))
+    sample_threads.post(site, "removed", author=records.Author("gone", id="a:gone"))
+    assert set(_found([_rule(younger_than=3)])) == {"member 1", "guest 1"}
+    assert _found([_rule(younger_than=1)]) == []
+
+
+@pytest.mark.slow
+def test_a_dry_run_over_a_real_export_changes_nothing(open_store: connection.Store) -> None:
+    """Its seconds are in benchmarks/rehearsal.py."""
+    embedded_threads.imported(open_store, optional_tools.real_export("disqus/benbalter-1145.xml"))
+    before = _hash()
+    report = dry_run.rehearse("demo", [_rule(links=0)], last=10_000)
+    assert report.looked_at > 1_000
+    assert 0 < len(report.matches) < report.looked_at
+    assert _hash() == before

@@ -1,0 +1,166 @@
+"""Claims about what is kept for a term only: refused texts, and addresses given with comments."""
+
+from datetime import timedelta
+
+import pytest
+
+from comments import config, errors
+from comments.domain import records
+from comments.domain.records import Status, Verb
+from comments.events import dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, retention, retention_marks
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from tests.support import stored_state
+from tests.support.threads import sample_threads
+
+ADA = records.Actor("cli", "Ada")
+NAME = records.ThreadName("demo", "page")
+
+
+@pytest.fixture
+def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+    return sample_threads.grow(site, sample_threads.TREE)
+
+
+def _decide(row: records.Comment, verb: Verb, **more: object):
+    given = {"now": sample_threads.START + timedelta(hours=1), **more}
+    return decisions.decide("demo", row.id, verb, ADA, **given)  # type: ignore[arg-type]
+
+
+def _status(row: records.Comment) -> Status:
+    return decisions.case("demo", row.id).comment.status
+
+
+def _deliver() -> None:
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
+
+
+def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
+    site: records.Site, grown: dict[str, records.Comment]
+) -> None:
+    for text, verb in [("1.1", Verb.REJECT), ("2", Verb.SPAM), ("3", Verb.HIDE)]:
+        _decide(grown[text], verb, now=sample_threads.START)
+    _decide(grown["2.1"], Verb.SPAM, now=sample_threads.START)
+    _decide(grown["2.1"], Verb.APPROVE, now=sample_threads.START)
+    _deliver()
+    assert retention.expire(sample_threads.START + retention.TERM - timedelta(seconds=1)) == 0
+    assert _status(grown["1.1"]) is Status.REJECTED
+    assert retention.expire(sample_threads.START + retention.TERM) == 2
+    stored = {
+        row.id: row for row in map(conversion.comment_from_message, stored_state.rows("Comment"))
+    }
+    erased = [stored[grown[text].id] for text in ("1.1", "2")]
+    assert [(row.status, row.body, row.author.name) for row in erased] == [
+        (Status.RETRACTED, "", "")
+    ] * 2
+    assert stored[grown["3"].id].body == "3"
+    assert sample_threads.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "-", "2.1"]
+    assert list(stored_state.rows("ErasureDue")) == []
+    with pytest.raises(errors.Conflict):
+        _decide(grown["1.1"], Verb.RESTORE)
+    _deliver()
+    stored_state.check_sums()
+
+
+def test_the_term_begins_anew_with_a_later_refusal(grown: dict[str, records.Comment]) -> None:
+    later = sample_threads.START + timedelta(days=20)
+    _decide(grown["1"], Verb.REJECT, now=sample_threads.START)
+    _deliver()
+    _decide(grown["1"], Verb.APPROVE, now=later)
+    _decide(grown["1"], Verb.REJECT, now=later)
+    # Its events are late: the mark is still that of the first refusal.
+    assert retention.expire(sample_threads.START + retention.TERM) == 0
+    assert _status(grown["1"]) is Status.REJECTED
+    assert retention_marks.due(later, 9) == [grown["1"].id]
+    assert retention.expire(later + retention.TERM) == 1
+
+
+def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_AT_ONCE", 10)
+    settings = config.Settings(secret="another secret of the tests")
+    said = [
+        sample_threads.post(
+            site, f"{place}", author=records.Author("Ann", email=f"ann{place}@example.org"),
+            now=sample_threads.START + timedelta(days=place // 15), key=f"key {place:016}",
+            settings=settings,
+        )
+        for place in range(32)
+    ]  # fmt: skip
+    plain = sample_threads.post(site, "without one", now=sample_threads.START)
+    _deliver()
+
+    def addresses() -> int:
+        rows = map(conversion.comment_from_message, stored_state.rows("Comment"))
+        return sum(bool(row.author.email) for row in rows)
+
+    term = retention.TERM
+    assert retention.forget_addresses(sample_threads.START + term - timedelta(seconds=1)) == 0
+    assert addresses() == 32
+    # A day's comments are of one moment: the walk goes on among them.
+    assert retention.forget_addresses(sample_threads.START + term) == 16
+    assert addresses() == 17
+    # Cron and a worker do it with the rest.
+    retention.expire(sample_threads.START + term + timedelta(days=2))
+    assert addresses() == 0
+    assert retention.forget_addresses(sample_threads.START + term + timedelta(days=9)) == 0
+    row = reads.get(comment_rows.comment_key(said[0].id))
+    assert (row.author_name, row.body, row.fingerprint) == ("Ann", "0", b"")
+    assert (row.revision, row.status) == (said[0].revision, "approved")
+    assert reads.get(comment_rows.comment_key(plain.id)).fingerprint
+
+
+def test_an_address_that_an_older_release_stored_as_given_is_erased_at_once(
+    store: connection.Store, site: records.Site
+) -> None:
+    author = records.Author("Ann", email="ann@example.org")
+    old, new = (
+        sample_threads.post(site, "old", author=author),
+        sample_threads.post(site, "new", author=author),
+    )
+    plain = sample_threads.post(site, "plain")
+
+    def body() -> None:
+        row = reads.get(comment_rows.comment_key(old.id))
+        row.author_email = "ann@example.org"
+        transactions.apply(ownership.Writes("tree", put=(row,)))
+
+    transactions.transaction(body)
+    retention.expire(sample_threads.START)
+    kept = [reads.get(comment_rows.comment_key(each.id)) for each in (old, new, plain)]
+    assert [bool(row.author_email) for row in kept] == [False, True, False]
+    assert "ann@" not in kept[1].author_email
+    assert [bool(row.fingerprint) for row in kept] == [False, True, True]
+
+
+def test_a_walk_is_bounded_and_two_that_meet_share_it(
+    store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "_STEPS", 3)
+    author = records.Author("Ann", email="ann@example.org")
+    for place in range(9):
+        sample_threads.post(
+            site, f"{place}", author=author, now=sample_threads.START + timedelta(hours=place)
+        )
+    later = sample_threads.START + timedelta(days=60)
+    assert retention.forget_addresses(later) == 6
+    # Somebody else went on in between: his place stands.
+    found = retention._behind(retention._Place(), later)
+    transactions.transaction(lambda: retention._walk("", found))
+    assert retention.forget_addresses(later) == 3
+    assert retention.forget_addresses(later) == 0
+
+
+def test_what_an_import_brought_as_spam_is_not_erased(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.store_imported(NAME, sample_threads.node("spam", None, Status.SPAM))
+    _deliver()
+    assert list(stored_state.rows("ErasureDue")) == []
+    assert retention.expire(sample_threads.START + timedelta(days=9999)) == 0
+    assert list(stored_state.rows("ErasureDue")) == []

@@ -1,0 +1,219 @@
+"""Claims about what moderators look through: which comments, in which order, page after page."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status, Verb
+from comments.moderation import decisions, review_queue
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import conversion
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support.threads import sample_threads
+
+ADA = records.Actor("cli", "Ada")
+SECRET = sample_threads.SETTINGS.secret
+VERBS = {
+    Status.PENDING: Verb.HOLD, Status.SPAM: Verb.SPAM, Status.REJECTED: Verb.REJECT,
+    Status.HIDDEN: Verb.HIDE,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def full() -> Iterator[tuple[connection.Store, dict[str, records.Case]]]:
+    """Sixty comments of four authors in two threads, many of one moment, of every status."""
+    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            site = site_settings.add(
+                "demo", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
+            )
+            found = _fill(site)
+        yield store, found
+
+
+@pytest.fixture
+def filled(
+    full: tuple[connection.Store, dict[str, records.Case]],
+) -> Iterator[dict[str, records.Case]]:
+    with full[0].context():
+        yield full[1]
+
+
+def _fill(site: records.Site) -> dict[str, records.Case]:
+    chance = random.Random(7)
+    for number in range(60):
+        row = sample_threads.post(
+            site, f"text {number}", thread=f"t{number % 2}",
+            now=sample_threads.START + timedelta(seconds=number // 7),
+            author=records.Author(f"Name {number % 4}", id=f"g:{number % 4}"),
+        )  # fmt: skip
+        status = chance.choice([Status.APPROVED, *VERBS])
+        if status is not Status.APPROVED:
+            decisions.decide("demo", row.id, VERBS[status], ADA, now=sample_threads.START)
+    elsewhere = site_settings.add(
+        "blog", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
+    )
+    row = sample_threads.post(
+        elsewhere, "text elsewhere", author=records.Author("Name 1", id="g:1")
+    )
+    decisions.decide("blog", row.id, Verb.HOLD, ADA, now=sample_threads.START)
+    query = reads.Query("Comment")
+    found = [conversion.case_from_message(message) for message in reads.fetch(query)]
+    return {each.comment.id: each for each in found if each.comment.site == "demo"}
+
+
+def walk(wanted: review_queue.Wanted, limit: int) -> list[records.Case]:
+    """Every page after the other."""
+    found: list[records.Case] = []
+    cursor = None
+    for _ in range(200):
+        page = review_queue.page(wanted, limit=limit, cursor=cursor, secret=SECRET)
+        assert len(page.cases) <= limit
+        found += page.cases
+        if page.cursor is None:
+            return found
+        cursor = page.cursor
+    raise AssertionError("the pages have no end")
+
+
+@pytest.mark.parametrize("limit", [1, 3, 25, 100])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        review_queue.Wanted("demo"),
+        review_queue.Wanted("demo", review_queue.STATUSES),
+        review_queue.Wanted("demo", (Status.SPAM, Status.APPROVED)),
+        review_queue.Wanted("demo", review_queue.STATUSES, author="g:1"),
+        review_queue.Wanted("demo", author="g:2"),
+        review_queue.Wanted("demo", review_queue.STATUSES, text="TEXT 1"),
+        review_queue.Wanted("demo", review_queue.STATUSES, text="name 3"),
+        review_queue.Wanted("demo", review_queue.STATUSES, author="g:1", text="5"),
+        review_queue.Wanted("demo", review_queue.STATUSES, text="nobody said this"),
+    ],
+    ids=str,
+)
+def test_every_page_together_are_all_that_were_wanted_once_and_newest_first(
+    filled: dict[str, records.Case], wanted: review_queue.Wanted, limit: int
+) -> None:
+    def is_wanted(case: records.Case) -> bool:
+        said, text = case.comment, wanted.text.lower()
+        return (
+            said.status in wanted.statuses
+            and wanted.author in {"", said.author.id}
+            and (text in said.body or text in said.author.name.lower())
+        )
+
+    expected = sorted(
+        (case for case in filled.values() if is_wanted(case)),
+        key=lambda case: (case.comment.revision, case.comment.id),
+    )
+    expected.sort(key=lambda case: case.comment.created, reverse=True)
+    assert walk(wanted, limit) == expected
+    assert bool(expected) == ("nobody" not in wanted.text)
+
+
+def test_words_are_looked_for_in_a_part_and_the_next_page_goes_on(
+    filled: dict[str, records.Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_queue, "LOOKED_THROUGH", 10)
+    wanted = review_queue.Wanted("demo", review_queue.STATUSES, text="text 0")
+    page = review_queue.page(wanted, limit=5, secret=SECRET)
+    assert page.cases == ()
+    assert page.cursor
+    assert page.back_to == sample_threads.START + timedelta(seconds=7)
+    assert [case.comment.body for case in walk(wanted, 5)] == ["text 0"]
+
+
+def test_a_case_read_in_bulk_is_the_case_read_alone(filled: dict[str, records.Case]) -> None:
+    assert len(filled) == 60
+    for name, case in filled.items():
+        assert decisions.case("demo", name) == case
+    assert review_queue.cases([*filled, "a" * 26, *filled]) == filled
+
+
+def test_a_thread_shows_all_that_stands_in_it_in_reading_order(
+    store: connection.Store, site: records.Site
+) -> None:
+    grown = sample_threads.grow(site, sample_threads.TREE)
+    for name in ("1.1", "3"):
+        decisions.decide("demo", grown[name].id, Verb.SPAM, ADA, now=sample_threads.START)
+    found: list[str] = []
+    cursor = None
+    while True:
+        run = review_queue.thread(
+            sample_threads.name_of(site), limit=3, cursor=cursor, secret=SECRET
+        )
+        found += [case.comment.body for case in run.cases]
+        cursor = run.cursor
+        if cursor is None:
+            break
+    assert found == sample_threads.ORDER
+    above = review_queue.ancestors(grown["1.1.2"], 20)
+    assert [each.body for each in above] == ["1", "1.1"]
+    assert [each.body for each in review_queue.ancestors(grown["1.1.2"], 1)] == ["1.1"]
+    assert review_queue.ancestors(grown["1"], 20) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_the_threads_of_a_site_are_all_there_and_the_newest_first(
+    store: connection.Store, site: records.Site, limit: int
+) -> None:
+    for number in range(6):
+        sample_threads.post(
+            site,
+            "x",
+            thread=f"t{number}",
+            now=sample_threads.START + timedelta(seconds=number // 3),
+        )
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = review_queue.threads("demo", limit=limit, cursor=cursor, secret=SECRET)
+        found += [each.name.id for each in page.threads]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert found == ["t3", "t4", "t5", "t0", "t1", "t2"]
+
+
+def test_a_cursor_is_good_for_its_own_listing_only(filled: dict[str, records.Case]) -> None:
+    cursor = review_queue.page(review_queue.Wanted("demo"), limit=1, secret=SECRET).cursor
+    for other in (
+        review_queue.Wanted("blog"),
+        review_queue.Wanted("demo", (Status.SPAM,)),
+        review_queue.Wanted("demo", author="g:1"),
+        review_queue.Wanted("demo", text="x"),
+    ):
+        with pytest.raises(errors.BadCursor):
+            review_queue.page(other, cursor=cursor, secret=SECRET)
+    with pytest.raises(errors.BadCursor):
+        review_queue.threads("demo", cursor=cursor, secret=SECRET)
+    with pytest.raises(errors.BadCursor):
+        review_queue.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
+    for limit in (0, 101):
+        with pytest.raises(errors.BadInput):
+            review_queue.page(review_queue.Wanted("demo"), limit=limit, secret=SECRET)
+    with pytest.raises(errors.BadInput, match="q: longer"):
+        review_queue.Wanted("demo", text="x" * 101)
+
+
+# The last one: it changes what the others share.
+def test_who_decides_while_he_reads_misses_nothing(filled: dict[str, records.Case]) -> None:
+    wanted, met, cursor = review_queue.Wanted("demo"), set(), None
+    waiting = {name for name, case in filled.items() if case.comment.status is Status.PENDING}
+    while True:
+        page = review_queue.page(wanted, limit=2, cursor=cursor, secret=SECRET)
+        for case in page.cases:
+            met.add(case.comment.id)
+            decisions.decide("demo", case.comment.id, Verb.APPROVE, ADA, now=sample_threads.START)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert met == waiting

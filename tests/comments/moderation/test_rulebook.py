@@ -1,0 +1,82 @@
+"""Claims about the book of a site's policy, rules and bans: its log, its bounds, its copies."""
+
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Policy
+from comments.events import audit_log
+from comments.moderation import policy_changes, rulebook
+from comments.moderation.rules import Action, Rule
+from comments.store import connection
+from comments.store.models import moderation_rows
+from emulator import inprocess
+from tests.support.threads import moderated_site
+
+pytestmark = pytest.mark.usefixtures("store", "site")
+
+
+def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
+    moderated_site.policy(Policy.ALL, reason="for now")
+    moderated_site.rule(words=("a",))
+    moderated_site.rule(Action.SPAM, words=("a",))
+    policy_changes.remove_rule("demo", "r", moderated_site.ADA, now=moderated_site.NOW)
+    policy_changes.ban("demo", "g:ann", moderated_site.ADA, now=moderated_site.NOW)
+    said = sorted((e.subject, e.verb, e.before, e.after) for e in audit_log.log("demo"))
+    assert said == [
+        ("author:g:ann", "ban", "", "banned"),
+        ("rule:r", "put-rule", "", "hold"),
+        ("rule:r", "put-rule", "hold", "spam"),
+        ("rule:r", "remove-rule", "spam", ""),
+        (
+            "site", "set-policy", "off, closed after 0 days, 3 reports",
+            "all, closed after 0 days, 3 reports",
+        ),
+    ]  # fmt: skip
+    with pytest.raises(errors.NotFound):
+        policy_changes.remove_rule("demo", "r", moderated_site.ADA, now=moderated_site.NOW)
+
+
+def test_a_book_stays_readable(site: records.Site) -> None:
+    for given in ({"close_after": -1}, {"reports": 10_001}):
+        with pytest.raises(errors.BadInput):
+            moderated_site.policy(**given)
+    for number in range(rulebook.MOST_PATTERNS // 100):
+        words = tuple(f"w{each}" for each in range(100))
+        rule = Rule(id=f"r{number}", action=Action.HOLD, words=words)
+        policy_changes.put_rule("demo", rule, moderated_site.ADA, now=moderated_site.NOW)
+    with pytest.raises(errors.BadInput, match="patterns"):
+        policy_changes.put_rule(
+            "demo",
+            Rule(id="x", action=Action.HOLD, words=("a",)),
+            moderated_site.ADA,
+            now=moderated_site.NOW,
+        )
+
+
+def test_another_process_knows_a_change_within_a_minute(
+    engine: inprocess.Engine, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert rulebook.get("demo").policy is Policy.OFF
+    other = connection.Store(inprocess.Channel(engine), project="test")
+
+    def change() -> None:
+        with other.context():
+            moderated_site.policy(Policy.ALL)
+
+    import threading  # noqa: PLC0415 - another thread is another process here
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    thread.join()
+    assert rulebook.get("demo").policy is Policy.OFF
+    monkeypatch.setattr(rulebook, "_TERM", -1.0)
+    assert rulebook.get("demo").policy is Policy.ALL
+
+
+def test_the_keys_of_decisions_are_for_ever() -> None:
+    assert moderation_rows.rulebook_key("demo").id() == "demo"
+    assert moderation_rows.erasure_key("a" * 26).id() == "a" * 26
+    assert {each.value for each in Policy} == {
+        "off", "first", "links", "all", "closed", "read-only",
+    }  # fmt: skip

@@ -1,0 +1,336 @@
+"""Claims about asking for mail: one question to an address, nothing stored before it is answered.
+
+Through HTTP and a real mail server, as people meet it.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from comments import errors
+from comments.domain.crypto import encryption
+from comments.notifications import (
+    double_opt_in,
+    follower_compaction,
+    follower_lists,
+    form_tokens,
+    subscriptions,
+)
+from comments.store import connection, reads
+from emulator import inprocess, testing
+from tests.support.html import page_buttons
+from tests.support.outside import mail_subscriber
+
+YES = "Yes, send me mail"
+ONE_CLICK = {
+    "data": "List-Unsubscribe=One-Click",
+    "content_type": "application/x-www-form-urlencoded",
+}
+
+
+def test_an_address_is_asked_once_and_nothing_of_it_is_stored(asker: mail_subscriber.Asker) -> None:
+    assert asker.ask(replies=True).json == {"status": "asked"}
+    asker.deliver()
+    assert asker.box.recipients == [mail_subscriber.ANN]
+    assert "replies to your comments" in asker.box.text()
+    assert "new comments in a discussion" in asker.box.text()
+    assert asker.stored() == {}
+    assert not asker.is_following()
+
+
+def test_nothing_that_a_stranger_chose_is_in_the_question(asker: mail_subscriber.Asker) -> None:
+    asker.ask(replies=True)
+    asker.deliver()
+    made = asker.box.taken[0][1].as_string()
+    for word in ("Mallory", "pills", "page?", "token=thread"):
+        assert word not in made
+    assert "List-Unsubscribe" not in asker.box.taken[0][1]
+
+
+def test_a_host_that_a_caller_names_is_in_no_mail(asker: mail_subscriber.Asker) -> None:
+    evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    sent = {"email": mail_subscriber.ANN, "thread": True}
+    assert asker.client.put(mail_subscriber.URL, json=sent, headers=evil).status_code == 202
+    asker.deliver()
+    assert "evil" not in asker.box.taken[0][1].as_string()
+    assert asker.settings.public_url.startswith("https://")
+    assert f"{asker.settings.public_url}/" in asker.box.text()
+
+
+def test_to_open_the_link_changes_nothing_and_its_button_subscribes(
+    asker: mail_subscriber.Asker,
+) -> None:
+    asker.ask()
+    asker.deliver()
+    link = asker.box.link(page="confirm")
+    for method in ("get", "head"):
+        shown = getattr(asker.client, method)(link)
+        assert shown.status_code == 200
+        assert asker.stored() == {}
+    assert 'method="post"' in asker.client.get(link).text
+    assert "Cheap pills" in asker.client.get(link).text
+    assert asker.press(YES).status_code == 200
+    assert asker.is_following()
+    asker.deliver()
+    assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
+
+
+def test_a_link_to_confirm_dies_with_its_use(asker: mail_subscriber.Asker) -> None:
+    asker.ask()
+    asker.deliver()
+    link = asker.box.link(page="confirm")
+    _, fields = page_buttons.buttons(asker.client.get(link).text)[YES]
+    assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
+    assert asker.is_following()
+    asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}", **ONE_CLICK)
+    # Finding the mail, the page or the request later must not subscribe anybody again.
+    opened = asker.client.get(link)
+    pressed = asker.client.post("/subscriptions/confirm", data=fields)
+    spelled = asker.client.get(f"{link}!")
+    for answer in (opened, pressed, spelled):
+        assert answer.status_code == 400
+        assert "used already" in answer.text or "damaged" in answer.text
+        assert YES not in answer.text
+    assert not asker.is_following()
+    # Another link for the same is good.
+    asker.follow()
+    assert asker.is_following()
+
+
+def test_of_many_who_press_at_once_one_subscribes(asker: mail_subscriber.Asker) -> None:
+    asker.ask()
+    asker.deliver()
+    _, fields = page_buttons.buttons(asker.client.get(asker.box.link()).text)[YES]
+    with ThreadPoolExecutor(8) as pool:
+        answers = pool.map(
+            lambda _: asker.client.application.test_client().post(
+                "/subscriptions/confirm", data=fields
+            ),
+            range(8),
+        )
+        assert sorted(each.status_code for each in answers) == [200] + [400] * 7
+    assert asker.is_following()
+
+
+def test_a_link_of_an_older_release_confirms_once(asker: mail_subscriber.Asker) -> None:
+    sealing = {"secret": asker.settings.secret, "now": datetime.now(UTC)}
+    text = msgspec.json.encode([mail_subscriber.ANN, "demo", "demo/page", "", False]).decode()
+    link = encryption.seal(text, "confirm", **sealing)
+    with asker.store.context():
+        double_opt_in.confirm(link, **sealing)
+        with pytest.raises(errors.BadLink) as caught:
+            double_opt_in.confirm(link, **sealing)
+    assert caught.value.code == "link-used"
+
+
+def test_what_acts_is_posted_by_the_page_that_a_link_opens_and_by_no_link(
+    asker: mail_subscriber.Asker,
+) -> None:
+    asker.follow(replies=True)
+    link = _one_click(asker)
+    page = asker.client.get(f"/subscriptions/unsubscribe?token={link}").text
+    assert link not in page
+    (slip,) = {fields["token"] for _, fields in page_buttons.buttons(page).values()}
+    asker.ask("bob@example.org")
+    asker.deliver()
+    confirming = asker.box.link(page="confirm").partition("token=")[2]
+    for url, data in (
+        (f"/subscriptions/confirm?token={confirming}", {}),
+        ("/subscriptions/confirm", {"token": confirming}),
+        ("/subscriptions/confirm", {"token": slip}),
+        (f"/subscriptions/unsubscribe/all?token={link}", {}),
+        ("/subscriptions/unsubscribe/all", {"token": link}),
+        (f"/subscriptions/unsubscribe/all?token={slip}", {}),
+        ("/subscriptions/unsubscribe", {"token": link}),
+        (f"/subscriptions/unsubscribe?token={slip}", {}),
+    ):
+        assert asker.client.post(url, data=data).status_code == 400, url
+    assert asker.is_following()
+    assert not asker.is_following("bob@example.org")
+
+
+def test_a_page_that_was_open_for_long_acts_no_more(
+    asker: mail_subscriber.Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker.follow()
+    link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+    _, fields = page_buttons.buttons(asker.client.get(link).text)["Mail like this one"]
+    monkeypatch.setattr(form_tokens, "TERM", timedelta(seconds=-1))
+    refused = asker.client.post("/subscriptions/unsubscribe", data=fields)
+    assert refused.status_code == 400
+    assert "Open the link in the mail again" in refused.text
+    assert asker.is_following()
+    # The link itself is good for ever, by its page and by one click.
+    monkeypatch.undo()
+    assert asker.press("Mail like this one", link).status_code == 200
+    assert not asker.is_following()
+
+
+def test_upper_and_lower_case_are_one_address(asker: mail_subscriber.Asker) -> None:
+    asker.follow("Ann@Example.org")
+    assert asker.is_following("ann@example.org")
+
+
+def _one_click(asker: mail_subscriber.Asker) -> str:
+    with asker.store.context():
+        ending = double_opt_in.Ending(
+            double_opt_in.subscriber_of(mail_subscriber.ANN, asker.settings.secret),
+            (subscriptions.name_of_thread(mail_subscriber.THREAD),),
+        )
+        return double_opt_in.ending_link(ending, asker.settings.secret)
+
+
+def test_one_click_ends_it_and_to_open_the_link_does_not(asker: mail_subscriber.Asker) -> None:
+    asker.follow()
+    link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+    for method in ("get", "head"):
+        assert getattr(asker.client, method)(link).status_code == 200
+        assert asker.is_following()
+    for _ in range(2):
+        assert asker.client.post(link, **ONE_CLICK).status_code == 200
+        assert not asker.is_following()
+    asker.deliver()
+    # With the last subscription the address is erased.
+    assert set(asker.stored()) <= {"FollowerMark"}
+
+
+def test_one_subscription_ends_alone_and_everything_at_once(asker: mail_subscriber.Asker) -> None:
+    asker.follow(replies=True)
+    link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+    assert asker.press("Mail like this one", link).status_code == 200
+    asker.deliver()
+    assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
+    asker.follow(replies=True)
+    assert asker.press("All mail to this address", link).status_code == 200
+    asker.deliver()
+    assert set(asker.stored()) <= {"FollowerMark"}
+    assert not asker.is_following()
+
+
+def test_a_link_opens_for_one_purpose_and_for_two_days(asker: mail_subscriber.Asker) -> None:
+    asker.ask()
+    asker.deliver()
+    confirming = asker.box.link(page="confirm").partition("token=")[2]
+    for page, token in (
+        ("unsubscribe", confirming),
+        ("unsubscribe/all", confirming),
+        ("confirm", _one_click(asker)),
+        ("confirm", asker.token),
+        ("unsubscribe", asker.token),
+        ("confirm", confirming[:-2]),
+        ("unsubscribe", "x" * 2000),
+    ):
+        for refused in (
+            asker.client.post(f"/subscriptions/{page}?token={token}"),
+            asker.client.post(f"/subscriptions/{page}", data={"token": token}),
+            asker.client.get(f"/subscriptions/{page.partition('/')[0]}?token={token}"),
+        ):
+            assert refused.status_code == 400, page
+            assert refused.mimetype == "text/html"
+    refused = asker.client.delete(
+        f"/api/v1/comments/{'a' * 26}", headers={"Authorization": f"Bearer {_one_click(asker)}"}
+    )
+    assert refused.status_code in {401, 404}
+    late = datetime.now(UTC) + double_opt_in.TERM + timedelta(minutes=1)
+    with asker.store.context(), pytest.raises(errors.BadLink) as caught:
+        double_opt_in.confirm(confirming, secret=asker.settings.secret, now=late)
+    assert caught.value.code == "link-expired"
+    assert asker.stored() == {}
+
+
+def test_to_confirm_costs_at_most_six_reads_and_five_writes(
+    asker: mail_subscriber.Asker, engine: inprocess.Engine
+) -> None:
+    asker.ask()
+    asker.deliver()
+    _, fields = page_buttons.buttons(asker.client.get(asker.box.link()).text)[YES]
+    with testing.meter(engine) as cost:
+        assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
+    assert cost.reads <= 6  # the title on the page, and whether the link was used, among them
+    assert cost.writes <= 5
+
+
+def test_the_pages_run_nothing_and_give_their_address_to_nobody(
+    asker: mail_subscriber.Asker,
+) -> None:
+    asker.ask()
+    asker.deliver()
+    for answer in (
+        asker.client.get(asker.box.link()),
+        asker.client.get("/subscriptions/confirm"),
+        asker.client.get(f"/subscriptions/unsubscribe?token={_one_click(asker)}"),
+        asker.press(
+            "All mail to this address", f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+        ),
+    ):
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Robots-Tag"] == "noindex"
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src" not in policy
+        assert "frame-ancestors 'none'" in policy
+
+
+def _everything(engine: inprocess.Engine, store: connection.Store) -> str:
+    """All that is stored, as text."""
+    with store.context():
+        kinds = (
+            "Subscriber",
+            "Subscription",
+            "RateBucket",
+            "Event",
+            "Job",
+            *mail_subscriber.KINDS[2:5],
+        )
+        rows = [str(row) for kind in kinds for row in reads.fetch(reads.Query(kind))]
+    return "".join(rows)
+
+
+def test_an_address_is_nowhere_in_the_store_as_it_is(
+    asker: mail_subscriber.Asker, engine: inprocess.Engine
+) -> None:
+    asker.ask()
+    assert "example.org" not in _everything(engine, asker.store).lower()
+    asker.deliver()
+    asker.client.post(asker.box.link())
+    assert "example.org" not in _everything(engine, asker.store).lower()
+
+
+def test_what_is_forgotten_is_gone_from_every_row_and_segment(
+    asker: mail_subscriber.Asker, engine: inprocess.Engine
+) -> None:
+    others = [f"other{number}@example.org" for number in range(3)]
+    for number, email in enumerate([mail_subscriber.ANN, *others]):
+        asker.follow(email, address=f"203.0.113.{number}")
+    secret = asker.settings.secret
+    who = double_opt_in.subscriber_of(mail_subscriber.ANN, secret)
+    with asker.store.context():
+        assert follower_compaction.compact(mail_subscriber.LIST)
+        assert list(follower_lists.naming(who)) == [mail_subscriber.LIST]
+        # He left long ago: only the list still names him.
+        subscriptions.unfollow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
+        assert subscriptions.of_subscriber(who) == []
+        assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
+        assert list(follower_lists.naming(who)) == []
+        kept = subscriptions.page(mail_subscriber.THREAD, limit=9).ids
+        assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
+        # And while he follows, with marks that nobody has folded.
+        subscriptions.follow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
+        assert double_opt_in.forget(mail_subscriber.ANN.upper(), secret, now=datetime.now(UTC)) == 1
+        assert list(follower_lists.naming(who)) == []
+        assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
+    assert who not in _everything(engine, asker.store)
+    for email in others:
+        assert asker.is_following(email)
+
+
+def test_an_address_stored_under_another_secret_is_unreadable(asker: mail_subscriber.Asker) -> None:
+    now = datetime.now(UTC)
+    stored = double_opt_in.encryption.seal(
+        mail_subscriber.ANN, "address", "another secret", now=now
+    )
+    with pytest.raises(errors.BadLink):
+        double_opt_in.address(stored, secret=asker.settings.secret, now=now)

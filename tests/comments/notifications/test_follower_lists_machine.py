@@ -1,0 +1,296 @@
+"""Claims about large lists under any order of steps: a set of Python's is the oracle.
+
+Ids join and leave, two folders take their steps in any order and crash between any two of them or
+in the middle of writing, commits lose their answers, marks are overtaken by a folder between their
+reading and their commit, and a reader turns pages all along.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from comments import errors
+from comments.domain import records
+from comments.notifications import follower_compaction, follower_lists
+from comments.store import connection, reads
+from emulator import errors as engine_errors
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.support import programs
+
+pytestmark = pytest.mark.slow
+
+NAME = records.ListName("a list")
+IDS = [f"{letter}{number}" for letter in "abc" for number in range(5)]
+FOLLOWERS = st.sampled_from(IDS)
+FOLDERS = st.sampled_from(["one", "other"])
+SMALL = {"SEGMENT_BYTES": 25, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}
+INDEXES = programs.ROOT / "index.yaml"
+Step = Callable[[], "Step | None"]
+
+
+def folding() -> Step:
+    """The steps of a compaction: each gives the next one."""
+
+    def close() -> Step | None:
+        base = follower_compaction.close(NAME)
+
+        def prepare() -> Step | None:
+            found = follower_compaction.prepare(NAME, base)
+            return None if found is None else lambda: switch(found)
+
+        return prepare
+
+    def switch(found: follower_compaction.Prepared) -> Step | None:
+        follower_compaction.switch(found)
+        return clean
+
+    def clean() -> None:
+        follower_compaction.clean(NAME)
+
+    return close
+
+
+class Lists(RuleBasedStateMachine):
+    """One list, two folders, one reader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.oracle: set[str] = set()
+        self.steps: dict[str, Step] = {}
+        self.position: str | None = None
+        self.met: list[str] = []
+        self.steady: set[str] = set()
+        self.before_commit: Callable[[], object] | None = None
+        self.patches = mock.patch.multiple(follower_compaction, **SMALL)
+        self.patches.start()
+        self.bounds = mock.patch.multiple(follower_lists, MARKS=4, _AT_ONCE=2)
+        self.bounds.start()
+        self.engine = inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic")
+        self.store = connection.Store(inprocess.Channel(self.engine, self._call), project="test")
+        self.other = connection.Store(inprocess.Channel(self.engine), project="test")
+        self.context = self.store.context()
+        self.context.__enter__()
+
+    def teardown(self) -> None:
+        try:
+            self._check_settled()
+        finally:
+            self.context.__exit__(None, None, None)
+            self.engine.close()
+            self.bounds.stop()
+            self.patches.stop()
+
+    def _call(self, method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        if method.endswith("Commit") and self.before_commit is not None:
+            run, self.before_commit = self.before_commit, None
+            run()
+        return proceed()
+
+    def _plan(self, **fault: object) -> None:
+        self.engine.install_faults(fault_plans.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
+
+    def _mark(self, follower: str, *, follows: bool) -> None:
+        follower_lists.mark(NAME, follower, follows=follows)
+        (self.oracle.add if follows else self.oracle.discard)(follower)
+        self.steady &= self.oracle
+
+    @rule(follower=FOLLOWERS, follows=st.booleans())
+    def mark(self, follower: str, *, follows: bool) -> None:
+        self._mark(follower, follows=follows)
+
+    @rule(follower=FOLLOWERS, follows=st.booleans(), when=st.sampled_from(["before", "after"]))
+    def mark_and_lose_the_answer(self, follower: str, *, follows: bool, when: str) -> None:
+        self._plan(call=1, when=when, status="UNAVAILABLE")
+        self._mark(follower, follows=follows)
+        self.engine.install_faults(None)
+
+    @rule(follower=FOLLOWERS, follows=st.booleans(), folder=FOLDERS, steps=st.integers(1, 4))
+    def mark_overtaken_by_a_folder(
+        self, follower: str, *, follows: bool, folder: str, steps: int
+    ) -> None:
+        def run() -> None:
+            with self.other.context():
+                for _ in range(steps):
+                    self._step(folder)
+
+        with ThreadPoolExecutor(1) as pool:
+            self.before_commit = lambda: pool.submit(run).result()
+            self._mark(follower, follows=follows)
+        self.before_commit = None
+
+    @rule(ids=st.sets(FOLLOWERS, max_size=6))
+    def load(self, ids: set[str]) -> None:
+        follower_compaction.load(NAME, ids)
+        self.oracle |= ids
+
+    def _step(self, folder: str) -> None:
+        step = self.steps.pop(folder, None) or folding()
+        following = step()
+        if following is not None:
+            self.steps[folder] = following
+
+    @rule(folder=FOLDERS)
+    def step(self, folder: str) -> None:
+        self._step(folder)
+
+    @rule(folder=FOLDERS, call=st.integers(1, 4), when=st.sampled_from(["before", "after"]))
+    def step_and_crash(self, folder: str, call: int, when: str) -> None:
+        self._plan(call=call, when=when, status="INVALID_ARGUMENT")
+        try:
+            self._step(folder)
+        except errors.Overloaded:
+            self.steps.pop(folder, None)
+        finally:
+            self.engine.install_faults(None)
+
+    @rule(folder=FOLDERS)
+    def step_and_lose_the_answer(self, folder: str) -> None:
+        self._plan(call=1, when="after", status="UNAVAILABLE")
+        self._step(folder)
+        self.engine.install_faults(None)
+
+    @precondition(lambda self: self.steps)
+    @rule(folder=FOLDERS)
+    def crash(self, folder: str) -> None:
+        self.steps.pop(folder, None)
+
+    @precondition(lambda self: self.position is None)
+    @rule()
+    def open_the_list(self) -> None:
+        self.position, self.met, self.steady = "", [], set(self.oracle)
+
+    @precondition(lambda self: self.position is not None)
+    @rule(limit=st.integers(1, 5))
+    def turn_a_page(self, limit: int) -> None:
+        found = follower_lists.page(NAME, after=str(self.position), limit=limit)
+        assert set(found.ids) <= self.oracle
+        self.met += found.ids
+        self.position = found.position
+        if self.position is None:
+            assert len(self.met) == len(set(self.met))
+            assert self.steady <= set(self.met)
+
+    @invariant()
+    def the_list_is_the_set(self) -> None:
+        assert list(follower_lists.every(NAME, limit=8)) == sorted(self.oracle)
+
+    @rule(follower=FOLLOWERS)
+    def look(self, follower: str) -> None:
+        assert follower_lists.contains(NAME, follower) == (follower in self.oracle)
+        assert follower_lists.count(NAME) == len(self.oracle)
+
+    def _check_settled(self) -> None:
+        """What is left is finished by whoever comes next, and nothing stays behind."""
+        for _ in range(3):
+            assert follower_compaction.compact(NAME)
+        self.the_list_is_the_set()
+        at = follower_lists.pointer(NAME)
+        assert at.directory.count == len(self.oracle)
+        assert not follower_lists.asking()
+        query = reads.Query("FollowerMark", keys_only=True)
+        assert list(reads.fetch(query)) == []
+        query = reads.Query("FollowerSegment", keys_only=True)
+        stored = {message.key.path[-1].name for message in reads.fetch(query)}
+        assert stored == set(follower_lists.keys(NAME, at.directory))
+
+
+TestLists = Lists.TestCase
+TestLists.settings = settings(max_examples=30, stateful_step_count=25)
+
+
+def test_who_reads_the_list_before_a_generation_is_closed_marks_the_next_one() -> None:
+    machine = Lists()
+    machine.mark_overtaken_by_a_folder("a1", follows=True, folder="one", steps=4)
+    machine.the_list_is_the_set()
+    query = reads.Query("FollowerMark", keys_only=True)
+    assert [each.key.path[-1].name for each in reads.fetch(query)] == ["0000000002a1"]
+    machine.teardown()
+
+
+def test_a_commit_that_arrives_after_its_caller_gave_up_undoes_nothing_decided_since() -> None:
+    """Neither a commit nor the end of its transaction reaches the store in time."""
+    late: list[Callable[[], Any]] = []
+    is_slow = False
+
+    def network(method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        if is_slow and method.endswith(("Commit", "Rollback")):
+            late.extend([proceed] if method.endswith("Commit") else [])
+            error = engine_errors.DatastoreError("too slow")
+            error.status = "DEADLINE_EXCEEDED"
+            raise error
+        return proceed()
+
+    with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
+        store = connection.Store(inprocess.Channel(engine, network), project="test", deadline=0.1)
+        with store.context():
+            follower_lists.mark(NAME, "ann", follows=False)
+            is_slow = True
+            with pytest.raises(errors.Overloaded):
+                follower_lists.mark(NAME, "ann", follows=True)
+            is_slow = False
+            assert late
+            follower_lists.mark(NAME, "ann", follows=True)
+            follower_lists.mark(NAME, "ann", follows=False)
+            for commit in late:
+                with pytest.raises(engine_errors.Aborted):
+                    commit()
+            assert not follower_lists.contains(NAME, "ann")
+
+
+def _contains() -> list[bool]:
+    return [follower_lists.contains(NAME, each) for each in ("a2", "a3")]
+
+
+def _members() -> list[str]:
+    return list(follower_lists.page(NAME, limit=9).ids)
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (_contains, [False, True]),
+        (_members, ["a1", "a3"]),
+        (lambda: follower_lists.count(NAME), 2),
+    ],
+    ids=["contains", "page", "count"],
+)
+def test_who_reads_while_somebody_folds_reads_one_moment(
+    read: Callable[[], object], expected: object
+) -> None:
+    """A folder takes all its steps before any one of the reader's calls."""
+    calls: list[str] = []
+    overtaken = 0
+
+    def fold() -> None:
+        with connection.Store(inprocess.Channel(engine), project="test").context():
+            assert follower_compaction.compact(NAME)
+
+    def call(method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        calls.append(method)
+        if len(calls) == overtaken:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(fold).result()
+        return proceed()
+
+    with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
+        with connection.Store(inprocess.Channel(engine, call), project="test").context():
+            for overtaken in range(1, 30):
+                # In segments and in marks, one of each sign.
+                follower_lists.mark(NAME, "a1", follows=True)
+                follower_lists.mark(NAME, "a2", follows=True)
+                follower_lists.mark(NAME, "a3", follows=False)
+                assert follower_compaction.compact(NAME)
+                follower_lists.mark(NAME, "a2", follows=False)
+                follower_lists.mark(NAME, "a3", follows=True)
+                calls.clear()
+                assert read() == expected, overtaken
+                if len(calls) < overtaken:
+                    break
+        assert overtaken > 4

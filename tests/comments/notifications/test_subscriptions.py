@@ -1,0 +1,297 @@
+"""Claims about following threads, and about who folds the lists of their followers."""
+
+import dataclasses
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+
+from comments import app as apps
+from comments import errors
+from comments.domain import counting, records
+from comments.events import backlog, dispatcher
+from comments.jobs import recount, scheduler, wiring, worker_thread
+from comments.notifications import follower_lists, subscriptions
+from comments.reading.compaction import compactor
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import counter_rows
+from comments.tree.counters import new_rows, totals
+from emulator import errors as engine_errors
+from emulator import inprocess, testing
+from emulator.fault_injection import fault_plans
+from tests.support import programs
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+SCHEME = sample_threads.SETTINGS.scheme
+THREAD = records.ThreadName("demo", "page")
+OTHER = records.ThreadName("other", "page")
+LIST = subscriptions.list_of(THREAD)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
+    """A worker whose steps the test takes."""
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
+    return worker_thread.Worker(open_store, SCHEME)
+
+
+@pytest.fixture
+def asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every mark asks for a folding."""
+    monkeypatch.setattr(follower_lists, "MARKS", 1)
+
+
+def _marks() -> int:
+    return reads.count(reads.Query("FollowerMark"))
+
+
+def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
+    store: connection.Store,
+) -> None:
+    for _ in range(2):
+        subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+        subscriptions.follow(THREAD, "bob", now=sample_threads.START)
+    assert subscriptions.count(THREAD) == 2
+    assert subscriptions.page(THREAD, limit=9) == follower_lists.Page(("ann", "bob"), None)
+    for _ in range(2):
+        subscriptions.unfollow(THREAD, "ann", now=sample_threads.START)
+    assert not subscriptions.is_following(THREAD, "ann")
+    assert subscriptions.page(THREAD, limit=1) == follower_lists.Page(("bob",), "bob")
+    assert subscriptions.page(THREAD, after="bob", limit=1) == follower_lists.Page((), None)
+
+
+class Lost:
+    """Lets commits through, and loses the answers of those that a test names."""
+
+    def __init__(self) -> None:
+        self.lost: list[bool] = []
+
+    def __call__(self, method: str, _: Any, proceed: Callable[[], Any]) -> Any:
+        answer = proceed()
+        if method == "Commit" and self.lost and self.lost.pop(0):
+            error = engine_errors.DatastoreError("planned")
+            error.status = grpc.StatusCode.UNAVAILABLE.name
+            raise error
+        return answer
+
+
+def _followers(thread: records.ThreadName = THREAD) -> int:
+    return totals.of_threads([thread])[0].get("followers", 0)
+
+
+def test_followers_are_counted_from_events_each_change_once(
+    engine: inprocess.Engine, site: records.Site
+) -> None:
+    lost = Lost()
+    store = connection.Store(inprocess.Channel(engine, interceptor=lost), project="test")
+    with store.context():
+        sample_threads.post(site, "text")
+        for name in ("ann", "bob", "cid"):
+            lost.lost = [True]
+            subscriptions.follow(THREAD, name, now=sample_threads.START)
+        subscriptions.follow(THREAD, "ann", now=sample_threads.START)  # again
+        lost.lost = [True]
+        subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
+        subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
+        subscriptions.unfollow(THREAD, "nobody", now=sample_threads.START)
+        assert _followers() == 0
+        lost.lost = [True]
+        dispatcher.deliver(
+            counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
+        )
+        assert _followers() == 2
+        counter_oracle.check_all()
+
+
+def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "text")
+    for name in ("ann", "bob"):
+        subscriptions.follow(THREAD, name, now=sample_threads.START)
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    for name in ("cid", "dan"):
+        subscriptions.follow(THREAD, name, now=sample_threads.START)
+    subscriptions.unfollow(THREAD, "ann", now=sample_threads.START)
+    told: list[recount.Difference] = []
+    assert recount.thread(THREAD, tell=told.append, fixes=True) == 0
+
+    def drift() -> None:
+        row = reads.get(counter_rows.thread_counter_key(THREAD, 0))
+        numbers = counting.added(totals.numbers_of(row), {"followers": 5})
+        transactions.apply(ownership.Writes("tallies", put=(new_rows.with_numbers(row, numbers),)))
+
+    transactions.transaction(drift)
+    assert recount.thread(THREAD, tell=told.append, fixes=True) == 1
+    assert [(each.name, each.stored - each.expected) for each in told] == [("followers", 5)]
+    assert recount.site("demo", tell=told.append, fixes=True) == 0
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    assert _followers() == 3
+    counter_oracle.check_all()
+    assert recount.site("demo", tell=told.append, fixes=True) == 0
+
+
+@pytest.mark.slow
+def test_many_who_follow_and_leave_at_once_are_counted_exactly(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        sample_threads.post(site, "text")
+    gate = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        with open_store.context():
+            gate.wait(60)
+            for _ in range(12):
+                change = rng.choice([subscriptions.follow, subscriptions.unfollow])
+                change(THREAD, f"f{rng.randrange(6)}", now=sample_threads.START)
+                if rng.random() < 0.3:
+                    dispatcher.deliver(
+                        counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
+                    )
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    with open_store.context():
+        dispatcher.deliver(
+            counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
+        )
+        counter_oracle.check_all()
+        assert _followers() == subscriptions.count(THREAD)
+
+
+def test_to_follow_costs_four_reads_and_three_writes(
+    engine: inprocess.Engine, store: connection.Store
+) -> None:
+    for cost_of in (subscriptions.follow, subscriptions.unfollow):
+        with testing.meter(engine) as cost:
+            cost_of(THREAD, "ann", now=sample_threads.START)
+        assert cost.reads <= 4
+        assert cost.writes + cost.deletes <= 4
+
+
+def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: connection.Store) -> None:
+    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    assert not subscriptions.is_following(OTHER, "ann")
+    assert subscriptions.count(OTHER) == 0
+
+
+def test_the_longest_names_fit_into_the_keys(store: connection.Store) -> None:
+    long = records.ThreadName("s" * 63, "t" * 500)
+    assert len(subscriptions.list_of(long).text) <= 700
+    subscriptions.follow(long, "x" * follower_lists.LONGEST, now=sample_threads.START)
+    assert subscriptions.is_following(long, "x" * follower_lists.LONGEST)
+
+
+def test_what_cannot_be_a_follower_is_refused(store: connection.Store) -> None:
+    with pytest.raises(errors.BadInput, match="follower"):
+        subscriptions.follow(THREAD, "", now=sample_threads.START)
+    with pytest.raises(errors.BadInput, match="follower"):
+        subscriptions.unfollow(THREAD, "", now=sample_threads.START)
+
+
+def test_the_name_of_a_threads_list_is_for_ever() -> None:
+    assert subscriptions.list_of(THREAD).text == "thread:demo/page"
+
+
+def test_a_list_that_asks_is_folded_at_the_next_step(
+    store: connection.Store, worker: worker_thread.Worker, asking: None
+) -> None:
+    worker.step()
+    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    subscriptions.follow(THREAD, "bob", now=sample_threads.START)
+    assert worker.step() == scheduler.Done(1, 0, 0)
+    assert _marks() == 0
+    assert subscriptions.page(THREAD, limit=9).ids == ("ann", "bob")
+    assert worker.step() == scheduler.Done(0, 0, 0)
+
+
+def test_a_list_that_does_not_ask_waits(
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000_000)
+    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    clock.now += backlog.FOLD_AFTER
+    assert worker.step() == scheduler.Done(0, 0, 0)
+    assert _marks() == 1
+
+
+def test_a_process_that_starts_folds_lists_that_asked_another_one(
+    store: connection.Store, worker: worker_thread.Worker, site: records.Site, asking: None
+) -> None:
+    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    sample_threads.post(site, "text")
+    backlog.BACKLOG.of(store).take()
+    assert scheduler.look() == [THREAD, LIST]
+    assert worker.step() == scheduler.Done(2, 0, 1)
+    assert _marks() == 0
+
+
+def test_a_list_whose_folding_fails_is_tried_again(
+    store: connection.Store,
+    worker: worker_thread.Worker,
+    clock: Clock,
+    engine: inprocess.Engine,
+    asking: None,
+) -> None:
+    store.deadline = 0.25
+    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    engine.install_faults(
+        fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
+    )
+    assert worker.step() == scheduler.Done(0, 0, 0)
+    engine.install_faults(None)
+    clock.now += 2 * 5.0
+    assert worker.step() == scheduler.Done(1, 0, 0)
+    assert _marks() == 0
+    assert compactor.fold(SCHEME, THREAD) is not None  # the thread itself was none of it
+
+
+def test_cron_folds_lists_that_ask(
+    open_store: connection.Store, site: records.Site, asking: None
+) -> None:
+    settings = dataclasses.replace(sample_threads.SETTINGS, tasks_secret="a secret of cron")
+    client = apps.create_app(settings, open_store).test_client()
+    with open_store.context():
+        subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    headers = {"Authorization": "Bearer a secret of cron"}
+    assert client.get("/tasks/compact", headers=headers).json == {
+        "folded": 1,
+        "cleared": 0,
+        "waiting": 0,
+    }
+    with open_store.context():
+        assert _marks() == 0
+
+
+def test_a_running_worker_folds_a_list_by_itself(
+    open_store: connection.Store, asking: None
+) -> None:
+    worker = worker_thread.Worker(open_store, SCHEME)
+    worker.start()
+    with open_store.context():
+        subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+        programs.wait_until(lambda: _marks() == 0)
+        assert subscriptions.is_following(THREAD, "ann")
+    assert worker.stop(programs.PATIENCE)

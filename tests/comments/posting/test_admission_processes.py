@@ -1,0 +1,102 @@
+"""Claims about limits under everything at once: two processes, and 200 posts of one network.
+
+Each process is a service of its own with 100 clients; nothing but the store tells one of the other.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comments.sites import site_settings
+from comments.store import connection, reads
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support import programs
+from tests.support.threads import sample_threads
+
+pytestmark = pytest.mark.slow
+
+MOST = 20
+CLIENTS = 100  # of each of two processes
+
+POSTING = """
+import dataclasses, json, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from comments import app
+from comments.posting import admission
+from comments.store import connection
+from emulator import inprocess
+from tests.support.threads import sample_threads
+from tests.support.people import api_requests
+from tests.support.people import proof_solver
+from tests.comments.posting import test_admission_processes
+
+path, label, mode, rules = *sys.argv[1:4], json.loads(sys.argv[4])
+admission.PATIENCE = 60.0  # the machine may be busy with everything else
+indexes = test_admission_processes.ROOT / "index.yaml"
+engine = inprocess.open_engine(path, indexes=indexes, concurrency=mode)
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+made = app.create_app(dataclasses.replace(sample_threads.SETTINGS, **rules), store)
+gate = threading.Barrier(test_admission_processes.CLIENTS)
+
+def post(number):
+    client = made.test_client()
+    proof = proof_solver.proof(client)
+    gate.wait(60)
+    said = proof_solver.post(client, f"{label} {number}", proof=proof)
+    return said.status_code, said.get_json().get("code", "")
+
+print("ready", flush=True)
+sys.stdin.readline()
+with ThreadPoolExecutor(test_admission_processes.CLIENTS) as pool:
+    print(json.dumps(list(pool.map(post, range(test_admission_processes.CLIENTS)))), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("mode", "tries"), [("pessimistic", 50), ("optimistic", 0)])
+def test_of_200_posts_of_one_network_exactly_as_many_are_accepted_as_may_be(
+    tmp_path: Path, mode: str, tries: int
+) -> None:
+    path = tmp_path / "store.db"
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", concurrency=mode) as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            site_settings.add(
+                "demo",
+                ["https://a.example"],
+                scheme=sample_threads.SETTINGS.scheme,
+                now=sample_threads.START,
+            )
+        answers = _posted(path, mode, {"posts_per_network": MOST, "proof_of_work": tries})
+        accepted = [code for status, code in answers if status == 201]
+        refused = {code for status, code in answers if status != 201}
+        assert (len(answers), len(accepted), refused) == (2 * CLIENTS, MOST, {"too-many-posts"})
+        with store.context():
+            rows = reads.fetch(reads.Query("Comment", keys_only=True))
+            assert len(list(rows)) == MOST
+
+
+def _posted(path: Path, mode: str, rules: dict[str, int]) -> list[tuple[int, str]]:
+    """What 200 clients of two processes were answered, who all began at once."""
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", POSTING, str(path), label, mode, json.dumps(rules)],
+            cwd=programs.ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for label in "ab"
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    said = [child.communicate(timeout=5 * programs.PATIENCE)[0] for child in children]
+    return [tuple(answer) for each in said for answer in json.loads(each)]

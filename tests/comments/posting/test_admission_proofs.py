@@ -1,0 +1,128 @@
+"""Claims about proofs of work at the door: of whom they are asked, and what each is good for."""
+
+from typing import Any
+
+from comments import config
+from comments.domain import records, sorthash
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.api import api_tokens
+from emulator import inprocess, testing
+from tests.support.people import account_holders, api_requests, proof_solver
+from tests.support.people.post_times import LONG, RULES, Moment, codes
+from tests.support.people.proof_solver import post
+
+
+def stored(store: connection.Store) -> int:
+    return api_requests.stored(store, "Comment")
+
+
+def test_who_has_signed_in_proves_nothing_and_is_counted_all_the_same(
+    door: Any, open_store: connection.Store, settings: config.Settings, site: records.Site
+) -> None:
+    client = door(proof_of_work=10, form_seconds=3, posts_per_author=2)
+    with open_store.context():
+        account = account_holders.account("bob", password="")
+    member = api_tokens.Member(site.id, account.id, account.epoch)
+    token = api_tokens.sign_member(member, secret=settings.secret)
+    guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
+    answers = [post(client, f"{LONG} {n}", token=token) for n in range(3)]
+    assert codes(*answers, post(client, token=guest)) == [
+        201,
+        201,
+        "too-many-posts",
+        "proof-required",
+    ]
+    assert codes(post(client, token=token, subject="Buy")) == ["not-accepted"]
+
+
+def test_to_ask_for_a_challenge_writes_nothing_and_is_kept_by_nobody(
+    door: Any, engine: inprocess.Engine
+) -> None:
+    client = door(proof_of_work=10)
+    client.get(proof_solver.CHALLENGE)
+    with testing.meter(engine) as cost:
+        response = client.get(proof_solver.CHALLENGE)
+    assert (cost.reads, cost.writes) == (0, 0)
+    assert response.headers["Cache-Control"] == "no-store"
+    assert api_requests.answer(response)["maxnumber"] == 10
+
+
+def test_a_proof_is_good_once(door: Any) -> None:
+    client = door(proof_of_work=100)
+    given = proof_solver.proof(client)
+    assert codes(post(client, proof=given)) == [201]
+    elsewhere = [post(client, proof=given, peer=peer) for peer in ("192.0.2.1", "198.51.100.1")]
+    assert codes(*elsewhere) == ["proof-spent"] * 2
+    assert codes(post(client, proof=proof_solver.proof(client))) == [201]
+
+
+def test_a_proof_stays_spent_as_long_as_it_would_be_good(door: Any, moment: Moment) -> None:
+    client = door(proof_of_work=100)
+    given = proof_solver.proof(client)
+    post(client, proof=given)
+    moment.pass_by(minutes=59)
+    assert codes(post(client, proof=given)) == ["proof-spent"]
+    moment.pass_by(minutes=2)
+    assert codes(post(client, proof=given)) == ["proof-expired"]
+
+
+def test_who_asked_for_a_challenge_is_charged_wherever_it_is_used(door: Any) -> None:
+    """A telephone's address changes; a bot asks for its challenges from somewhere."""
+    client = door(proof_of_work=10, posts_per_network=2)
+    given = [proof_solver.proof(client) for _ in range(3)]
+    answers = [post(client, proof=each, peer=f"198.51.100.{n}") for n, each in enumerate(given)]
+    assert codes(*answers) == [201, 201, "too-many-posts"]
+
+
+def test_a_repeat_with_a_proof_that_is_spent_or_old_is_the_same_comment(
+    door: Any, open_store: connection.Store, moment: Moment
+) -> None:
+    client = door(proof_of_work=10, form_seconds=3, **RULES)
+    given = proof_solver.proof(client)
+    moment.pass_by(seconds=3)
+    assert codes(post(client, proof=given, key="the-key")) == [201]
+    for _ in range(2):
+        assert codes(post(client, proof=given, key="the-key")) == [201]
+        assert codes(post(client, key="the-key")) == [201]
+        moment.pass_by(hours=2)
+    assert stored(open_store) == 1
+
+
+def test_a_form_that_is_sent_at_once_is_a_bots(door: Any, moment: Moment) -> None:
+    client = door(proof_of_work=10, form_seconds=3)
+    given = proof_solver.proof(client)
+    moment.pass_by(seconds=2)
+    refused = post(client, proof=given)
+    assert (codes(refused), refused.headers["Retry-After"]) == (["too-fast"], "1")
+    moment.pass_by(seconds=1)
+    assert codes(post(client, proof=given)) == [201]
+
+
+def test_a_proof_is_of_one_site(door: Any, open_store: connection.Store) -> None:
+    with open_store.context():
+        site_settings.add("other", ["http://o.example"], scheme=sorthash.Scheme(), now=Moment().at)
+    client = door(proof_of_work=10)
+    other = api_requests.answer(client.get("/api/v1/sites/other/challenge"))
+    assert codes(post(client, proof=proof_solver.solved(other))) == ["proof-invalid"]
+    assert client.get("/api/v1/sites/nowhere/challenge").status_code == 404
+
+
+def test_without_a_proof_or_in_the_honeypot_nothing_is_stored(
+    door: Any, open_store: connection.Store
+) -> None:
+    client = door(proof_of_work=10)
+    assert api_requests.refused(post(client), 403) == "proof-required"
+    trapped = post(client, proof=proof_solver.proof(client), subject="Buy")
+    assert api_requests.refused(trapped, 403) == "not-accepted"
+    assert stored(open_store) == 0
+
+
+def test_while_many_ask_challenges_are_harder(door: Any) -> None:
+    client = door(proof_of_work=10)
+    hardness = [
+        api_requests.answer(client.get(proof_solver.CHALLENGE))["maxnumber"] for _ in range(130)
+    ]
+    assert hardness[:60] == [10] * 60
+    assert hardness[60:120] == [20] * 60
+    assert hardness[120:] == [40] * 10

@@ -1,0 +1,317 @@
+"""Claims about votes: one of each voter, few of each network, none where none belongs; costs."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import grpc
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Status
+from comments.posting import cast_vote
+from comments.store import connection, reads
+from emulator import inprocess, testing
+from tests.support.store_interceptors import TRANSIENT, Calls, Faults
+from tests.support.threads import sample_threads, sample_votes
+
+NAME = records.ThreadName("demo", "page")
+MOST = sample_threads.SETTINGS.voters_per_network
+
+
+@pytest.fixture
+def interceptor(faults: Faults) -> Faults:
+    return faults
+
+
+@pytest.fixture
+def row(store: connection.Store, site: records.Site) -> records.Comment:
+    return sample_threads.post(site, "text")
+
+
+def _votes(comment: records.Comment) -> dict[str, int]:
+    return sample_votes.cast().get(comment.id, {})
+
+
+@pytest.mark.parametrize(
+    ("values", "last"),
+    [((1,), 1), ((1, 1), 1), ((1, -1), -1), ((-1, 0), None), ((0,), None), ((1, -1, 1), 1)],
+)
+def test_a_voter_has_one_vote_the_last(
+    row: records.Comment, values: tuple[int, ...], last: int | None
+) -> None:
+    for value in values:
+        sample_votes.vote(row, "bob", value)
+    assert _votes(row).get("g:bob") == last
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (int(last == 1), int(last == -1), last or 0)
+    sample_votes.check()
+
+
+def test_who_takes_a_vote_back_leaves_nothing(row: records.Comment) -> None:
+    sample_votes.vote(row, "bob")
+    sample_votes.vote(row, "bob", 0)
+    sample_votes.count_all()
+    assert (_votes(row), sample_votes.networks()) == ({}, [])
+
+
+def test_nobody_votes_on_his_own_comment(row: records.Comment) -> None:
+    with pytest.raises(errors.Forbidden) as refused:
+        cast_vote.vote(
+            row.id, "demo", cast_vote.Voter(row.author.id, "n"), 1,
+            settings=sample_threads.SETTINGS, now=sample_threads.START,
+        )  # fmt: skip
+    assert refused.value.code == "own-comment"
+    assert sample_votes.cast() == {}
+
+
+def test_a_tombstone_takes_no_votes(site: records.Site, row: records.Comment) -> None:
+    sample_threads.post(site, "reply", row.id)
+    sample_threads.retract(row)
+    with pytest.raises(errors.Conflict) as refused:
+        sample_votes.vote(row, "bob")
+    assert refused.value.code == "comment-retracted"
+
+
+def test_a_comment_that_is_gone_takes_no_votes(row: records.Comment) -> None:
+    sample_threads.retract(row)
+    with pytest.raises(errors.NotFound):
+        sample_votes.vote(row, "bob")
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.SPAM, Status.REJECTED])
+def test_a_comment_readers_do_not_see_is_not_there(
+    store: connection.Store, site: records.Site, status: Status
+) -> None:
+    held = sample_threads.node("held", None, status)
+    sample_threads.store_imported(NAME, held)
+    who = cast_vote.Voter("g:bob", "n")
+    for value in (1, -1, 0):
+        with pytest.raises(errors.NotFound):
+            cast_vote.vote(
+                held.id,
+                "demo",
+                who,
+                value,
+                settings=sample_threads.SETTINGS,
+                now=sample_threads.START,
+            )
+    assert sample_votes.cast() == {}
+
+
+@pytest.mark.parametrize(("comment", "site_id"), [("a" * 26, "demo"), ("", "other")])
+def test_an_unknown_comment_and_one_of_another_site_are_not_there(
+    row: records.Comment, comment: str, site_id: str
+) -> None:
+    who = cast_vote.Voter("g:bob", "n")
+    with pytest.raises(errors.NotFound):
+        cast_vote.vote(
+            comment or row.id,
+            site_id,
+            who,
+            1,
+            settings=sample_threads.SETTINGS,
+            now=sample_threads.START,
+        )
+    assert sample_votes.cast() == {}
+
+
+def test_a_network_counts_as_few_voters(row: records.Comment) -> None:
+    for number in range(MOST):
+        sample_votes.vote(row, f"bob {number}", network="cafe")
+    with pytest.raises(errors.TooMany) as refused:
+        sample_votes.vote(row, "one more", network="cafe")
+    assert refused.value.code == "too-many-votes"
+    assert 0 < refused.value.retry_after <= timedelta(days=30).total_seconds()
+    sample_votes.vote(row, "elsewhere")
+    sample_votes.vote(row, "bob 0", -1, network="cafe")
+    sample_votes.vote(row, "bob 0", -1, network="cafe")
+    assert len(_votes(row)) == MOST + 1
+    # Who takes a vote back leaves room for another.
+    sample_votes.vote(row, "bob 0", 0, network="cafe")
+    sample_votes.vote(row, "one more", network="cafe")
+    assert len(_votes(row)) == MOST + 1
+
+
+def test_a_network_is_limited_on_each_comment_and_cannot_be_followed(
+    site: records.Site, row: records.Comment
+) -> None:
+    other = sample_threads.post(site, "other")
+    for comment in (row, other):
+        for number in range(MOST):
+            sample_votes.vote(comment, f"bob {number}", network="the cafe")
+    keys = [message.key.path[-1].name for message in reads.fetch(
+        reads.Query("VoterNetwork", keys_only=True)
+    )]  # fmt: skip
+    assert len(set(keys)) == 2
+    known = [*keys, *(seat for seats in sample_votes.networks() for seat in seats)]
+    assert len(set(known)) == 2 + 2 * MOST
+    assert not any("the cafe" in text or "bob " in text for text in known)
+
+
+def test_a_network_is_remembered_for_thirty_days_and_no_longer(row: records.Comment) -> None:
+    for number in range(MOST):
+        day = sample_threads.START + timedelta(days=5 * number)
+        sample_votes.vote(row, f"bob {number}", network="cafe", now=day)
+    end = sample_threads.START + timedelta(days=30)
+    assert cast_vote.expire(end - timedelta(seconds=1)) == 0
+    with pytest.raises(errors.TooMany):
+        sample_votes.vote(row, "late", network="cafe", now=end - timedelta(seconds=1))
+    assert cast_vote.expire(end) == 1
+    assert sample_votes.networks() == []
+    sample_votes.vote(row, "late", network="cafe", now=end)
+    assert len(_votes(row)) == MOST + 1
+
+
+def test_a_network_that_is_over_but_still_stored_counts_no_more(row: records.Comment) -> None:
+    for number in range(MOST):
+        sample_votes.vote(row, f"bob {number}", network="cafe")
+    sample_votes.vote(row, "late", network="cafe", now=sample_threads.START + timedelta(days=30))
+    assert [len(seats) for seats in sample_votes.networks()] == [1]
+
+
+def test_a_hundred_parallel_votes_of_one_voter_are_one(
+    open_store: connection.Store, row: records.Comment
+) -> None:
+    gate = threading.Barrier(20)
+
+    def work(number: int) -> None:
+        with open_store.context():
+            gate.wait(60)
+            for step in range(5):
+                sample_votes.vote(row, "bob", 1 if (number + step) % 4 else -1)
+            sample_votes.vote(row, "bob")
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(work, range(20)))
+    assert _votes(row) == {"g:bob": 1}
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (1, 0, 1)
+    sample_votes.check()
+
+
+def test_fifty_new_voters_of_one_network_at_once_are_as_many_as_may_be(
+    open_store: connection.Store, row: records.Comment
+) -> None:
+    gate = threading.Barrier(10)
+
+    def work(number: int) -> int:
+        refused = 0
+        with open_store.context():
+            gate.wait(60)
+            for step in range(5):
+                try:
+                    sample_votes.vote(row, f"bob {number} {step}", network="cafe")
+                except errors.TooMany:
+                    refused += 1
+        return refused
+
+    with ThreadPoolExecutor(10) as pool:
+        assert sum(pool.map(work, range(10))) == 50 - MOST
+    assert len(_votes(row)) == MOST
+
+
+@pytest.mark.parametrize("status", TRANSIENT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["Lookup", "Commit"])
+@pytest.mark.usefixtures("brief_doubt")
+def test_a_vote_whose_call_fails_once_is_one_vote(
+    row: records.Comment, faults: Faults, method: str, when: str, status: grpc.StatusCode
+) -> None:
+    for value in (1, -1, 0, 1):
+        faults.lose(method, when, status)
+        sample_votes.vote(row, "bob", value, network="cafe")
+        assert _votes(row) == ({"g:bob": value} if value else {})
+        assert list(map(len, sample_votes.networks())) == ([1] if value else [])
+    sample_votes.count_all()
+    sample_votes.check()
+
+
+def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(
+    engine: inprocess.Engine, row: records.Comment
+) -> None:
+    calls = Calls()
+    store = connection.Store(inprocess.Channel(engine, interceptor=calls), project="test")
+
+    def cost(voter: str, value: int) -> tuple[int, int, int]:
+        calls.names.clear()
+        with testing.meter(engine) as reading:
+            sample_votes.vote(row, voter, value)
+        assert calls.names == ["Lookup", "Commit"]
+        assert "Comment" not in {path[-2] for path in reading.keys_written}
+        return reading.reads, reading.writes, reading.deletes
+
+    def work() -> None:
+        with store.context():
+            assert cost("ann", 1) == (4, 3, 0)  # the first: it says that votes wait
+            assert cost("bob", 1) == (4, 2, 0)
+            assert cost("bob", -1) == (4, 1, 0)
+            assert cost("bob", -1) == (4, 0, 0)
+            assert cost("bob", 0) == (4, 0, 2)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+def test_votes_of_different_voters_write_nothing_in_common(
+    engine: inprocess.Engine, row: records.Comment
+) -> None:
+    sample_votes.vote(row, "first")
+    written = []
+    for number in range(8):
+        with testing.meter(engine) as cost:
+            sample_votes.vote(row, f"{number}")
+        written.append(cost.keys_written)
+    assert len(frozenset().union(*written)) == sum(len(keys) for keys in written)
+
+
+def test_a_newcomer_is_the_same_under_a_key_from_one_place_and_nowhere_else() -> None:
+    def make(comment: str = "c", network: str = "n", key: str | None = "k" * 16) -> str:
+        return cast_vote.newcomer(comment, network, key, secret="s")
+
+    assert make() == make()
+    made = {make(), make(comment="d"), make(network="m"), make(key="l" * 16), make(key=None)}
+    assert len({*made, make(key=None)}) == 6
+
+
+def test_a_voter_sees_his_own_votes_of_a_thread(
+    site: records.Site, engine: inprocess.Engine, row: records.Comment
+) -> None:
+    rows = [row, *(sample_threads.post(site, f"{n}") for n in range(6))]
+    elsewhere = sample_threads.post(site, "elsewhere", thread="page+")
+    expected = {each.id: 1 if n % 2 else -1 for n, each in enumerate(rows[:5])}
+    for each in rows[:5]:
+        sample_votes.vote(each, "bob", expected[each.id])
+    sample_votes.vote(elsewhere, "bob")
+    sample_votes.vote(rows[6], "ann")
+    sample_votes.vote(rows[5], "bob")
+    sample_votes.vote(rows[5], "bob", 0)
+
+    def own(voter: str, limit: int = 100, cursor: str | None = None) -> cast_vote.OwnVotes:
+        return cast_vote.own(NAME, voter, limit=limit, cursor=cursor, secret="s")
+
+    with testing.meter(engine) as cost:
+        assert own("g:bob") == cast_vote.OwnVotes(expected, None)
+    assert (cost.reads, cost.writes) == (2, 0)
+    assert own("g:nobody") == cast_vote.OwnVotes({}, None)
+    for limit in (1, 2, 3, 5):
+        found: dict[str, int] = {}
+        page = own("g:bob", limit)
+        while True:
+            assert len(page.votes) <= limit
+            assert not page.votes.keys() & found.keys()
+            found |= page.votes
+            if page.cursor is None:
+                break
+            page = own("g:bob", limit, page.cursor)
+        assert found == expected
+    cursor = own("g:bob", 1).cursor
+    with pytest.raises(errors.BadCursor):
+        own("g:ann", 1, cursor)
+
+
+@pytest.mark.parametrize("limit", [0, 1001])
+def test_a_limit_out_of_range_is_refused(store: connection.Store, limit: int) -> None:
+    with pytest.raises(errors.BadInput):
+        cast_vote.own(NAME, "g:bob", limit=limit, cursor=None, secret="s")

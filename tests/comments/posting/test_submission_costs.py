@@ -1,0 +1,106 @@
+"""Claims about what a post costs with everything on that a site may ask: every combination."""
+
+import dataclasses
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from comments import app as apps
+from comments import config
+from comments.domain import records, sorthash
+from comments.domain.records import Policy
+from comments.moderation import policy_changes, rulebook
+from comments.moderation.rules import Action, Rule
+from comments.sites import site_settings, usage
+from comments.store import connection
+from comments.web.api import api_tokens
+from emulator import inprocess, testing
+from tests.support.people import account_holders, api_requests, proof_solver
+from tests.support.people.proof_solver import post
+
+pytestmark = pytest.mark.usefixtures("one_day")
+
+NUMBERS = itertools.count()
+LIMITS = ("posts_per_network", "posts_per_author", "posts_per_thread", "same_texts")
+TEXT = "A text that no rule has anything to say about, whoever sends it, number {}."
+
+
+TEMPTING = "A casino that a rule asks about, whoever sends it, number {}."
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("policy", [Policy.OFF, Policy.FIRST])
+@pytest.mark.parametrize("rule", [False, True])
+@pytest.mark.parametrize("who", ["newcomer", "guest", "member"])
+@pytest.mark.parametrize("place", ["root", "reply", "deepest"])
+def test_what_a_post_costs_with_everything_on(
+    engine: inprocess.Engine,
+    open_store: connection.Store,
+    site: records.Site,
+    settings: config.Settings,
+    *,
+    place: str,
+    who: str,
+    rule: bool,
+    policy: Policy,
+    repeated: bool,
+) -> None:
+    """As docs/spam.md says it: proofs, limits, a ban, and a budget are always on.
+
+    The transaction at the door takes two reads and two writes, whoever posts. The one that stores
+    the comment takes what it always does, and a read more where nothing but the number of approved
+    comments decides.
+    """
+    everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
+    shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)
+    client = apps.create_app(shallow, open_store).test_client()
+    first = api_requests.answer(post(client, "root", proof=proof_solver.proof(client)))
+    below = api_requests.answer(
+        post(client, "below", proof=proof_solver.proof(client), parent=first["comment"]["id"])
+    )
+    parent = {"root": None, "reply": first, "deepest": below}[place]
+    with open_store.context():
+        account = account_holders.account(
+            "bob", password="", now=datetime.now(UTC) - timedelta(days=9)
+        )
+        member = api_tokens.Member(site.id, account.id, account.epoch)
+        guest = api_tokens.Guest(site.id, "g:known")
+        token = {
+            "newcomer": None,
+            "guest": api_tokens.sign(guest, secret=settings.secret),
+            "member": api_tokens.sign_member(member, secret=settings.secret),
+        }[who]
+        site_settings.change(site.id, budget={"posts": 1_000, "reads": 1_000_000})
+        _moderate(policy, rule=rule, repeated=repeated)
+        usage.total(site.id, now=datetime.now(UTC))
+    more = {} if parent is None else {"parent": parent["comment"]["id"]}
+    given = "" if who == "member" else proof_solver.proof(client)
+    text = TEMPTING if rule else TEXT
+    client.get("/api/v1/sites/demo/comments?thread=t")  # the site is known, and its rules
+    with open_store.context():
+        rulebook.get(site.id)
+        counts = {"root": (3, 5), "reply": (4, 5), "deepest": (5, 5)}[place]
+        asks = who != "newcomer" and (rule or policy is Policy.FIRST)
+        expected = (
+            2 + counts[0] + asks + (who == "member"), 2 + counts[1],
+        )  # fmt: skip
+    with testing.meter(engine) as cost:
+        answer = post(client, text.format(next(NUMBERS)), token=token, proof=given, **more)
+    assert answer.status_code == (202 if policy is Policy.FIRST or rule else 201), answer.text
+    assert (cost.reads, cost.writes) == expected
+
+
+def _moderate(policy: Policy, *, rule: bool, repeated: bool) -> None:
+    """Settle how the site is moderated: rules that ask for all there is, and a ban."""
+    ada, now = records.Actor("cli", "Ada"), datetime.now(UTC)
+    policy_changes.set_policy("demo", ada, now=now, policy=policy)
+    policy_changes.ban("demo", "g:eve", ada, now=now)
+    plain = Rule(
+        id="plain", action=Action.HOLD, words=("viagra",), scripts=("cyrillic",), younger_than=3,
+        networks=("203.0.113.0/24",), repeated=50 if repeated else None,
+    )  # fmt: skip
+    policy_changes.put_rule("demo", plain, ada, now=now)
+    if rule:
+        asks = Rule(id="asks", action=Action.HOLD, words=("casino",), approved_under=3)
+        policy_changes.put_rule("demo", asks, ada, now=now)

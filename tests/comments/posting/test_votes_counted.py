@@ -1,0 +1,265 @@
+"""Claims about counting votes: when, by whom, what readers see of it, and what becomes of votes."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from comments import errors
+from comments.domain import presentation, records
+from comments.domain.records import Status
+from comments.events import backlog
+from comments.jobs import worker_thread
+from comments.posting import cast_vote, submission
+from comments.reading.materialized import directories, thread_view, view_cache
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.tree import ordered_query, votes
+from comments.tree.counters import totals
+from emulator import inprocess, testing
+from tests.comments.conftest import Clock
+from tests.support.store_interceptors import TRANSIENT, Faults
+from tests.support.threads import compaction, sample_threads, sample_votes
+
+NAME = records.ThreadName("demo", "page")
+
+
+@pytest.fixture
+def interceptor(faults: Faults) -> Faults:
+    return faults
+
+
+@pytest.fixture
+def row(store: connection.Store, site: records.Site) -> records.Comment:
+    return sample_threads.post(site, "text")
+
+
+def _votes(comment: records.Comment) -> dict[str, int]:
+    return sample_votes.cast().get(comment.id, {})
+
+
+@pytest.mark.parametrize("status", TRANSIENT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["BeginTransaction", "Lookup", "RunAggregationQuery", "Commit"])
+@pytest.mark.usefixtures("brief_doubt")
+def test_a_count_whose_call_fails_once_counts_once(
+    row: records.Comment, faults: Faults, method: str, when: str, status: grpc.StatusCode
+) -> None:
+    for voter, value in [("ann", 1), ("bob", 1), ("cid", -1)]:
+        sample_votes.vote(row, voter, value)
+    faults.lose(method, when, status)
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (2, 1, 1)
+    sample_votes.check()
+
+
+def test_a_burst_of_votes_is_one_write_of_the_row(
+    engine: inprocess.Engine, row: records.Comment
+) -> None:
+    for number in range(100):
+        sample_votes.vote(row, f"{number}")
+    assert len(cast_vote.waiting(sample_votes.LATER)) == 1
+    with testing.meter(engine) as cost:
+        cast_vote.count(row.id, now=sample_votes.LATER)
+    # The comment, two counts, the counters of thread and author; the event and that it is done.
+    assert (cost.reads, cost.writes, cost.deletes) == (6, 4, 1)
+    stored = reads.get(comment_rows.comment_key(row.id))
+    assert (stored.up, stored.revision) == (100, 2)
+    with testing.meter(engine) as cost:
+        cast_vote.count(row.id, now=sample_votes.LATER)
+    assert (cost.reads, cost.writes, cost.deletes) == (1, 0, 0)
+
+
+def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_it(
+    open_store: connection.Store, store: connection.Store, site: records.Site, clock: Clock
+) -> None:
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
+    row = sample_threads.post(site, "text")
+    worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme)
+    worker.step()
+    sample_votes.vote(row, "ann")
+    clock.now += backlog.COUNT_AFTER - 1
+    sample_votes.vote(row, "bob")
+    worker.step()
+    assert sample_votes.stored(row.id) == (0, 0, 0)
+    clock.now += 1
+    worker.step()
+    assert sample_votes.stored(row.id) == (2, 0, 2)
+    sample_votes.vote(row, "cid")
+    clock.now += backlog.COUNT_AFTER - 1
+    worker.step()
+    assert sample_votes.stored(row.id) == (2, 0, 2)
+    clock.now += 1
+    worker.step()
+    assert sample_votes.stored(row.id) == (3, 0, 3)
+    clock.now += backlog.TELL_AFTER
+    worker.step()
+    assert totals.of_site("demo")["score"] == 3
+    sample_votes.check()
+
+
+def test_a_worker_counts_a_vote_whose_answer_was_lost(
+    open_store: connection.Store, store: connection.Store, site: records.Site, faults: Faults,
+    clock: Clock,
+) -> None:  # fmt: skip
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
+    row = sample_threads.post(site, "text")
+    worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme)
+    worker.step()
+    faults.lose("Commit", "after", grpc.StatusCode.UNAVAILABLE)
+    sample_votes.vote(row, "ann")
+    clock.now += backlog.COUNT_AFTER
+    worker.step()
+    assert sample_votes.stored(row.id) == (1, 0, 1)
+
+
+def test_votes_of_a_process_that_is_gone_are_counted_by_the_next_that_looks(
+    open_store: connection.Store, row: records.Comment, clock: Clock
+) -> None:
+    sample_votes.vote(row, "ann")  # nothing is open here, so nobody was told
+    backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
+    worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme).step()
+    assert sample_votes.stored(row.id) == (1, 0, 1)
+
+
+def test_a_count_waits_for_its_time_whoever_looks(row: records.Comment) -> None:
+    sample_votes.vote(row, "ann")
+    due = sample_threads.START + timedelta(seconds=10)
+    assert cast_vote.waiting(due - timedelta(seconds=1)) == []
+    assert cast_vote.waiting(due) == [records.VotedComment(row.id)]
+
+
+def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
+    engine: inprocess.Engine, row: records.Comment
+) -> None:
+    sample_votes.vote(row, "ann")
+    others = connection.Store(inprocess.Channel(engine), project="test")
+    plan = ["Commit"]
+
+    def meanwhile(method: str, _: Any, proceed: Callable[..., Any]) -> Any:
+        answer = proceed()
+        if plan and method == "RunAggregationQuery":
+            plan.clear()
+            helper = threading.Thread(target=vote)
+            helper.start()
+            helper.join(1)  # it may have to wait for the count's locks
+            helpers.append(helper)
+        return answer
+
+    def vote() -> None:
+        with others.context():
+            sample_votes.vote(row, "bob")
+
+    helpers: list[threading.Thread] = []
+    counting = connection.Store(inprocess.Channel(engine, interceptor=meanwhile), project="test")
+
+    def work() -> None:
+        with counting.context():
+            cast_vote.count(row.id, now=sample_votes.LATER)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+    helpers[0].join()
+    assert _votes(row) == {"g:ann": 1, "g:bob": 1}
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (2, 0, 2)
+    sample_votes.check()
+
+
+def test_imported_votes_stay_beside_those_that_are_cast(
+    store: connection.Store, site: records.Site
+) -> None:
+    node = sample_threads.node("old", None, Status.APPROVED, author="g:ann", up=7, down=2)
+    sample_threads.store_imported(NAME, node)
+    row = conversion.comment_record(reads.get(comment_rows.comment_key(node.id)))
+    for voter, value in [("bob", 1), ("cid", -1), ("dan", -1)]:
+        sample_votes.vote(row, voter, value)
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (8, 4, 4)
+    sample_votes.vote(row, "bob", 0)
+    sample_votes.count_all()
+    assert sample_votes.stored(row.id) == (7, 4, 3)
+    sample_votes.check()
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
+    row: records.Comment, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
+    monkeypatch.setattr(votes, "AT_ONCE", 3)
+    for number in range(7):
+        sample_votes.vote(row, f"{number}")
+    sample_votes.count_all()
+    if is_late:
+        sample_votes.vote(row, "late")
+    sample_threads.retract(row)
+    assert sample_votes.stored(row.id) == (0, 0, 0)
+    sample_votes.count_all()
+    assert (sample_votes.cast(), sample_votes.networks()) == ({}, [])
+    sample_votes.check()
+    assert "score" not in totals.of_site("demo")
+
+
+def test_votes_on_a_comment_that_is_gone_are_deleted(row: records.Comment) -> None:
+    sample_votes.vote(row, "ann")
+    key = comment_rows.comment_key(row.id)
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", delete=(key,))))
+    for name in cast_vote.waiting(sample_votes.LATER):
+        cast_vote.count(name.id, now=sample_votes.LATER)
+    assert (
+        sample_votes.cast(),
+        sample_votes.networks(),
+        cast_vote.waiting(sample_votes.LATER),
+    ) == ({}, [], [])
+
+
+def test_votes_reach_pages_and_folding_like_every_change(
+    open_store: connection.Store, site: records.Site, row: records.Comment
+) -> None:
+    second = sample_threads.post(site, "second")
+    compaction.whole(NAME)
+    changed = ordered_query.changed(NAME)
+    for voter in ("ann", "bob"):
+        sample_votes.vote(second, voter)
+    sample_votes.count_all()
+
+    def scores() -> list[int]:
+        return thread_view.using(
+            NAME, lambda view: [presentation.read(each.json, 0).score for each in view.rows()]
+        )
+
+    assert scores() == [0, 2]
+    compaction.whole(NAME)
+    view_cache.HOLDINGS.forget(open_store)  # this process's copy, which the grace is for
+    assert scores() == [0, 2]
+    best = ordered_query.thread(NAME)
+    assert [each.score for each in best] == [0, 2]
+    assert ordered_query.changed(NAME) == changed
+    stored = reads.get(comment_rows.comment_key(second.id))
+    assert (stored.unfolded, stored.rewrites) == (False, False)
+    directory = directories.load_directory(NAME)
+    assert directory.content.best is not None
+
+
+def test_votes_do_not_refuse_an_edit_and_a_change_of_the_text_does(row: records.Comment) -> None:
+    def edit(body: str, revision: int) -> records.Comment:
+        return submission.edit(
+            row.id, author_id=row.author.id, body=body, revision=revision,
+            settings=sample_threads.SETTINGS, now=sample_threads.START,
+        )  # fmt: skip
+
+    sample_votes.vote(row, "ann")
+    sample_votes.count_all()
+    sample_votes.vote(row, "bob")
+    sample_votes.count_all()
+    assert edit("new", row.revision).revision == 4
+    sample_votes.vote(row, "cid")
+    sample_votes.count_all()
+    for stale in (1, 3, 6):
+        with pytest.raises(errors.RevisionMismatch):
+            edit("newer", stale)
+    assert edit("newer", 4).revision == 6

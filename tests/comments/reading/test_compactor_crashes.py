@@ -1,0 +1,241 @@
+"""Claims about foldings that end anywhere: readers are right, and nothing erased stays behind.
+
+A process dies before or after any of its commits, or is stopped there while others do all the work
+and then goes on. Whoever comes afterwards knows only what the store tells (`upkeep.look`), and
+must leave neither a flag, nor a bucket that nobody names, nor a byte of what was taken back.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import scheduler
+from comments.posting import cast_vote, submission
+from comments.reading.compaction import bucket_layout, compactor, leftovers
+from comments.reading.materialized import directories, ranking
+from comments.sites import site_settings
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
+
+pytestmark = pytest.mark.slow
+
+SCHEME = sample_threads.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+CANARY = "quetzalcoatlus"
+WHOLE, IN_PARTS = 4096, 120  # bytes of a directory in one entity
+LEAST_COMMITS = 8  # buckets, ranking, directory, deletions, flags: else the scene is too small
+
+
+class Killed(BaseException):
+    """The end of a process in the middle of a call."""
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Folder(reader_processes.Reader):
+    """A process that folds by its own clock, as upkeep does. It counts its commits."""
+
+    def __init__(
+        self, engine: inprocess.Engine, before: Callable[[int], object] = lambda _commit: None
+    ) -> None:
+        self.commits = 0
+        self._before = before
+        super().__init__(engine, seen=self._count)
+        self.clock = Clock()
+        self._upkeep = scheduler.Upkeep(SCHEME, clock=self.clock)
+
+    def _count(self, method: str, _request: object) -> None:
+        if method.endswith("Commit"):
+            self.commits += 1
+            self._before(self.commits)
+
+    def work(self, pass_grace: Callable[[], object]) -> None:
+        """Fold and count what the store says is to be, and clear it after the grace."""
+        for name in self.do(scheduler.look):
+            self.do(lambda name=name: self._work_at(name))  # type: ignore[misc]
+        pass_grace()
+        self.clock.now += compactor.GRACE
+        for switched in self._upkeep.waiting:
+            self.do(lambda switched=switched: scheduler.clear(switched))  # type: ignore[misc]
+
+    def _work_at(self, name: backlog.Name) -> None:
+        if isinstance(name, records.VotedComment):
+            cast_vote.count(name.id, now=sample_votes.LATER)
+        elif isinstance(name, records.ThreadName):
+            self._upkeep.fold(name)
+
+
+class Scene:
+    """A thread with texts that are taken back, and two processes that have read it."""
+
+    def __init__(self, engine: inprocess.Engine) -> None:
+        self.engine = engine
+        self.readers = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+        self.said: list[records.Comment] = []
+
+    def take_back(self) -> None:
+        """Retract the texts that are to vanish."""
+        for row in self.said:
+            submission.retract(
+                row.id, author_id=row.author.id, revision=None, now=sample_threads.START
+            )
+
+    def pass_grace(self) -> None:
+        for reader in self.readers:
+            reader.now += compactor.GRACE
+
+    def check_readers(self) -> None:
+        for reader in (*self.readers, reader_processes.Reader(self.engine)):
+            reader.check(NAME)
+
+    def finish(self) -> None:
+        """Let others come, each knowing nothing, until there is nothing to do; check all."""
+        self.check_readers()
+        for _ in range(3):
+            Folder(self.engine).work(self.pass_grace)
+            self.check_readers()
+        assert scheduler.look() == []
+        directory = directories.load_directory(NAME)
+        named = {line.key for line in directory.lines}.union(directories.parts_of(NAME))
+        if directory.content.best is not None:
+            named.add(directory.content.best.top)
+        assert _stored("Bucket") == named
+        assert _kinds_that_hold(CANARY) == set()
+
+
+def _stored(kind: str) -> set[str]:
+    return {each.key.path[-1].name for each in reads.fetch(reads.Query(kind))}
+
+
+def _kinds_that_hold(text: str) -> set[str]:
+    return {
+        kind
+        for kind in ("Comment", "Thread", "Ranking", "Bucket", "BucketDirectory")
+        for message in reads.fetch(reads.Query(kind))
+        if text.encode() in message.SerializeToString() + reader_processes.decompressed(message)
+    }
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kind of bucket there is, in a short thread: runs, a top, parts of a directory."""
+    compaction.small_buckets(monkeypatch, 4, 3)
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 3)
+    monkeypatch.setattr(leftovers, "_AT_ONCE", 4)
+    monkeypatch.setattr(ranking, "TOP_ROWS", 4)
+
+
+@contextlib.contextmanager
+def _scene() -> Iterator[Scene]:
+    """A scene on an engine of its own, with its store entered.
+
+    Optimistic: who dies or stops here is no real process, and its locks would stay.
+    """
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(
+            inprocess.open_engine(None, indexes=ROOT / "index.yaml", concurrency="optimistic")
+        )
+        stack.enter_context(reader_processes.Reader(engine).store.context())
+        scene = Scene(engine)
+        _grow(scene)
+        yield scene
+
+
+def _grow(scene: Scene) -> None:
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
+    rows = sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(5)})
+    first = sample_threads.post(site, f"{CANARY} in a bucket", rows["0"].id)
+    _vote(rows["0"], 3)
+    _vote(rows["2"], 9)
+    Folder(scene.engine).work(scene.pass_grace)
+    last = sample_threads.post(site, f"{CANARY} in the tail")
+    Folder(scene.engine).work(scene.pass_grace)
+    scene.check_readers()
+    assert _kinds_that_hold(CANARY) >= {"Comment", "Bucket"}
+    scene.said = [first, last, sample_threads.post(site, f"{CANARY} in a row")]
+    _vote(rows["1"], 5)
+    sample_threads.grow(site, {f"later {n}": {} for n in range(6)})
+    scene.check_readers()
+
+
+def _vote(row: records.Comment, votes: int) -> None:
+    def body() -> None:
+        stored = reads.get(comment_rows.comment_key(row.id))
+        stored.up += votes
+        stored.revision += 1
+        stored.unfolded = True
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
+
+    transactions.transaction(body)
+
+
+def _end_at_every_commit(play: Callable[[Scene, int], Folder]) -> None:
+    """Play the scene once for each commit of a folding, from the first to beyond the last."""
+    for commit in itertools.count(1):
+        with _scene() as scene:
+            folder = play(scene, commit)
+            scene.take_back()
+            scene.finish()
+        if folder.commits < commit:
+            assert commit > LEAST_COMMITS
+            return
+
+
+@pytest.mark.parametrize("part", [WHOLE, IN_PARTS])
+def test_a_folder_that_dies_before_any_commit_leaves_nothing_behind(
+    part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_layout, "_PART_BYTES", part)
+
+    def play(scene: Scene, commit: int) -> Folder:
+        def die(number: int) -> None:
+            if number == commit:
+                raise Killed
+
+        scene.take_back()
+        folder = Folder(scene.engine, die)
+        with contextlib.suppress(Killed):
+            folder.work(scene.pass_grace)
+        return folder
+
+    _end_at_every_commit(play)
+
+
+@pytest.mark.parametrize(("more", "part"), [(1, WHOLE), (2, IN_PARTS), (100, WHOLE)])
+def test_a_folder_that_is_stopped_while_others_work_leaves_nothing_behind(
+    more: int, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read what is taken back then, wakes when all is done, and makes `more` commits."""
+    monkeypatch.setattr(bucket_layout, "_PART_BYTES", part)
+
+    def play(scene: Scene, commit: int) -> Folder:
+        def stop(number: int) -> None:
+            if number == commit:
+                reader_processes.Reader(scene.engine).do(scene.take_back)
+                Folder(scene.engine).work(scene.pass_grace)
+                assert _work_to_do(scene) == []
+            elif number >= commit + more:
+                raise Killed
+
+        folder = Folder(scene.engine, stop)
+        with contextlib.suppress(Killed):
+            folder.work(scene.pass_grace)
+        return folder
+
+    _end_at_every_commit(play)
+
+
+def _work_to_do(scene: Scene) -> list[records.ThreadName]:
+    return reader_processes.Reader(scene.engine).do(scheduler.look)

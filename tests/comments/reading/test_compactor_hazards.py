@@ -1,0 +1,445 @@
+"""Claims about folding, hazard by hazard: one order of steps each that must not harm a reader."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from google.cloud.datastore_v1.types import datastore as rpc_types
+
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading.compaction import bucket_layout, compactor, leftovers
+from comments.reading.materialized import buckets, deltas, directories, first_page, thread_view
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows
+from comments.store.wire import ndb_client
+from comments.tree import maintenance, ordered_query
+from emulator import inprocess, testing
+from tests.support.threads import compaction, reader_processes, sample_threads
+
+SCHEME = sample_threads.SETTINGS.scheme
+_CommitRequest = rpc_types.CommitRequest.pb()
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs inside the store, with buckets small enough for a short thread."""
+    compaction.small_buckets(monkeypatch)
+
+
+@pytest.fixture
+def name(site: records.Site) -> records.ThreadName:
+    return sample_threads.name_of(site)
+
+
+@pytest.fixture
+def grown(site: records.Site) -> dict[str, records.Comment]:
+    """Ten comments, folded and cleared."""
+    rows = sample_threads.grow(site, {str(n): {f"{n}.1": {}} for n in range(5)})
+    compaction.whole(sample_threads.name_of(site))
+    return rows
+
+
+def _prepare(name: records.ThreadName) -> compactor.Prepared:
+    prepared = compactor.prepare(SCHEME, name)
+    assert prepared is not None
+    return prepared
+
+
+def _edit(comment: records.Comment, body: str) -> None:
+    submission.edit(
+        comment.id,
+        author_id=comment.author.id,
+        body=body,
+        revision=None,
+        settings=sample_threads.SETTINGS,
+        now=sample_threads.START,
+    )
+
+
+def _row(comment: records.Comment) -> comment_rows.Comment:
+    row: comment_rows.Comment = reads.get(comment_rows.comment_key(comment.id))
+    return row
+
+
+def _check_reader(name: records.ThreadName) -> None:
+    """A view's rows, total and sizes are those of the floor."""
+    rows = ordered_query.thread(name)
+    found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
+    assert found == [presentation.fragment(row) for row in rows]
+    assert thread_view.view(name).total == len(rows)
+    sizes = thread_view.using(name, lambda view: [view.below(row.sort_hash) for row in rows])
+    assert sizes == [
+        sum(row.sort_hash.startswith(above.sort_hash) for row in rows) - 1 for above in rows
+    ]
+
+
+def _stored_buckets(name: records.ThreadName) -> set[str]:
+    query = reads.Query("Bucket", ancestor=comment_rows.thread_key(name), keys_only=True)
+    return {message.key.path[-1].name for message in reads.fetch(query)}
+
+
+def _named(name: records.ThreadName) -> set[str]:
+    directory = directories.load_directory(name)
+    return {line.key for line in directory.lines}.union(directories.parts_of(name))
+
+
+def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    sample_threads.post(site, "mine")
+    slow = _prepare(name)
+    sample_threads.post(site, "theirs")
+    compaction.whole(name)
+    assert compactor.switch(slow) is None
+    compaction.forget()
+    _check_reader(name)
+    assert _stored_buckets(name) == _named(name)
+
+
+def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(first_page, "ROWS", 1)  # the head reads none of them, and misses nothing
+    for number in range(4):
+        sample_threads.post(site, f"new {number}")
+    prepared = _prepare(name)
+    assert prepared.written
+    leftovers.delete_orphans(name, leftovers.sweep(name))
+    assert compactor.switch(prepared) is None
+    compaction.forget()
+    _check_reader(name)
+
+
+def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        sample_threads.post(site, f"new {number}")
+    prepared = _prepare(name)
+    found = leftovers.sweep(name)
+    assert set(found) == set(prepared.written)
+    assert compactor.switch(prepared) is not None
+    leftovers.delete_orphans(name, found)
+    compaction.forget()
+    _check_reader(name)
+
+
+def test_a_refused_switch_leaves_no_bucket_behind(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        sample_threads.post(site, f"new {number}")
+    first, second = _prepare(name), _prepare(name)
+    folded = compactor.switch(first)
+    assert folded is not None
+    assert second.written
+    assert compactor.switch(second) is None
+    compactor.clear(folded)
+    assert _stored_buckets(name) == _named(name)
+    compaction.forget()
+    _check_reader(name)
+
+
+def test_two_attempts_never_write_one_key(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for number in range(4):
+        sample_threads.post(site, f"new {number}")
+    first, second = _prepare(name), _prepare(name)
+    assert first.written
+    assert not set(first.written) & set(second.written)
+
+
+def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
+    name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    _edit(grown["1"], "first edit")
+    folded = compactor.fold(SCHEME, name)
+    assert folded is not None
+    _edit(grown["1"], "second edit")
+    compactor.clear(folded)
+    assert _row(grown["1"]).unfolded
+    compaction.forget()
+    _check_reader(name)
+
+
+@pytest.mark.parametrize("verb", ["edit", "retract"])
+@pytest.mark.parametrize("tail", [0, 100])
+def test_a_change_after_clearing_counts_once(
+    site: records.Site,
+    name: records.ThreadName,
+    verb: str,
+    tail: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compactor, "TAIL_ROWS", tail)
+    rows = sample_threads.grow(site, {"a": {"b": {}, "c": {}}, "d": {}})
+    compaction.whole(name)
+    assert {_row(row).shelved for row in rows.values()} == {True}
+    for text in ("c", "d"):
+        sample_threads.retract(rows[text]) if verb == "retract" else _edit(rows[text], "new")
+        compaction.forget()
+        _check_reader(name)
+    compaction.whole(name)
+    assert _row(rows["d"]).shelved == (verb == "edit")
+    compaction.forget()
+    _check_reader(name)
+
+
+def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
+    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    view = thread_view.view(name)
+    for row in grown.values():
+        _edit(row, f"edit of {row.body}")
+    compaction.whole(name)
+    with pytest.raises(directories.Gone):
+        list(view.rows())
+    _check_reader(name)
+
+
+def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> None:
+    old = buckets.Entry("AA", "id", 1, b"old")
+    newer = buckets.Mark("AA", "id", 2, b"new", held=True)
+    directory = buckets.Directory("v", buckets.Content(tail=(newer,)))
+    row = deltas.Row(
+        old,
+        is_listed=True,
+        shelved=True,
+        rewrites=False,
+        changed=sample_threads.START,
+        votes=(0, 0),
+    )
+    assert deltas.merged(directory, [row]) == [newer]
+
+
+def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
+    name: records.ThreadName, grown: dict[str, records.Comment]
+) -> None:
+    for text in ("one", "two"):
+        _edit(grown["1"], text)
+        _check_reader(name)
+
+
+def test_a_directory_larger_than_one_entity_reads_right(
+    site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_layout, "_PART_BYTES", 50)
+    sample_threads.grow(site, {str(n): {f"{n}.1": {}} for n in range(10)})
+    for number in range(3):
+        sample_threads.post(site, f"more {number}")
+        compaction.whole(name)
+        assert len(directories.parts_of(name)) > 1
+        compaction.forget()
+        _check_reader(name)
+        # The parts of directories before this one are gone with them.
+        assert _stored_buckets(name) == _named(name)
+
+
+def test_rows_that_an_older_release_stored_are_in_the_first_directory(
+    site: records.Site, name: records.ThreadName
+) -> None:
+    rows = sample_threads.grow(site, {"a": {"b": {}}, "c": {}})
+
+    def body() -> None:
+        seen = {row.id: (row.revision, False) for row in rows.values()}
+        transactions.apply(
+            maintenance.folded(seen)
+        )  # neither flagged nor shelved, as they were stored then
+
+    transactions.transaction(body)
+    sample_threads.post(site, "new")
+    compaction.whole(name)
+    _check_reader(name)
+    sample_threads.retract(rows["b"])
+    _check_reader(name)
+
+
+@pytest.mark.slow
+def test_ten_thousand_held_comments_cost_a_reader_nothing(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    engine: inprocess.Engine,
+) -> None:
+    def cost() -> tuple[int, ...]:
+        compaction.forget()
+        with testing.meter(engine) as met:
+            thread_view.using(name, lambda view: list(view.rows()))
+        return met.reads, met.writes, met.small, met.index_entries
+
+    sample_threads.post(site, "new")
+    before = cost()
+    _hold(name, range(2))
+    _copy(engine, comment_rows.comment_id(b"spam 00000000000"), 10_000)
+    held = reads.Query("Comment", where=(("status", "=", records.Status.SPAM.value),))
+    assert reads.count(held) == 10_002
+    assert cost() == before
+
+
+def _hold(name: records.ThreadName, numbers: range) -> None:
+    nodes = [
+        records.ImportedComment(
+            id=comment_rows.comment_id(f"spam {number:011d}".encode()),
+            reply_to=None,
+            author=records.Author("Spam"),
+            body="buy",
+            html="<p>buy</p>",
+            renderer="test",
+            status=records.Status.SPAM,
+            created=sample_threads.START,
+            source=f"test:{number}",
+        )
+        for number in numbers
+    ]
+    sample_threads.store_imported(name, *nodes)
+
+
+def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
+    """Store copies of a comment by the shortest way: no transaction, no NDB."""
+    (row,) = reads.lookup("Comment", [comment_id])
+    commit = inprocess.Channel(engine).unary_unary(
+        f"{ndb_client.SERVICE}Commit",
+        request_serializer=_CommitRequest.SerializeToString,
+        response_deserializer=rpc_types.CommitResponse.pb().FromString,
+    )
+    for first in range(0, times, 500):
+        request = _CommitRequest(project_id="test", mode=_CommitRequest.Mode.NON_TRANSACTIONAL)
+        for number in range(first, first + 500):
+            copy = request.mutations.add().upsert
+            copy.CopyFrom(row)
+            copy.key.path[-1].name = comment_rows.comment_id(f"copy {number:011d}".encode())
+        commit(request)
+
+
+def test_reading_writes_nothing_at_any_stage_of_a_folding(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    engine: inprocess.Engine,
+) -> None:
+    sample_threads.post(site, "new")
+    prepared = _prepare(name)
+    folded: list[compactor.Folded] = []
+
+    def switch() -> None:
+        switched = compactor.switch(prepared)
+        assert switched is not None
+        folded.append(switched)
+
+    steps: list[Callable[[], object]] = [switch, lambda: compactor.clear(folded[0]), lambda: None]
+    for step in steps:
+        with testing.meter(engine) as met:
+            compaction.forget()
+            _check_reader(name)
+        assert (met.writes, met.deletes) == (0, 0)
+        step()
+
+
+def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    engine: inprocess.Engine,
+) -> None:
+    for number in range(20):
+        sample_threads.post(site, f"new {number}")
+    folded = compactor.fold(SCHEME, name)
+    assert folded is not None
+    compaction.forget()
+    with testing.meter(engine) as met:
+        list(thread_view.view(name).rows())
+    assert met.reads == 2 + len(folded.directory.lines)  # the directory, the probe, the buckets
+
+
+@pytest.mark.parametrize("verb", ["edit", "retract"])
+def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
+    site: records.Site, name: records.ThreadName, verb: str
+) -> None:
+    ann = records.Author(name="Ann", id="g:ann")
+    in_bucket = sample_threads.post(site, "quetzalcoatlus one", author=ann)
+    sample_threads.grow(site, {str(n): {} for n in range(6)})
+    compaction.whole(name)
+    in_tail = sample_threads.post(site, "quetzalcoatlus two", author=ann)
+    compaction.whole(name)
+    not_folded = sample_threads.post(site, "quetzalcoatlus three", author=ann)
+    # An attempt that nobody finished holds the text as well.
+    orphan = _attempt_that_is_left(site, name)
+    assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
+    for row in (in_bucket, in_tail, not_folded):
+        _edit(row, "nothing") if verb == "edit" else sample_threads.retract(row)
+    found = leftovers.sweep(name)
+    assert set(orphan.written) <= set(found)
+    compaction.whole(name)
+    leftovers.delete_orphans(name, found)
+    assert _kinds_that_hold("quetzalcoatlus") == set()
+    held = {"Comment", "Bucket", "BucketDirectory"}  # an edit leaves the name on the first page
+    assert _kinds_that_hold("Ann") == (held if verb == "edit" else set())
+    _check_reader(name)
+
+
+def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> compactor.Prepared:
+    for number in range(6):
+        sample_threads.post(site, f"later {number}")
+    prepared = _prepare(name)
+    assert prepared.written
+    return prepared
+
+
+def _kinds_that_hold(text: str) -> set[str]:
+    """The kinds with an entity whose bytes, or whose decompressed blob, hold a text."""
+    return {
+        kind
+        for kind in ("Comment", "Bucket", "BucketDirectory")
+        for message in reads.fetch(reads.Query(kind))
+        if text.encode() in message.SerializeToString() + reader_processes.decompressed(message)
+    }
+
+
+def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
+    site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 5)
+    posted = [sample_threads.post(site, f"c{number}") for number in range(12)]
+    folded = compactor.fold(SCHEME, name)
+    assert folded is not None
+    assert len(folded.directory.content.clearing) == 12
+    _edit(posted[3], "changed before it was cleared")
+    compactor.clear(folded)
+    left = {each.id for each in directories.load_directory(name).content.clearing}
+    # Some flags are cleared last, for whoever comes after a crash.
+    assert posted[3].id in left
+    assert len(left) == 1 + compactor.MOST_CLEARING
+    assert _row(posted[3]).unfolded
+    assert not any(_row(each).unfolded for each in posted if each is not posted[3])
+    compaction.forget_directory(name)
+    found = thread_view.using(name, lambda view: ([row.json for row in view.rows()], view.total))
+    rows = ordered_query.thread(name)
+    assert found == ([presentation.fragment(row) for row in rows], len(rows))
+
+
+def test_a_machine_that_slept_reads_its_directory_anew(
+    site: records.Site,
+    name: records.ThreadName,
+    grown: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the clock that counts the time asleep has gone on."""
+    asleep = 0.0
+    real = time.clock_gettime
+
+    def clock(which: int) -> float:
+        return real(which) + asleep if which == time.CLOCK_BOOTTIME else real(which)
+
+    monkeypatch.setattr(time, "clock_gettime", clock)
+    compaction.forget()
+    _check_reader(name)
+    sample_threads.post(site, "while it slept")
+    sample_threads.retract(grown["1"])
+    compaction.whole(name)
+    asleep = thread_view.CACHE_MAX_AGE
+    _check_reader(name)

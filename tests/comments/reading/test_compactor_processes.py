@@ -1,0 +1,323 @@
+"""Claims about folding in real processes: killed, stopped, or two at once, no reader is misled."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comments.domain import presentation, records
+from comments.jobs import repair, scheduler
+from comments.posting import submission
+from comments.reading.compaction import leftovers
+from comments.reading.materialized import directories, thread_view, view_cache
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
+from emulator import inprocess
+from tests.support import programs
+from tests.support.threads import compaction, sample_threads, sample_votes
+
+pytestmark = pytest.mark.slow
+
+SCHEME = sample_threads.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+INDEXES = programs.ROOT / "index.yaml"
+
+# Folds and clears, dying at a commit; says how many there were if it lives.
+FOLDING = """
+import json
+import sys
+from comments.store import connection
+from comments.reading.compaction import compactor
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.comments.reading import test_compactor_processes
+
+compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
+with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES) as engine:
+    commits = []
+    def counted(method, request, proceed):
+        commits.append(method)
+        return proceed()
+    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
+    store = connection.Store(inprocess.Channel(engine, counted), project="test")
+    with store.context():
+        folded = compactor.fold(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
+        compactor.clear(folded)
+    print(commits.count("Commit"))
+"""
+
+# Folds without end until told to stop; says how often it switched and how often it was refused.
+RACING = """
+import sys
+import threading
+from comments.store import connection
+from comments.reading.compaction import compactor
+from emulator import inprocess
+from tests.comments.reading import test_compactor_processes
+
+compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
+told = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), told.set()), daemon=True).start()
+with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES) as engine:
+    store = connection.Store(inprocess.Channel(engine), project="test")
+    print("opened", flush=True)
+    switched = refused = 0
+    with store.context():
+        while not told.is_set():
+            folded = compactor.fold(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
+            if folded is None:
+                refused += 1
+                continue
+            switched += 1
+            compactor.clear(folded)  # nobody reads with an old directory here
+    print(switched, refused)
+"""
+
+# Keeps a directory, stops itself before a probe that comes before the directory's age limit, and
+# reads on when it is woken.
+STOPPED = """
+import os
+import signal
+import sys
+from comments.store import connection
+from comments.tree import ordered_query
+from comments.reading.materialized import thread_view
+from comments.reading.materialized import view_cache
+from comments.domain import presentation
+from emulator import inprocess
+from tests.comments.reading import test_compactor_processes
+
+thread_view.CACHE_MAX_AGE = test_compactor_processes.AGE
+with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES) as engine:
+    stops = []
+    def stopping(method, request, proceed):
+        is_probe = method.endswith("RunQuery") and len(request.query.projection) == 1
+        if stops and is_probe:
+            stops.clear()
+            print("stopping", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return proceed()
+    store = connection.Store(inprocess.Channel(engine, stopping), project="test")
+    def read():
+        name = test_compactor_processes.NAME
+        return thread_view.using(name, lambda view: [row.json for row in view.rows()])
+    with store.context():
+        read()
+        view_cache.HOLDINGS.of(store).cache.drop(
+            ("directory", test_compactor_processes.NAME)
+        )
+        stops.append(True)
+        found = read()
+        rows = ordered_query.thread(test_compactor_processes.NAME)
+        expected = [presentation.fragment(row) for row in rows]
+        print(found == expected, flush=True)
+"""
+# Folds and clears, stops itself before a commit of a kind, and goes on when it is woken.
+STOPPED_FOLDER = """
+import os
+import signal
+import sys
+from comments.store import connection
+from comments.reading.compaction import compactor
+from emulator import inprocess
+from tests.comments.reading import test_compactor_processes
+
+compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
+with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES) as engine:
+    left = [sys.argv[2]]
+    def stopping(method, request, proceed):
+        is_commit = left and method.endswith("Commit")
+        kinds = test_compactor_processes.kinds_put(request) if is_commit else set()
+        if left and left[0] in kinds:
+            left.clear()
+            print("stopping", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return proceed()
+    store = connection.Store(inprocess.Channel(engine, stopping), project="test")
+    with store.context():
+        folded = compactor.fold(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
+        if folded is not None:
+            compactor.clear(folded)
+    print("refused" if folded is None else "folded", flush=True)
+"""
+AGE = 1.5  # seconds: longer than a read takes, shorter than anybody wants to wait
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[connection.Store]:
+    """A store in a file that other processes share, with its context entered."""
+    with inprocess.open_engine(path, indexes=INDEXES) as engine:
+        opened = connection.Store(inprocess.Channel(engine), project="test")
+        with opened.context():
+            yield opened
+
+
+@pytest.fixture
+def grown(store: connection.Store) -> records.Site:
+    """A thread that was folded, and has changed since in buckets, tail and delta."""
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
+    for round_ in range(3):
+        sample_threads.grow(site, {f"{round_}.{n}": {f"{round_}.{n}.1": {}} for n in range(4)})
+        if round_ < 2:
+            compaction.whole(NAME)
+    return site
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    compaction.small_buckets(monkeypatch)
+
+
+def kinds_put(commit: Any) -> set[str]:
+    """The kinds of which a commit puts something."""
+    return {
+        mutation.upsert.key.path[-1].kind
+        for mutation in commit.mutations
+        if mutation.WhichOneof("operation") == "upsert"
+    }
+
+
+def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        cwd=programs.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _check_reader() -> None:
+    """What a process that has just started reads is the floor's."""
+    view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
+    rows = ordered_query.thread(NAME)
+    found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
+    assert found == [presentation.fragment(row) for row in rows]
+    assert thread_view.view(NAME).total == len(rows)
+
+
+def _check_settled() -> None:
+    """Nothing is left over after one more folding, by whoever comes next."""
+    orphans = leftovers.sweep(NAME)
+    compaction.whole(NAME)
+    leftovers.delete_orphans(NAME, orphans)
+    _check_reader()
+    sample_votes.count_waiting()
+    assert scheduler.look() == []
+    assert leftovers.sweep(NAME) == []
+    directory = directories.load_directory(NAME)
+    rows = sum(line.count for line in directory.lines)
+    assert rows + sum(mark.weight for mark in directory.content.tail) == len(
+        ordered_query.thread(NAME)
+    )
+
+
+def _run(path: Path, plan: object) -> tuple[int, str]:
+    with _start(FOLDING, path, json.dumps(plan)) as child:
+        said, _ = child.communicate(timeout=programs.PATIENCE)
+    return child.returncode, said
+
+
+def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishes(
+    path: Path, grown: records.Site
+) -> None:
+    status, commits = _run(path, {"rules": []})
+    assert status == 0
+    _check_settled()
+    assert int(commits) > 3  # buckets, the switch, the flags, the deletion
+    # What is stored after a commit is what is stored before the next one.
+    for call in range(1, int(commits) + 1):
+        sample_threads.grow(grown, {f"{call}.{n}": {} for n in range(7)})
+        when = "after" if call == int(commits) else "before"
+        rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
+        status, said = _run(path, {"rules": [rule]})
+        # Another history may need fewer commits than the first.
+        assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
+        _check_reader()
+        _check_settled()
+    assert repair.find_problems(SCHEME, NAME) == []
+
+
+def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
+    path: Path, grown: records.Site
+) -> None:
+    with _start(RACING, path) as one, _start(RACING, path) as two, _start(RACING, path) as three:
+        children = (one, two, three)
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "opened\n"
+        for number in range(40):
+            sample_threads.post(grown, f"while they fold {number}")
+        said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0]
+    assert all(int(switched) > 0 for switched, _ in said)
+    _check_settled()
+
+
+def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
+    path: Path, grown: records.Site
+) -> None:
+    with _start(STOPPED, path) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "stopping\n"
+        programs.wait_until(lambda: _is_stopped(reader.pid))
+        sample_threads.post(grown, "while it stood still")
+        compaction.whole(NAME)
+        _let_age_pass()
+        reader.send_signal(signal.SIGCONT)
+        assert reader.stdout.readline() == "True\n"
+    assert reader.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("Bucket", "refused"), ("BucketDirectory", "refused"), ("Comment", "folded")],
+)
+def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
+    path: Path, grown: records.Site, kind: str, outcome: str
+) -> None:
+    rows = sample_threads.grow(grown, {f"late {n}": {} for n in range(6)})
+    with _start(STOPPED_FOLDER, path, kind) as folder:
+        assert folder.stdout is not None
+        assert folder.stdout.readline() == "stopping\n"
+        programs.wait_until(lambda: _is_stopped(folder.pid))
+        for text in ("late 1", "late 4"):
+            submission.retract(
+                rows[text].id, author_id=f"g:{text}", revision=None, now=sample_threads.START
+            )
+        _check_reader()
+        compaction.whole(NAME)
+        # Not folded when the folder wakes: it must not take this flag, whose row it knows.
+        submission.retract(
+            rows["late 2"].id, author_id="g:late 2", revision=None, now=sample_threads.START
+        )
+        sample_threads.post(grown, "after all")
+        _check_reader()
+        folder.send_signal(signal.SIGCONT)
+        assert folder.stdout.readline() == f"{outcome}\n"
+    assert folder.returncode == 0
+    _check_reader()
+    sample_votes.count_waiting()
+    assert scheduler.look() == [NAME]
+    _check_settled()
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+def _let_age_pass() -> None:
+    """Until a directory that was read before this is too old for anybody."""
+    since = view_cache.seconds()
+    programs.wait_until(lambda: view_cache.seconds() - since > AGE)

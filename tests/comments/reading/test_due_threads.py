@@ -1,0 +1,222 @@
+"""Claims about when a thread is folded: its rows say so, and all who look come to one answer."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from comments.domain import records
+from comments.events import backlog
+from comments.jobs import scheduler
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.reading.compaction import compactor, due_threads
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import changes, ordered_query
+from emulator import inprocess, testing
+from tests.support.threads import compaction, sample_threads
+
+NAME = records.ThreadName("demo", "page")
+NOW = sample_threads.START
+LATER = NOW + timedelta(seconds=backlog.FOLD_AFTER)
+MOMENT = timedelta(microseconds=1)
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: connection.Store) -> None:
+    """Every test here runs inside the store."""
+
+
+def _row(comment: records.Comment) -> comment_rows.Comment:
+    row: comment_rows.Comment = reads.get(comment_rows.comment_key(comment.id))
+    return row
+
+
+def _score(comment: records.Comment, up: int, now: datetime) -> None:
+    def body() -> None:
+        transactions.apply(*changes.count_votes(comment.id, (up, 0), now=now).writes)
+
+    transactions.transaction(body)
+
+
+def test_nothing_waits_in_a_thread_of_which_all_is_folded(site: records.Site) -> None:
+    assert due_threads.due(LATER) == []
+    assert due_threads.wait(NAME, LATER) == math.inf
+    sample_threads.post(site, "text")
+    compaction.whole(NAME)
+    assert due_threads.due(LATER) == []
+    assert due_threads.wait(NAME, LATER) == math.inf
+
+
+def test_a_comment_waits_for_its_time(site: records.Site) -> None:
+    comment = sample_threads.post(site, "text")
+    sample_threads.post(site, "later", now=NOW + timedelta(seconds=9))
+    assert due_threads.wait(NAME, NOW) == backlog.FOLD_AFTER
+    assert due_threads.due(LATER - MOMENT) == []
+    assert due_threads.due(LATER) == [NAME]
+    assert due_threads.wait(NAME, LATER) == 0
+    compaction.whole(NAME)
+    assert _row(comment).fold_by is None
+
+
+def test_as_many_as_a_folding_is_for_do_not_wait(site: records.Site) -> None:
+    for number in range(backlog.FOLD_ROWS - 1):
+        sample_threads.post(site, f"{number}")
+    sample_threads.post(site, "elsewhere", thread="other")
+    assert due_threads.due(NOW) == []
+    sample_threads.post(site, "one more")
+    assert due_threads.due(NOW) == [NAME]
+    assert due_threads.wait(NAME, NOW) == 0
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+@pytest.mark.parametrize("verb", ["edit", "retract", "reject"])
+def test_what_takes_a_text_away_does_not_wait(
+    site: records.Site, verb: str, *, is_folded: bool
+) -> None:
+    """Nor where the clock of whoever took it was a year ahead."""
+    comment = sample_threads.post(site, "text", now=NOW + timedelta(days=365))
+    sample_threads.post(site, "other")
+    if is_folded:
+        compaction.whole(NAME)
+    assert due_threads.due(NOW) == []
+    if verb == "edit":
+        submission.edit(
+            comment.id,
+            author_id=comment.author.id,
+            body="new",
+            revision=None,
+            settings=sample_threads.SETTINGS,
+            now=NOW,
+        )
+    elif verb == "retract":
+        sample_threads.retract(comment)
+    else:
+        actor = records.Actor("cli", "the command line")
+        decisions.decide("demo", comment.id, records.Verb.REJECT, actor, now=NOW)
+    assert due_threads.due(NOW) == [NAME]
+
+
+def test_a_score_waits_from_the_first_vote_and_puts_nothing_off(site: records.Site) -> None:
+    comment = sample_threads.post(site, "text")
+    _score(comment, 1, NOW + timedelta(seconds=9))
+    assert due_threads.due(LATER) == [NAME]
+    compaction.whole(NAME)
+    for seconds in (20, 30):
+        _score(comment, seconds, NOW + timedelta(seconds=seconds))
+    assert due_threads.due(LATER + timedelta(seconds=20) - MOMENT) == []
+    assert due_threads.due(LATER + timedelta(seconds=20)) == [NAME]
+
+
+def test_an_import_does_not_wait(site: records.Site) -> None:
+    end = datetime.max.replace(tzinfo=UTC)
+    sample_threads.store_imported(
+        NAME, sample_threads.node("a", created=end), sample_threads.node("b", "a")
+    )
+    assert due_threads.due(NOW) == [NAME]
+
+
+def test_rows_that_were_flagged_before_there_was_a_time_do_not_wait(site: records.Site) -> None:
+    row = _row(sample_threads.post(site, "text"))
+    row.fold_by = None
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
+    assert due_threads.due(NOW) == [NAME]
+
+
+def test_a_look_is_a_query_and_a_read_for_each_thread_that_may_wait(
+    site: records.Site, engine: inprocess.Engine
+) -> None:
+    for thread in ("old", "older"):
+        sample_threads.post(site, "text", thread=thread, now=NOW - timedelta(days=1))
+    sample_threads.post(site, "text", thread="new")
+    with testing.meter(engine) as cost:
+        assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
+    assert cost.reads == 3 + 1 + 2  # of the query, of the one that waits, the threads' names
+    assert cost.writes == 0
+
+
+def test_what_somebody_else_folded_is_not_folded_again(site: records.Site) -> None:
+    seconds = [0.0]
+    waiting = backlog.Backlog(lambda: seconds[0])
+    waiting.open()
+    mine = scheduler.Upkeep(
+        sample_threads.SETTINGS.scheme, now=lambda: NOW + timedelta(seconds=seconds[0])
+    )
+    sample_threads.post(site, "mine")
+    waiting.add(NAME)
+    compaction.whole(NAME)
+    seconds[0] = 90.0
+    sample_threads.post(site, "theirs", now=NOW + timedelta(seconds=90))
+    seconds[0] = backlog.FOLD_AFTER
+    assert list(mine.due(waiting)) == []
+    assert waiting.next_due == backlog.FOLD_AFTER + 90
+    seconds[0] += 90
+    assert list(mine.due(waiting)) == [NAME]
+    assert mine.round([NAME]).folded == 1
+    compactor.clear(mine.waiting[0].folded)
+    waiting.add(NAME)
+    seconds[0] += backlog.FOLD_AFTER
+    assert list(mine.due(waiting)) == []
+    assert waiting.next_due == math.inf
+
+
+def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
+    site: records.Site, engine: inprocess.Engine
+) -> None:
+    sample_threads.post(site, "first")
+    assert compactor.fold(sample_threads.SETTINGS.scheme, NAME) is not None
+    late = sample_threads.post(site, "late", now=LATER)
+    end = LATER + timedelta(seconds=backlog.FOLD_AFTER)
+    for now, left in ((LATER, backlog.FOLD_AFTER), (end - timedelta(seconds=1), 1.0), (end, 0.0)):
+        with testing.meter(engine) as cost:
+            folded = compactor.fold(sample_threads.SETTINGS.scheme, NAME, now=now, only_due=True)
+        assert folded is not None
+        assert folded.left == left
+        assert bool(cost.writes) == (not left)
+    assert folded is not None
+    compactor.clear(folded)
+    assert not _row(late).unfolded
+    assert [row.unfolded for row in map(_row, ordered_query.thread(NAME))] == [False, False]
+
+
+def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
+    waiting = backlog.BACKLOG.put(connection.current(), backlog.Backlog(lambda: 0.0))
+    waiting.open()
+    mine = scheduler.Upkeep(sample_threads.SETTINGS.scheme, now=lambda: LATER)
+    sample_threads.post(site, "first")
+    assert compactor.fold(sample_threads.SETTINGS.scheme, NAME) is not None
+    sample_threads.post(site, "late", now=LATER)
+    waiting.close()
+    waiting.open()
+    assert due_threads.due(LATER) == [
+        NAME
+    ]  # what is folded and not cleared may be a dead process's
+    assert mine.round([NAME]) == scheduler.Done(1, 0, 1)
+    assert waiting.next_due == backlog.FOLD_AFTER
+
+
+@pytest.mark.parametrize("rows", [backlog.FOLD_ROWS - 1, backlog.FOLD_ROWS])
+def test_many_are_not_left_alone(site: records.Site, rows: int) -> None:
+    sample_threads.post(site, "first")
+    compaction.whole(NAME)
+    for number in range(rows):
+        sample_threads.post(site, f"{number}")
+    folded = compactor.fold(sample_threads.SETTINGS.scheme, NAME, now=NOW, only_due=True)
+    assert folded is not None
+    assert (folded.left == 0) == (rows == backlog.FOLD_ROWS)
+
+
+def test_where_the_store_is_away_the_folding_says_so(
+    site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [0.0]
+    waiting = backlog.Backlog(lambda: seconds[0])
+    waiting.open()
+    waiting.add(NAME, within=0.0)
+    monkeypatch.setattr(due_threads, "wait", _away)
+    assert list(scheduler.Upkeep(sample_threads.SETTINGS.scheme).due(waiting)) == [NAME]
+
+
+def _away(*_: object) -> float:
+    raise ConnectionError

@@ -1,0 +1,216 @@
+"""Claims about heads: what a directory carries of its first page is what its view shows.
+
+That nobody is shown a head when something has changed is also claimed by every test that compares
+a folded thread with the floor: where a thread is short, its head is the whole of it.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import directories, first_page, thread_view
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import bucket_rows
+from emulator import inprocess, testing
+from tests.support.threads import compaction, reader_processes, sample_threads
+
+SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
+# A change here makes every stored head unreadable: raise the form instead.
+GOLDEN = (
+    "0297a374616703d6ff69570a8092a57469746c65b268747470733a2f2f612e6578616d706c652fcd02bc92a2"
+    "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"
+    "65706c696573223a307d"
+)
+HEAD = first_page.Head(
+    tag="tag",
+    total=3,
+    changed=datetime(2026, 1, 2, tzinfo=UTC),
+    about=records.ThreadHeading("title", "https://a.example/"),
+    weight=700,
+    hashes=("AA", "AAAB"),
+    sent=b'{"id":"a","replies":1},{"id":"b","replies":0}',
+)
+
+
+def test_a_head_comes_back() -> None:
+    assert first_page.decode(first_page.encode(HEAD)) == HEAD
+
+
+def test_the_form_of_a_head_is_for_ever() -> None:
+    assert first_page.decode(bytes.fromhex(GOLDEN)) == HEAD
+
+
+def test_another_form_counts_as_none() -> None:
+    assert first_page.decode(b"") is None
+    assert first_page.decode(b"\x03" + first_page.encode(HEAD)[1:]) is None
+    assert first_page.encode(None) == b""
+
+
+def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
+    assert [limit for limit in (1, 2, 3, 200) if HEAD.holds(limit)] == [1, 2]
+    whole = msgspec.structs.replace(HEAD, total=2)
+    assert whole.holds(200)
+    assert whole.page(200, label="x", secret=SECRET).cursor is None
+    assert whole.page(1, label="x", secret=SECRET).cursor is not None
+
+
+@pytest.fixture(autouse=True)
+def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs inside the store, with buckets smaller than a head."""
+    compaction.small_buckets(monkeypatch, 8, 4)
+    monkeypatch.setattr(first_page, "ROWS", 12)
+
+
+@pytest.fixture
+def name(site: records.Site) -> records.ThreadName:
+    """A thread of 16 comments, folded and cleared."""
+    sample_threads.grow(
+        site, {f"{root}": {f"{root}.1": {}, f"{root}.2": {}} for root in range(1, 6)}
+    )
+    sample_threads.post(site, "last")
+    return _fold(sample_threads.name_of(site))
+
+
+def _fold(name: records.ThreadName) -> records.ThreadName:
+    compaction.whole(name)
+    compaction.forget()
+    return name
+
+
+def _page(name: records.ThreadName, limit: int) -> bytes:
+    return thread_pages.page(SCHEME, name, thread_pages.Asked(limit, None, SECRET)).json()
+
+
+def _tags(name: records.ThreadName) -> Iterator[str]:
+    """What names the first page, by way of the head or not."""
+    asked = thread_pages.Asked(5, None, SECRET)
+    yield thread_pages.listing(SCHEME, name, asked).answer(lambda offer: offer.tag)
+
+
+def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_page, "decode", lambda _stored: None)
+    compaction.forget()
+
+
+def _check(name: records.ThreadName) -> None:
+    """Fail unless the head is there and says what its directory says without it."""
+    limits = (1, 5, 12)
+    head = thread_view.head(name, max(limits))
+    assert head is not None
+    found = [_page(name, limit) for limit in limits], list(_tags(name))
+    with pytest.MonkeyPatch.context() as patch:
+        _without_heads(patch)
+        assert found == ([_page(name, limit) for limit in limits], list(_tags(name)))
+        assert head.tag == thread_view.view(name).tag
+        assert head.weight == directories.load_directory(name).weight
+    compaction.forget()
+
+
+def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: records.Site) -> None:
+    _check(name)
+    rows = thread_view.view(name).rows()
+    first, second = (next(rows).id for _ in range(2))
+    sample_threads.post(site, "in the tail", first)
+    _check(_fold(name))
+    submission.retract(second, author_id="g:1.1", revision=None, now=sample_threads.START)
+    _check(_fold(name))
+
+
+def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
+    name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compactor, "MOST_CLEARING", 0)
+    sample_threads.post(site, "more")
+    _check(_fold(name))
+    assert not directories.load_directory(name).content.clearing
+
+
+def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    shown = _page(name, 12)
+    rows = [
+        presentation.read(json, 0)
+        for json in thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET)).comments
+    ]
+    sample_threads.post(site, "far below the first page")
+    changed = _page(name, 12)
+    assert thread_view.head(name, 12) is None
+    thread_view.forget_probe()
+    assert changed != shown  # its total
+    submission.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
+    reader = reader_processes.of_floor(name)
+    found = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
+    assert (list(found.comments), list(found.replies), found.total) == (
+        reader[0][:12],
+        reader[1][:12],
+        reader[2],
+    )
+
+
+def test_what_a_head_is_probed_with_is_probed_once(
+    name: records.ThreadName, site: records.Site, engine: inprocess.Engine
+) -> None:
+    _page(name, 12)
+    sample_threads.post(site, "new")
+    calls: list[str] = []
+    process = reader_processes.Reader(engine, seen=lambda method, _request: calls.append(method))
+    asked = thread_pages.Asked(12, None, SECRET)
+    process.do(lambda: thread_pages.page(SCHEME, name, asked))
+    assert calls.count("RunQuery") == 1
+
+
+@pytest.mark.parametrize("slow", ["Lookup", "RunQuery"])
+def test_a_head_that_is_too_old_when_its_probe_is_answered_is_not_shown(
+    name: records.ThreadName, engine: inprocess.Engine, slow: str
+) -> None:
+    """Its age counts from before it was asked for: who folded meanwhile does not know of it."""
+    calls: list[str] = []
+
+    def seen(method: str, _request: object) -> None:
+        calls.append(method)
+        if calls.count(slow) == 1:
+            process.now = thread_view.CACHE_MAX_AGE
+
+    process = reader_processes.Reader(engine, seen=seen)
+    asked = thread_pages.Asked(12, None, SECRET)
+    process.do(lambda: thread_pages.page(SCHEME, name, asked))
+    assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]
+
+
+def test_a_thread_that_an_older_release_folded_is_read(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    shown = _page(name, 12)
+    for head in (None, b"\x01of another form"):
+        _store_head(name, head)
+        compaction.forget()
+        with testing.meter(engine) as cost:
+            assert _page(name, 12) == shown
+        assert cost.reads > 1
+
+
+def _store_head(name: records.ThreadName, head: bytes | None) -> None:
+    def body() -> None:
+        row = reads.get(bucket_rows.directory_key(name))
+        row.head = head
+        transactions.apply(ownership.Writes("folding", put=(row,)))
+
+    transactions.transaction(body)
+
+
+def test_rows_too_long_for_a_head_are_read_without_one(
+    name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_page, "BYTES", 1_000)
+    sample_threads.post(site, "more")
+    _fold(name)
+    assert reads.get(bucket_rows.directory_key(name)).head == b""
+    page = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
+    assert list(page.comments) == reader_processes.of_floor(name)[0][:12]

@@ -1,0 +1,262 @@
+"""Claims about paging while 50 threads write: what was there all the time is shown exactly once.
+
+Readers page through every listing, again and again, while writers add, edit and retract and a
+folder folds. Refusals of cursors and parents that do not belong stand here too, for every listing.
+"""
+
+import dataclasses
+import hashlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import flask.testing
+import pytest
+from werkzeug import test
+
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import ranking
+from comments.reading.thread_pages import Order
+from comments.store import connection
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
+from tests.support.threads import compaction, sample_threads
+
+SECRET = sample_threads.SETTINGS.secret
+SCHEME = sample_threads.SETTINGS.scheme
+WRITERS = 50
+FOLDINGS = 8
+REST = 3  # times a walk's time between two walks of a reader
+TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
+Read = Callable[[thread_pages.Asked], presentation.Page]
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """One listing, and the comments that are in it from the beginning to the end."""
+
+    name: str
+    read: Read
+    stays: frozenset[str]
+
+
+@pytest.fixture
+def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+    """A thread that is folded, with votes so that it has a ranking."""
+    rows = sample_threads.grow(site, TREE)
+    for n in range(1, 5):
+        _vote(site, f"voted {n}", n)
+    folded = compactor.fold(SCHEME, sample_threads.name_of(site))
+    assert folded is not None
+    return rows
+
+
+def _vote(site: records.Site, text: str, up: int) -> None:
+    """Import a discussion that has upvotes."""
+    node = records.ImportedComment(
+        id=comment_rows.comment_id(hashlib.sha256(text.encode()).digest()),
+        reply_to=None,
+        author=records.Author("Ann"),
+        body=text,
+        html=text,
+        renderer="test",
+        status=records.Status.APPROVED,
+        created=sample_threads.START,
+        source=f"test:{text}",
+        up=up,
+    )
+    sample_threads.store_imported(sample_threads.name_of(site), node)
+
+
+def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[Listing]:
+    name = sample_threads.name_of(site)
+    whole = ordered_query.thread(name)
+
+    def of(order: Order, parent: str | None = None) -> Read:
+        return lambda asked: thread_pages.page(SCHEME, name, asked, order=order, parent=parent)
+
+    everything = frozenset(row.id for row in whole)
+    for order in Order:
+        yield Listing(order, of(order), everything)
+    roots = frozenset(row.id for row in whole if row.level == 0)
+    yield Listing("roots", of(Order.THREAD, ordered_query.ROOTS), roots)
+    children = frozenset(row.id for row in whole if row.parent == rows["1"].id)
+    yield Listing("children", of(Order.THREAD, rows["1"].id), children)
+    below = frozenset({rows[text].id for text in ("1.1", "1.1.1", "1.2")})
+    yield Listing("replies", lambda asked: thread_pages.replies(rows["1"].id, asked), below)
+    target = rows["2.1.1"]
+
+    def around(asked: thread_pages.Asked) -> presentation.Page:
+        if asked.cursor is None:
+            return thread_pages.around(SCHEME, name, target.id, asked)
+        return thread_pages.page(SCHEME, name, asked)
+
+    behind = (row.id for row in whole if row.sort_hash >= target.sort_hash)
+    yield Listing("around", around, frozenset(behind))
+
+
+def _ids(page: presentation.Page) -> list[str]:
+    return [json.loads(fragment)["id"] for fragment in page.comments]
+
+
+def _walk(listing: Listing) -> list[str]:
+    """All ids of a listing, page by page."""
+    page = listing.read(thread_pages.Asked(3, None, SECRET))
+    found = _ids(page)
+    while page.cursor is not None:
+        page = listing.read(thread_pages.Asked(3, page.cursor, SECRET))
+        found += _ids(page)
+        assert len(found) < 500, "paging does not end"
+    return found
+
+
+class Race:
+    """Writers, a folder and a reader of each listing, all beginning at once."""
+
+    def __init__(
+        self, store: connection.Store, site: records.Site, rows: dict[str, records.Comment]
+    ) -> None:
+        self.store, self.site, self.rows = store, site, rows
+        self.listings = list(_listings(site, rows))
+        self.began = threading.Barrier(WRITERS + len(self.listings) + 1)
+        self.written = threading.Event()
+
+    def write(self, number: int) -> None:
+        with self.store.context():
+            self.began.wait(60)
+            parents = [None, self.rows["1"].id, self.rows[f"{number % 4 + 1}.1"].id]
+            mine = sample_threads.post(self.site, f"w{number}", parents[number % 3])
+            _edit(self.rows[f"{number % 4 + 1}.2"], number)
+            if number % 2:
+                submission.retract(
+                    mine.id, author_id=mine.author.id, revision=None, now=sample_threads.START
+                )
+
+    def fold(self) -> None:
+        with self.store.context():
+            self.began.wait(60)
+            for number in range(FOLDINGS):
+                _vote(self.site, f"later {'abcdefgh'[number]}", number)
+                compactor.fold(SCHEME, sample_threads.name_of(self.site))
+
+    def read(self, listing: Listing) -> list[list[str]]:
+        """Walk until all is written, and once more."""
+        walks: list[list[str]] = []
+        took = 0.0
+        with self.store.context():
+            self.began.wait(60)
+            is_last = False
+            while not is_last:
+                # Readers that never wait would keep the interpreter to themselves.
+                is_last = self.written.wait(max(0.02, REST * took))
+                began = time.monotonic()
+                walks.append(_walk(listing))
+                took = time.monotonic() - began
+        return walks
+
+    def run(self) -> Iterator[tuple[Listing, list[str]]]:
+        """Yield every walk through every listing."""
+        with ThreadPoolExecutor(WRITERS + len(self.listings) + 1) as pool:
+            readers = [pool.submit(self.read, listing) for listing in self.listings]
+            writers = [pool.submit(self.write, number) for number in range(WRITERS)]
+            writers.append(pool.submit(self.fold))
+            try:
+                for each in writers:
+                    each.result()
+            finally:
+                self.written.set()
+            for listing, reader in zip(self.listings, readers, strict=True):
+                yield from ((listing, walk) for walk in reader.result())
+
+
+@pytest.mark.slow
+def test_while_50_write_what_stays_is_shown_once_in_every_listing(
+    open_store: connection.Store,
+    site: records.Site,
+    grown: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compaction.small_buckets(monkeypatch, 4, 4)
+    monkeypatch.setattr(ranking, "TOP_ROWS", 5)
+    # Who of 50 on two cores waits longest is no claim of this test.
+    open_store.deadline = 300.0
+    walked = set()
+    for listing, walk in Race(open_store, site, grown).run():
+        counts = Counter(walk)
+        assert [each for each in counts if counts[each] > 1] == [], listing.name
+        assert listing.stays <= counts.keys(), listing.name
+        walked.add(listing.name)
+    assert walked == {*Order, "roots", "children", "replies", "around"}
+
+
+def _edit(row: records.Comment, number: int) -> None:
+    submission.edit(
+        row.id,
+        author_id=row.author.id,
+        body=f"edited {number}",
+        revision=None,
+        settings=sample_threads.SETTINGS,
+        now=sample_threads.START,
+    )
+
+
+def test_a_cursor_of_any_other_listing_is_refused(
+    site: records.Site, grown: dict[str, records.Comment], client: flask.testing.FlaskClient
+) -> None:
+    sample_threads.post(site, "elsewhere", thread="other")
+    sample_threads.post(site, "elsewhere too", thread="other")
+    thread = "/api/v1/sites/demo/comments?limit=1&thread="
+    urls = [f"{thread}page&order={order}" for order in Order]
+    urls += [f"{thread}page&parent=root", f"{thread}page&parent={grown['1'].id}"]
+    urls += [f"/api/v1/comments/{grown[text].id}/replies?limit=1" for text in ("1", "2")]
+    urls += [f"{thread}other&order={order}" for order in Order]
+    held = {url: client.get(url).get_json()["cursor"] for url in urls}
+    assert all(held.values())
+    for url in urls:
+        for other, cursor in held.items():
+            if other != url:
+                _refused(client.get(f"{url}&cursor={cursor}"), 400, "cursor")
+        for garbage in ("x", "x.y", held[url][:-1], held[url][1:], "%C3%A9"):
+            _refused(client.get(f"{url}&cursor={garbage}"), 400, "cursor")
+
+
+def test_bad_limits_orders_and_parents_are_refused_by_name(
+    site: records.Site, grown: dict[str, records.Comment], client: flask.testing.FlaskClient
+) -> None:
+    foreign = sample_threads.post(site, "elsewhere", thread="other").id
+    own, thread = grown["1"].id, "/api/v1/sites/demo/comments?thread=page"
+    for order in Order:
+        for limit in ("0", "201", "-1", "x", ""):
+            _refused(client.get(f"{thread}&order={order}&limit={limit}"), 400, "limit")
+        if order is not Order.THREAD:
+            for parent in ("root", own, foreign):
+                _refused(client.get(f"{thread}&order={order}&parent={parent}"), 400, "parent")
+            _refused(client.get(f"{thread}&order={order}&around={own}"), 400, "order")
+    _refused(client.get(f"{thread}&order=worst"), 400, "order")
+    _refused(client.get(f"{thread}&parent=x"), 400, "parent")
+    _refused(client.get(f"{thread}&around={own}&cursor=x"), 400, "cursor")
+    _refused(client.get(f"{thread}&around={own}&parent=root"), 400, "parent")
+    for name in ("parent", "around"):
+        _refused(client.get(f"{thread}&{name}={foreign}"), 400, name)
+        assert client.get(f"{thread}&{name}={'a' * 26}").status_code == 404
+
+
+def _refused(answer: test.TestResponse, status: int, field: str) -> None:
+    assert (answer.status_code, answer.get_json()["field"]) == (status, field)
+
+
+def test_every_comment_with_replies_says_how_to_continue_below_it(
+    site: records.Site, grown: dict[str, records.Comment], client: flask.testing.FlaskClient
+) -> None:
+    thread = "/api/v1/sites/demo/comments?thread=page"
+    for shown in client.get(thread).get_json()["comments"]:
+        below = client.get(f"/api/v1/comments/{shown['id']}/replies").get_json()["comments"]
+        assert len(below) == shown["replies"]
+        children = client.get(f"{thread}&parent={shown['id']}").get_json()["comments"]
+        assert sum(1 + child["replies"] for child in children) == shown["replies"]

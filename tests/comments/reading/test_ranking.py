@@ -1,0 +1,395 @@
+"""Claims about `best`: the order is the formula's, pages join, cursors keep their ranking."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+import flask.testing
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.domain import presentation, records
+from comments.jobs import scheduler
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor, leftovers
+from comments.reading.materialized import buckets, directories, ranking, thread_view, view_cache
+from comments.reading.thread_pages import Order
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
+from emulator import inprocess, testing
+from tests.support.threads import compaction, sample_threads
+
+SECRET = sample_threads.SETTINGS.secret
+SCHEME = sample_threads.SETTINGS.scheme
+# A change here makes every stored ranking unreadable: add a form instead.
+GOLDEN_RANKING = "789c9b347991a313330390746462040022ad0408"
+GOLDEN_TOP = "789c9b3869ca2247c75d893801e311a6ea5a2600480e0f31"
+# Up and down votes of discussions, in the order in which they were written.
+VOTES = [(0, 0), (1, 0), (90, 10), (0, 9), (3, 3), (1, 0), (0, 0), (40, 1), (0, 0)]
+LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
+BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes at which a short thread has several buckets, and more rows than its top."""
+    compaction.small_buckets(monkeypatch)
+    monkeypatch.setattr(ranking, "TOP_ROWS", 6)
+
+
+def _id(text: str) -> str:
+    return comment_rows.comment_id(hashlib.sha256(text.encode()).digest())
+
+
+def _import(
+    site: records.Site, text: str, votes: tuple[int, int] = (0, 0), parent: str | None = None
+) -> str:
+    up, down = votes
+    node = records.ImportedComment(
+        id=_id(text),
+        reply_to=parent,
+        author=records.Author("Ann"),
+        body=text,
+        html=f"<p>{text}</p>",
+        renderer="test",
+        status=records.Status.APPROVED,
+        created=sample_threads.START,
+        source=f"test:{text}",
+        up=up,
+        down=down,
+    )
+    sample_threads.store_imported(sample_threads.name_of(site), node)
+    return node.id
+
+
+@pytest.fixture
+def name(store: connection.Store, site: records.Site) -> records.ThreadName:
+    """A thread with votes, every discussion with two answers; never folded."""
+    for place, votes in enumerate(VOTES):
+        root = _import(site, f"{place}", votes)
+        reply = _import(site, f"{place}.1", (5, 0), root)
+        _import(site, f"{place}.1.1", (0, 0), reply)
+    return sample_threads.name_of(site)
+
+
+def _fold(name: records.ThreadName) -> None:
+    compaction.whole(name)
+    compaction.forget()
+
+
+def _page(name: records.ThreadName, limit: int = 4, cursor: str | None = None) -> presentation.Page:
+    asked = thread_pages.Asked(limit, cursor, SECRET)
+    return thread_pages.page(SCHEME, name, asked, order=Order.BEST)
+
+
+def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
+    """All rows from a cursor on, with their numbers of replies."""
+    found: list[tuple[bytes, int]] = []
+    while True:
+        page = _page(name, limit, cursor)
+        found += zip(page.comments, page.replies, strict=True)
+        assert len(found) <= page.total, "paging does not end"
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def _expected(name: records.ThreadName, roots: list[str]) -> list[tuple[bytes, int]]:
+    """The discussions with these roots, from the floor."""
+    rows = ordered_query.thread(name)
+    return [
+        (presentation.fragment(row), sum(o.sort_hash.startswith(row.sort_hash) for o in rows) - 1)
+        for root in roots
+        for row in rows
+        if row.sort_hash.startswith(next(r.sort_hash for r in rows if r.id == _id(root)))
+    ]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_score_is_a_share_and_votes_move_it_their_way(up: int, down: int) -> None:
+    found = ranking.score(up, down)
+    assert 0 <= found <= 1
+    assert ranking.score(up + 1, down) >= found
+    assert ranking.score(up, down + 1) <= found
+    assert (found > 0) == (up > 0)
+
+
+def test_a_sure_share_ranks_above_a_higher_unsure_one() -> None:
+    assert ranking.score(90, 10) > ranking.score(1, 0)
+    # The published example values of the formula: 1 of 1, and 90 of 100.
+    assert round(ranking.score(1, 0), 4) == 0.2065
+    assert round(ranking.score(90, 10), 4) == 0.8256
+
+
+def test_the_form_of_a_ranking_is_for_ever() -> None:
+    made = ranking.Ranking((ranking.Ranked("AB", 3, 0), ranking.Ranked("AA", 2, 1)))
+    assert ranking.decode(ranking.encode(made)) == made
+    top = (ranking.TopRow(buckets.Entry("AA", "a" * 26, 1, b"{}"), 2),)
+    assert ranking.decode_top(ranking.encode_top(top)) == top
+    assert ranking.decode(bytes.fromhex(GOLDEN_RANKING)) == made
+    assert ranking.decode_top(bytes.fromhex(GOLDEN_TOP)) == top
+
+
+@pytest.mark.parametrize("limit", [1, 4, 7, 200])
+def test_pages_of_best_join_to_the_discussions_by_score(
+    name: records.ThreadName, site: records.Site, limit: int
+) -> None:
+    best = [str(place) for place in BEST]
+    assert _from(name, None, limit) == _expected(name, [str(n) for n in range(len(VOTES))])
+    _fold(name)
+    assert _from(name, None, limit) == _expected(name, best)
+    # ... and with answers in the delta, in the tail, and in buckets again.
+    for step in range(6):
+        sample_threads.post(site, f"late {step}", _id(f"{BEST[step]}.1"))
+        assert _from(name, None, limit) == _expected(name, best)
+        if step % 2:
+            _fold(name)
+            assert _from(name, None, limit) == _expected(name, best)
+
+
+def test_what_is_not_ranked_follows_at_the_end(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    first = _page(name)
+    _import(site, "newest", (99, 0))
+    order = [*map(str, BEST), "newest"]
+    assert [*first.comments, *(row for row, _ in _from(name, first.cursor, 5))] == [
+        row for row, _ in _expected(name, order)
+    ]
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_a_discussion_that_comes_back_stands_where_it_stood(
+    store: connection.Store, site: records.Site, *, is_folded: bool
+) -> None:
+    name, texts = sample_threads.name_of(site), ["ranked", *map(str, range(9))]
+    for text in texts:
+        _import(site, text, (int(text == "ranked"), 0))
+    answer = sample_threads.post(site, "an answer", _id("2")).id
+    away = [answer, _id("2"), _id("1")]
+    for each in away:
+        _judge(each, records.Verb.HOLD)
+    _fold(name)
+    assert _from(name, None, 3) == _expected(name, [each for each in texts if each not in "12"])
+    while away:
+        _judge(away.pop(), records.Verb.APPROVE)
+        if is_folded:
+            _fold(name)
+        roots = [text for text in texts if _id(text) not in away]
+        assert _from(name, None, 3) == _expected(name, roots)
+
+
+def _judge(comment_id: str, verb: records.Verb) -> None:
+    decisions.decide(
+        "demo", comment_id, verb, records.Actor("cli", "a test"), now=sample_threads.START
+    )
+
+
+def test_a_cursor_keeps_its_ranking_until_that_is_gone(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    cursor = _page(name).cursor
+    _import(site, "newest", (99, 0))
+    _fold(name)
+    assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
+    assert _from(name, cursor, 5) == _expected(name, [*map(str, BEST), "newest"])[4:]
+    assert len(_stored_rankings()) == 2
+    assert leftovers.expire(LONG_AFTER) == 1
+    assert _stored_rankings() == {_named_ranking(name)}
+    compaction.forget()
+    with pytest.raises(errors.CursorExpired) as refusal:
+        _page(name, cursor=cursor)
+    assert (refusal.value.field, refusal.value.code) == ("cursor", "cursor-expired")
+    assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
+
+
+def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    def keeper(seconds: float) -> scheduler.Upkeep:
+        """Whoever comes is a process of its own, that remembers nothing."""
+        return scheduler.Upkeep(
+            SCHEME, now=lambda: sample_threads.START + timedelta(seconds=seconds)
+        )
+
+    keeper(0).round([name])
+    _import(site, "newest", (99, 0))
+    keeper(0).round([name])
+    term = ranking.KEPT + ranking.SKEW
+    for age, left in ((ranking.KEPT, 2), (term - 1, 2), (term, 1)):
+        keeper(age).expire()
+        assert len(_stored_rankings()) == left
+    assert _stored_rankings() == {_named_ranking(name)}
+
+
+def test_a_folding_deletes_the_rankings_whose_time_has_come(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    term = timedelta(seconds=ranking.KEPT + ranking.SKEW)
+    kept = []
+    for age in range(4):
+        _import(site, f"newest {age}", (99 + age, 0))
+        compaction.whole(name, now=sample_threads.START + age * term / 2)
+        kept.append(len(_stored_rankings()))
+    assert kept == [1, 2, 3, 3]
+    assert leftovers.expire(sample_threads.START + 2 * term) == 1
+    assert leftovers.expire(sample_threads.START + 2 * term) == 0
+    # Who folds next does not name again what is gone.
+    _import(site, "newest of all", (999, 0))
+    assert compactor.fold(SCHEME, name, now=sample_threads.START + 2 * term) is not None
+    named = {each.ranking for each in directories.load_directory(name).content.replaced}
+    assert _stored_rankings() == {*named, _named_ranking(name)}
+
+
+def test_a_ranking_that_no_directory_ever_named_goes_with_the_orphans(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    _import(site, "newest", (99, 0))
+    left = compactor.prepare(SCHEME, name)
+    assert left is not None
+    assert len(_stored_rankings()) == 2
+    found = leftovers.sweep(name)
+    assert {left.token} < set(found)
+    leftovers.delete_orphans(name, found)
+    assert _stored_rankings() == {_named_ranking(name)}
+    assert compactor.switch(left) is None
+
+
+def _stored_rankings() -> set[str]:
+    stored = reads.fetch(reads.Query("Ranking", keys_only=True))
+    return {message.key.path[-1].name for message in stored}
+
+
+def _named_ranking(name: records.ThreadName) -> str:
+    best = directories.load_directory(name).content.best
+    return "" if best is None else best.ranking
+
+
+def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    said = sample_threads.post(site, "canary", _id("7.1"))
+    _fold(name)
+    cursor = _page(name, 1).cursor
+    later = sample_threads.START + timedelta(days=1)
+    submission.retract(said.id, author_id=said.author.id, revision=None, now=later)
+    for _ in range(2):
+        assert _from(name, None, 3) == _expected(name, [str(place) for place in BEST])
+        assert _from(name, cursor, 3) == _expected(name, [str(place) for place in BEST])[1:]
+        _fold(name)
+    stored = list(reads.fetch(reads.Query("Bucket", ancestor=comment_rows.thread_key(name))))
+    best = directories.load_directory(name).content.best
+    assert best is not None
+    assert best.top in {message.key.path[-1].name for message in stored}
+    assert all(b"canary" not in row.entry.json for row in thread_view.load_top(name, best.top))
+    named = {line.key for line in directories.load_directory(name).lines}
+    assert {message.key.path[-1].name for message in stored} == {*named, best.top}
+
+
+def test_without_votes_nothing_is_ranked(store: connection.Store, site: records.Site) -> None:
+    sample_threads.grow(site, sample_threads.TREE)
+    name = sample_threads.name_of(site)
+    _fold(name)
+    assert directories.load_directory(name).content.best is None
+    assert _stored_rankings() == set()
+    rows = [presentation.fragment(row) for row in ordered_query.thread(name)]
+    assert [row for row, _ in _from(name, None, 3)] == rows
+
+
+def test_a_ranking_is_not_written_again_for_what_it_does_not_say(
+    name: records.ThreadName, site: records.Site
+) -> None:
+    _fold(name)
+    before = directories.load_directory(name).content.best
+    _import(site, "without votes")
+    _fold(name)
+    assert directories.load_directory(name).content.best == before
+    sample_threads.post(site, "an answer", _id("7"))
+    _fold(name)
+    after = directories.load_directory(name).content.best
+    assert before is not None
+    assert after is not None
+    assert (after.ranking == before.ranking, after.top == before.top) == (True, False)
+
+
+def test_a_first_page_of_best_costs_three_reads_cold_and_nothing_warm(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    _fold(name)
+    with testing.meter(engine) as cost:
+        page = _page(name, 5)
+    assert len(page.comments) == 5
+    assert (cost.reads, cost.writes) == (3, 0)
+    with testing.meter(engine) as cost:
+        _page(name, 5)
+    assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
+
+
+def test_the_api_ranks_and_says_when_a_cursor_expired(
+    name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
+) -> None:
+    _fold(name)
+    url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
+    first = client.get(url).get_json()
+    assert first["comments"][0]["id"] == _id("7")
+    _import(site, "newest", (99, 0))
+    _fold(name)
+    leftovers.expire(LONG_AFTER)
+    compaction.forget()
+    answer = client.get(f"{url}&cursor={first['cursor']}")
+    assert answer.status_code == 410
+    assert (answer.get_json()["code"], answer.get_json()["field"]) == ("cursor-expired", "cursor")
+
+
+def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
+    name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
+) -> None:
+    _fold(name)
+    url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
+    page = f"/embed/demo?thread=page&order=best&limit=1&cursor={client.get(url).json['cursor']}"  # type: ignore[index]
+    api = page.replace("/embed/demo", "/api/v1/sites/demo/comments")
+    _import(site, "newest", (99, 0))
+    _fold(name)
+    tags = {path: client.get(path).headers["ETag"] for path in (api, page)}
+    for path, tag in tags.items():
+        assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+    leftovers.expire(LONG_AFTER)
+    held = view_cache.HOLDINGS.get()
+    later = held.clock() + thread_view.CACHE_MAX_AGE
+    held.clock = lambda: later
+    for path, tag in tags.items():
+        for headers in ({}, {"If-None-Match": tag}, {"If-None-Match": "*"}):
+            answer = client.get(path, headers=headers)
+            assert (answer.status_code, "cursor-expired" in answer.text) == (410, True)
+
+
+def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
+    name: records.ThreadName, site: records.Site, engine: inprocess.Engine
+) -> None:
+    _fold(name)
+    cursor = _page(name).cursor
+    held = view_cache.HOLDINGS.get()
+    now = held.clock()
+    held.clock = lambda: now
+
+    def reads() -> int:
+        with testing.meter(engine) as cost:
+            _page(name, cursor=cursor)
+        return cost.reads
+
+    reads()
+    assert reads() == 0
+    _import(site, "newest", (99, 0))
+    compaction.whole(name)
+    held.cache.drop(("directory", name))
+    reads()
+    assert reads() == 0
+    now += thread_view.CACHE_MAX_AGE
+    assert reads() == 2  # the directory and the ranking

@@ -1,0 +1,188 @@
+"""Claims about pages: each is what the ordered query answers at some moment of its making.
+
+The machine is a store that ends its batches at random sizes, a thread of which many rows are not
+folded, and a reader between whose calls others post, edit, retract and fold.
+
+READING_EXAMPLES sets how many histories the machine makes; the default takes a few seconds.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from comments import errors
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading import full_thread, thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import deltas
+from comments.tree import ordered_query
+from emulator.fault_injection import fault_plans
+from tests.support import prepared_stores
+from tests.support.threads import compaction, reader_processes, sample_threads
+
+EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
+MOST_UNFOLDED = 6  # rows that a view takes; the machine soon has more
+SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
+NAME = records.ThreadName("demo", "page")
+# A page as it is sent, decoded.
+Shown = dict[str, Any]
+# What is done, and to which comment.
+Change = tuple[str, int]
+CHANGES = st.tuples(
+    st.sampled_from(["none", "post", "edit", "edit", "edit", "retract", "fold"]),
+    st.integers(0, 12),
+)
+
+
+class Machine(RuleBasedStateMachine):
+    """A reader, and others who write before each of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = contextlib.ExitStack()
+        self.engine = self.stack.enter_context(prepared_stores.opened(None))
+        self.reader = reader_processes.Reader(self.engine, seen=self._before_call)
+        self.writer = reader_processes.Reader(self.engine)
+        self.comments: list[records.Comment] = []
+        self.waiting: list[Change] = []
+        self.moments: list[Shown] = []
+        self.most = self.step = 0
+        self.site = self.writer.do(prepared_stores.demo)
+        self.writer.do(partial(self._change, "post", 0))
+        self.writer.do(lambda: compaction.whole(NAME))
+        for number in range(MOST_UNFOLDED + 2):
+            self.writer.do(partial(self._change, "post", number))
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    @rule(changes=st.lists(CHANGES, min_size=3, max_size=6))
+    def write(self, changes: Sequence[Change]) -> None:
+        """Change the thread while nobody reads."""
+        for change in changes:
+            self.writer.do(partial(self._change, *change))
+
+    @rule()
+    def clear(self) -> None:
+        """Fold, and clear the flags when nobody can hold a directory from before."""
+        self.reader.now += compactor.GRACE
+        self.writer.do(partial(self._change, "clear", 0))
+
+    @rule(
+        order=st.sampled_from([*thread_pages.Order, None]),
+        most=st.integers(2, 9),
+        changes=st.lists(CHANGES, min_size=2, max_size=8),
+    )
+    def read(self, order: thread_pages.Order | None, most: int, changes: Sequence[Change]) -> None:
+        """Read a page, or the whole thread, while one change comes before each call."""
+        self.moments, self.most, self.waiting = [self._now()], most, list(changes)
+        self._cut()
+        try:
+            shown = self.reader.do(partial(_shown, order))
+        finally:
+            self.engine.install_faults(None)
+            self.waiting = []
+        assert any(_is_alike(order, shown, moment) for moment in self.moments)
+
+    def _before_call(self, _method: str, _request: object) -> None:
+        change = self.waiting.pop(0) if self.waiting else ("none", 0)
+        if change[0] != "none":
+            self.engine.install_faults(None)
+            self.writer.do(partial(self._change, *change))
+            self.moments.append(self._now())
+            self._cut()
+
+    def _cut(self) -> None:
+        """End batches after a random number of results, another one after each change."""
+        self.step += 1
+        cut = {"rpc": "RunQuery", "batch": self.most}
+        self.engine.install_faults(fault_plans.Plan.parse({"seed": self.step, "rules": [cut]}))
+
+    def _now(self) -> Shown:
+        """The thread by the ordered query, read in one batch."""
+        return self.writer.do(_by_the_ordered_query)
+
+    def _change(self, verb: str, place: int) -> None:
+        self.step += 1
+        text, now = f"c{self.step}", sample_threads.START + timedelta(minutes=self.step)
+        chosen = self.comments[place % len(self.comments)] if self.comments else None
+        with contextlib.suppress(errors.FlatthreadError):  # it was retracted, or stands too deep
+            if verb == "post" or chosen is None:
+                parent = chosen.id if chosen is not None and place % 3 else None
+                self.comments.append(sample_threads.post(self.site, text, parent, now=now))
+            elif verb == "edit":
+                _edit(chosen, text, now)
+            elif verb == "retract":
+                submission.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
+            elif verb == "fold":
+                compactor.fold(SCHEME, NAME)
+            elif verb == "clear":
+                compaction.whole(NAME)
+
+
+def _edit(comment: records.Comment, body: str, now: datetime) -> None:
+    submission.edit(
+        comment.id,
+        author_id=comment.author.id,
+        body=body,
+        revision=None,
+        settings=sample_threads.SETTINGS,
+        now=now,
+    )
+
+
+def _shown(order: thread_pages.Order | None) -> Shown:
+    """A page that holds the thread, or the answer that is the whole thread (None)."""
+    if order is None:
+        return _decoded(full_thread.listing(NAME, SECRET).page().json())
+    asked = thread_pages.Asked(200, None, SECRET)
+    return _decoded(thread_pages.page(SCHEME, NAME, asked, order=order).json())
+
+
+def _by_the_ordered_query() -> Shown:
+    rows, below, total = reader_processes.of_floor(NAME)
+    page = presentation.Page(
+        presentation.Rows(tuple(rows), tuple(below)), None, total, ordered_query.changed(NAME)
+    )
+    return _decoded(page.json())
+
+
+def _decoded(page: bytes) -> Shown:
+    found: Shown = json.loads(page)
+    return found
+
+
+def _is_alike(order: thread_pages.Order | None, shown: Shown, moment: Shown) -> bool:
+    """Whether a page is of a moment; of its order only that of `thread` is compared."""
+    if order in (thread_pages.Order.THREAD, None):
+        return shown == moment
+    return _by_id(shown) == _by_id(moment)
+
+
+def _by_id(page: Shown) -> Shown:
+    return page | {"comments": {each["id"]: each for each in page["comments"]}}
+
+
+def test_every_page_is_of_one_moment_however_batches_end_and_rows_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compaction.small_buckets(monkeypatch)
+    monkeypatch.setattr(deltas, "MOST_UNFOLDED", MOST_UNFOLDED)
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=12,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

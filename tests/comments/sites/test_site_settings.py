@@ -1,0 +1,137 @@
+"""Claims about websites: ids, origins, copies, and the scheme that may not change."""
+
+import pytest
+
+from comments import errors
+from comments.domain import records, sorthash
+from comments.sites import site_settings
+from comments.store import connection, reads
+from tests.support.threads import sample_threads
+
+SCHEME = sample_threads.SETTINGS.scheme
+
+
+@pytest.fixture(autouse=True)
+def _entered(store: connection.Store) -> None:
+    """Every test here runs inside the store."""
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("https://example.com", "https://example.com"),
+        ("HTTPS://Example.com/", "https://example.com"),
+        ("https://example.com:443", "https://example.com"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("http://[::1]:80", "http://[::1]"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("https://my_shop.example.", "https://my_shop.example."),
+        ("https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"),
+    ],
+)
+def test_an_origin_is_kept_as_browsers_send_it(given: str, stored: str) -> None:
+    assert site_settings.checked_origin(given) == stored
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "null",
+        "*",
+        "example.com",
+        "//example.com",
+        "ftp://example.com",
+        "https://",
+        "https://example.com/path",
+        "https://example.com?x",
+        "https://example.com#x",
+        "https://user@example.com",
+        "https://example.com:99999",
+        "https://example.com:x",
+        "https://münchen.example",
+        "https://example.com https://evil.example",
+        "https://exa\nmple.com",
+        "https://a;b",
+        "https://a;script-src",
+        "https://*",
+        "https://*.example.com",
+        "https://a,b",
+        "https://a'b",
+        "https://a%2eb",
+        "https://a..b",
+        "https://.b",
+        "https://-a.example",
+        "https://a-.example",
+        f"https://{'a' * 64}.example",
+        f"https://{'a.' * 127}example",
+        "https://1",
+        "https://1.2.3",
+        "https://1.2.3.256",
+        "https://01.2.3.4",
+        "https://0x7f",
+        "https://[::1",
+        "https://[0:0:0:0:0:0:0:1]",
+        "https://[::1%25eth0]",
+        "https://[v1.a]",
+    ],
+)
+def test_anything_else_is_no_origin(given: str) -> None:
+    with pytest.raises(errors.BadInput, match="origin"):
+        site_settings.checked_origin(given)
+
+
+@pytest.mark.parametrize("site_id", ["", "A", "a b", "a/b", "a#b", "ä", "x" * 64, "a_b", "demo\n"])
+def test_a_malformed_site_id_is_refused_and_not_found(site_id: str) -> None:
+    with pytest.raises(errors.BadInput, match="site"):
+        site_settings.add(site_id, ["https://example.com"], scheme=SCHEME, now=sample_threads.START)
+    with pytest.raises(errors.NotFound):
+        site_settings.get(site_id)
+
+
+def test_a_site_is_added_once(site: records.Site) -> None:
+    with pytest.raises(errors.Conflict):
+        site_settings.add("demo", [], scheme=SCHEME, now=sample_threads.START)
+    assert site_settings.get("demo") == site
+    assert site_settings.every() == [site]
+
+
+def test_a_change_is_seen_at_once_by_who_made_it(site: records.Site) -> None:
+    site_settings.get("demo")
+    changed = site_settings.change("demo", origins=["https://new.example"], query_keys=["p"])
+    assert changed.origins == ("https://new.example",)
+    assert site_settings.get("demo") == changed
+    assert site_settings.change("demo", keep_trailing_slash=True).query_keys == ("p",)
+    with pytest.raises(errors.NotFound):
+        site_settings.change("nobody")
+
+
+def test_a_site_is_read_once_a_minute(
+    site: records.Site, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site_settings.get("demo")
+    asked: list[object] = []
+    real = reads.get
+    monkeypatch.setattr(reads, "get", lambda key: asked.append(key) or real(key))
+    site_settings.get("demo")
+    assert asked == []
+    moment = site_settings.time.monotonic()
+    monkeypatch.setattr(site_settings.time, "monotonic", lambda: moment + 61)
+    site_settings.get("demo")
+    assert len(asked) == 1
+
+
+def test_another_scheme_than_the_sites_refuses_to_start(site: records.Site) -> None:
+    site_settings.check_schemes(SCHEME)
+    site_settings.check_schemes(sorthash.Scheme(levels=20))  # levels may be raised
+    for other in (sorthash.Scheme(width=3), sorthash.Scheme("0123456789")):
+        with pytest.raises(errors.Misconfigured, match="site demo"):
+            site_settings.check_schemes(other)
+
+
+def test_a_fresh_store_gets_a_demo_site_and_no_other_does() -> None:
+    site_settings.prepare_demo(["http://localhost:8080"], scheme=SCHEME, now=sample_threads.START)
+    site_settings.prepare_demo(["http://localhost:9090"], scheme=SCHEME, now=sample_threads.START)
+    assert [(site.id, site.origins) for site in site_settings.every()] == [
+        ("demo", ("http://localhost:8080",))
+    ]

@@ -1,0 +1,380 @@
+"""Claims about the door to the store: retries, deadlines, the guard, and NDB's habits."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+from google.cloud import ndb
+
+from comments import errors
+from comments.domain import records
+from comments.moderation import rulebook
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
+from tests.support.store_interceptors import TRANSIENT, Faults
+from tests.support.threads import sample_threads
+
+KEY = "0123456789abcdef"
+
+
+@pytest.fixture
+def interceptor(faults: Faults) -> Faults:
+    return faults
+
+
+@pytest.mark.parametrize("status", TRANSIENT)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["Lookup", "Commit"])
+@pytest.mark.usefixtures("brief_doubt")
+def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
+    store: connection.Store,
+    site: records.Site,
+    faults: Faults,
+    method: str,
+    when: str,
+    status: grpc.StatusCode,
+) -> None:
+    parent = sample_threads.post(site, "parent")
+    faults.plan[method, faults.calls[method] + 1] = (when, status)
+    sample_threads.post(site, "reply", parent.id)
+    rows = ordered_query.thread(sample_threads.name_of(site))
+    assert sample_threads.texts(rows) == ["parent", "reply"]
+    assert rows[0].child_count == 1
+
+
+def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    start = faults.calls["Commit"]
+    for attempt in range(1, 6):
+        faults.plan["Commit", start + attempt] = ("after", grpc.StatusCode.UNAVAILABLE)
+    sample_threads.post(site, "once")
+    assert sample_threads.listed(site) == ["once"]
+
+
+def test_each_attempt_of_a_transaction_names_the_one_before(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    rulebook.get("demo")  # known from here on
+    faults.requests.clear()
+    read, commit = faults.calls["Lookup"], faults.calls["Commit"]
+    faults.plan |= {
+        ("Commit", commit + 1): ("before", grpc.StatusCode.ABORTED),
+        ("Lookup", read + 2): ("before", grpc.StatusCode.UNAVAILABLE),
+        ("Commit", commit + 2): ("before", grpc.StatusCode.ABORTED),
+    }
+    sample_threads.post(site, "hello")
+    sample_threads.post(site, "another", key=KEY)
+    asked = [each.read_options for method, each in faults.requests if method == "Lookup"]
+    begun = [each.new_transaction for each in asked if each.HasField("new_transaction")]
+    previous = [each.read_write.previous_transaction for each in begun]
+    first, second, *_ = [each.transaction for method, each in faults.requests if method == "Commit"]
+    assert previous == [b"", first, first, second, b""]
+
+
+def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    row = sample_threads.post(site, "old")
+    faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
+    edited = submission.edit(
+        row.id,
+        author_id=row.author.id,
+        body="new",
+        revision=row.revision,
+        settings=sample_threads.SETTINGS,
+        now=sample_threads.START,
+    )
+    assert edited.revision == row.revision + 1
+    assert sample_threads.listed(site) == ["new"]
+
+
+def test_a_retraction_whose_answer_was_lost_is_one_retraction(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    row = sample_threads.post(site, "old")
+    faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
+    gone = submission.retract(
+        row.id, author_id=row.author.id, revision=row.revision, now=sample_threads.START
+    )
+    assert gone.revision == row.revision + 1
+    assert sample_threads.listed(site) == []
+
+
+def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(
+    store: connection.Store, site: records.Site, faults: Faults, short_deadline: connection.Store
+) -> None:
+    faults.always = {"Commit"}
+    with pytest.raises(errors.Overloaded) as refused:
+        sample_threads.post(site, "late")
+    assert refused.value.retry_after > 0
+    faults.always = set()
+    assert sample_threads.listed(site) == []
+    sample_threads.post(site, "afterwards")
+    assert sample_threads.listed(site) == ["afterwards"]
+
+
+def test_reads_are_tried_again_too(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    sample_threads.post(site, "here")
+    for method in ("RunQuery", "Lookup"):
+        faults.plan[method, faults.calls.get(method, 0) + 1] = (
+            "before",
+            grpc.StatusCode.UNAVAILABLE,
+        )
+    assert sample_threads.listed(site) == ["here"]
+    assert reads.get(comment_rows.site_key("demo")) is not None
+
+
+def test_a_permanent_refusal_is_not_tried_again(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    faults.plan["RunQuery", faults.calls.get("RunQuery", 0) + 1] = (
+        "before",
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    before = faults.calls.get("RunQuery", 0)
+    with pytest.raises(errors.Overloaded, match="refused"):
+        sample_threads.listed(site)
+    assert faults.calls["RunQuery"] == before + 1
+
+
+def test_after_a_failed_transaction_reads_come_from_the_store(
+    store: connection.Store, site: records.Site
+) -> None:
+    def body() -> None:
+        row = reads.get(comment_rows.site_key("demo"))
+        row.origins = ["https://never-stored.example"]
+        transactions.apply(ownership.Writes("sites", put=(row,)))
+        raise errors.Conflict("changed our mind")
+
+    with pytest.raises(errors.Conflict):
+        transactions.transaction(body)
+    assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
+
+
+def test_what_another_thread_changed_between_two_reads_is_seen(
+    store: connection.Store, site: records.Site
+) -> None:
+    def change() -> None:
+        with store.context():
+            site_settings.change("demo", origins=["https://new.example"])
+
+    assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(change).result()
+    assert reads.get(comment_rows.site_key("demo")).origins == ["https://new.example"]
+
+
+def test_a_query_inside_a_transaction_is_part_of_it(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.post(site, "1")
+    inner = transactions.transaction(lambda: sample_threads.listed(site))
+    assert inner == sample_threads.listed(site) == ["1"]
+    assert transactions.snapshot(lambda: sample_threads.listed(site)) == ["1"]
+
+
+@pytest.mark.parametrize("way", ["put", "put_async", "put_multi", "delete", "plain transaction"])
+def test_a_comment_written_around_its_owner_is_refused(
+    store: connection.Store, site: records.Site, way: str
+) -> None:
+    row = sample_threads.post(site, "mine")
+    stored = reads.get(comment_rows.comment_key(row.id))
+    stored.body = "changed behind the owner's back"
+    ways: dict[str, Callable[[], object]] = {
+        "put": stored.put,
+        "put_async": lambda: stored.put_async().get_result(),
+        "put_multi": lambda: ndb.put_multi([stored]),
+        "delete": stored.key.delete,
+        "plain transaction": lambda: ndb.transaction(stored.put),
+    }
+    with pytest.raises(errors.UnownedWrite):
+        ways[way]()
+    assert sample_threads.listed(site) == ["mine"]
+
+
+def test_the_guard_lets_nothing_ride_along_with_an_owners_writes(
+    store: connection.Store, site: records.Site
+) -> None:
+    one, two = (sample_threads.post(site, text) for text in ("one", "two"))
+
+    def body() -> None:
+        rows = reads.get_multi([comment_rows.comment_key(row.id) for row in (one, two)])
+        for row in rows:
+            row.body = "changed"
+        transactions.apply(ownership.Writes("tree", put=(rows[0],)))
+        rows[1].put()
+
+    with pytest.raises(errors.UnownedWrite):
+        transactions.transaction(body)
+    assert sample_threads.listed(site) == ["one", "two"]
+
+
+@pytest.mark.parametrize("way", ["get", "put"])
+def test_ndb_does_not_call_past_a_transaction(
+    store: connection.Store, site: records.Site, way: str
+) -> None:
+    """What it read or wrote would not be part of it, and nobody would notice."""
+    row = reads.get(comment_rows.site_key("demo"))
+    row.origins = ["https://other.example"]
+    ways: dict[str, Callable[[], object]] = {"get": row.key.get, "put": row.put}
+    with pytest.raises(errors.UnownedWrite):
+        transactions.transaction(ways[way])
+    assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
+
+
+def test_what_is_inserted_and_there_already_runs_the_body_again(
+    store: connection.Store, site: records.Site
+) -> None:
+    row = sample_threads.post(site, "here")
+    runs: list[bool] = []
+
+    def body() -> None:
+        runs.append(transactions.may_have_run())
+        if not runs[-1]:
+            stored = reads.get(comment_rows.comment_key(row.id))
+            stored.body = "in its place"
+            transactions.apply(ownership.Writes("tree", insert=(stored,)))
+
+    transactions.transaction(body)
+    assert runs == [False, True]
+    assert sample_threads.listed(site) == ["here"]
+
+
+def test_only_what_may_have_been_applied_is_looked_for(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    runs: list[bool] = []
+
+    def body() -> None:
+        runs.append(transactions.may_have_run())
+        reads.get(comment_rows.site_key("demo"))
+
+    start = faults.calls.get("Commit", 0)
+    faults.plan["Commit", start + 1] = ("before", grpc.StatusCode.ABORTED)
+    faults.plan["Commit", start + 2] = ("after", grpc.StatusCode.UNAVAILABLE)
+    faults.plan["Commit", start + 3] = ("before", grpc.StatusCode.ABORTED)
+    transactions.transaction(body)
+    transactions.transaction(body)
+    assert runs == [False, False, True, True, False]
+
+
+def test_a_transaction_holds_no_other_one(store: connection.Store) -> None:
+    with pytest.raises(RuntimeError, match="no other"):
+        transactions.transaction(lambda: transactions.transaction(lambda: None))
+
+
+def test_a_transaction_that_asks_nothing_makes_no_call(
+    store: connection.Store, faults: Faults
+) -> None:
+    assert transactions.transaction(lambda: "done") == "done"
+    assert faults.requests == []
+
+
+def test_a_transaction_may_begin_with_a_query_or_with_a_write(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    sample_threads.post(site, "1")
+    faults.requests.clear()
+
+    def write() -> None:
+        row = comment_rows.Site(key=comment_rows.site_key("other"), digits="AB", width=2)
+        transactions.apply(ownership.Writes("sites", put=(row,)))
+
+    assert transactions.transaction(lambda: sample_threads.listed(site)) == ["1"]
+    transactions.transaction(write)
+    assert [method for method, _ in faults.requests] == [
+        "BeginTransaction", "RunQuery", "Commit", "Commit"
+    ]  # fmt: skip
+    assert reads.get(comment_rows.site_key("other")).width == 2
+
+
+def test_a_body_that_fails_gives_its_locks_back(
+    store: connection.Store, site: records.Site, faults: Faults
+) -> None:
+    def body() -> None:
+        reads.get(comment_rows.site_key("demo"))
+        raise errors.Conflict("changed our mind")
+
+    faults.requests.clear()
+    with pytest.raises(errors.Conflict):
+        transactions.transaction(body)
+    assert [method for method, _ in faults.requests] == ["Lookup", "Rollback"]
+
+
+def test_nobody_but_its_owner_may_ask_for_a_kind(store: connection.Store) -> None:
+    comment = comment_rows.Comment(key=comment_rows.comment_key("a" * 26))
+    with pytest.raises(errors.UnownedWrite):
+        ownership.Writes("posting", put=(comment,))
+    with pytest.raises(errors.UnownedWrite):
+        ownership.Writes("posting", delete=(comment.key,))
+
+
+def test_apply_belongs_inside_a_transaction(store: connection.Store) -> None:
+    with pytest.raises(errors.UnownedWrite):
+        transactions.apply(ownership.Writes("sites"))
+
+
+def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: connection.Store) -> None:
+    inside, most = 0, 0
+    guard = threading.Lock()
+
+    def work(_: int) -> None:
+        nonlocal inside, most
+        with open_store.line("busy"):
+            with guard:
+                inside += 1
+                most = max(most, inside)
+            threading.Event().wait(0.001)
+            with guard:
+                inside -= 1
+
+    open_store.deadline = 20
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: _with_deadline(open_store, work, n), range(40)))
+    assert most == 1
+    assert open_store._lines._locks == {}
+
+
+def _with_deadline(store: connection.Store, work: Callable[[int], None], n: int) -> None:
+    with connection.within(store.deadline):
+        work(n)
+
+
+def test_twenty_parallel_repeats_are_one_comment(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    barrier = threading.Barrier(20)
+
+    def send(_: int) -> str:
+        with open_store.context():
+            barrier.wait(20)
+            return sample_threads.post(site, "once", key=KEY).id
+
+    with ThreadPoolExecutor(20) as pool:
+        ids = set(pool.map(send, range(20)))
+    assert len(ids) == 1
+    with open_store.context():
+        assert sample_threads.listed(site) == ["once"]
+
+
+def test_a_commit_that_stored_nothing_leaves_nothing(
+    store: connection.Store, site: records.Site, tmp_path: Path
+) -> None:
+    parent = sample_threads.post(site, "parent")
+
+    def body() -> None:
+        raise errors.Conflict("no")
+
+    with pytest.raises(errors.Conflict):
+        transactions.transaction(body)
+    assert ordered_query.thread(sample_threads.name_of(site))[0].child_count == 0
+    assert parent.child_count == 0

@@ -1,0 +1,83 @@
+"""What a post costs in a thread of thirty comments that counts them all, by the engine's meter."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from comments.domain import records
+from comments.store import connection
+from emulator import inprocess, testing
+from tests.support import prepared_stores
+from tests.support.store_interceptors import Calls
+from tests.support.threads import sample_threads
+
+
+@pytest.fixture
+def interceptor(calls: Calls) -> Calls:
+    return calls
+
+
+@pytest.fixture(scope="module", params=[(), tuple("abcde")], ids=["no category", "five"])
+def begun(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> prepared_stores.Beginning:
+    """Thirty comments of a page that is filed in so many categories."""
+    filed: tuple[str, ...] = request.param
+
+    def grow(site: records.Site) -> tuple[str, ...]:
+        site = sample_threads.filing(site, *filed)
+        sample_threads.grow(site, {f"{n}": {} for n in range(30)}, categories=filed)
+        return filed
+
+    return prepared_stores.grown(tmp_path_factory, grow)
+
+
+class Post(NamedTuple):
+    """A post, and what it may take: below so many comments, each of which is a level deeper."""
+
+    above: int
+    reads: int
+    calls: Sequence[str] = ("Lookup", "Commit")
+
+
+DEEPEST = sample_threads.SETTINGS.scheme.levels  # above an answer to a comment of the deepest level
+
+
+@pytest.mark.parametrize("who", [{}, {"author": records.Author("known", id="g:known")}])
+@pytest.mark.parametrize("key", [None, "0123456789abcdef"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Post(0, reads=3),
+        Post(1, reads=4),
+        Post(DEEPEST - 1, reads=4),
+        Post(DEEPEST, reads=5, calls=("Lookup", "Lookup", "Commit")),
+    ],
+    ids=["a root", "a reply", "on the deepest level", "below the deepest level"],
+)
+def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 - a product
+    store: connection.Store,
+    site: records.Site,
+    engine: inprocess.Engine,
+    calls: Calls,
+    asked: Post,
+    key: str | None,
+    who: dict[str, Any],
+    begun: prepared_stores.Beginning,
+) -> None:
+    site = sample_threads.filing(site, *begun.found)
+    sample_threads.post(site, "the first of this process, which does not know the thread", **who)
+    parent = None
+    for level in range(asked.above):
+        parent = sample_threads.post(site, f"level {level}", parent, **who).id
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        made = sample_threads.post(site, "reply", parent, key=key, **who)
+    assert made.level == min(asked.above, DEEPEST - 1)
+    assert calls.names == [*asked.calls]
+    assert cost.reads == asked.reads <= 5
+    assert cost.writes <= 5
+    assert cost.deletes == 0
+    touched = {path[-2] for path in cost.keys_read | cost.keys_written}
+    assert not {"Category", "Day", "Appearance"} & touched

@@ -1,0 +1,178 @@
+"""Claims about what is counted from events: every number is right, however they are delivered."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from comments.domain import counting, records
+from comments.events import dispatcher, outbox
+from comments.jobs import wiring
+from comments.store import connection, reads
+from comments.store.models import counter_rows
+from comments.tree.counters import totals
+from emulator import inprocess, testing
+from tests.support.histories import counter_oracle
+from tests.support.store_interceptors import Commits
+from tests.support.threads import sample_threads
+
+NAME = records.ThreadName("demo", "page")
+NOW = sample_threads.START + timedelta(days=1)
+
+
+@pytest.fixture
+def faults() -> Commits:
+    return Commits()
+
+
+@pytest.fixture
+def interceptor(faults: Commits) -> Commits:
+    return faults
+
+
+def _deliver() -> dispatcher.Done:
+    return dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
+
+
+def test_sites_and_authors_are_counted_from_events(
+    store: connection.Store, site: records.Site
+) -> None:
+    grown = sample_threads.grow(site, sample_threads.TREE)
+    sample_threads.post(site, "elsewhere", thread="other", author=sample_threads.author("1"))
+    sample_threads.retract(grown["1.1"])
+    assert _deliver() == dispatcher.Done(10, 0)
+    counter_oracle.check_all()
+    assert totals.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
+    assert totals.of_site("never seen") == {}
+
+
+def test_categories_and_days_are_counted_from_events(
+    store: connection.Store, site: records.Site
+) -> None:
+    site = sample_threads.filing(site, "news", "sport")
+    ann, bob = sample_threads.author("ann"), sample_threads.author("bob")
+    late = sample_threads.START + timedelta(days=1)
+    rows = [
+        sample_threads.post(site, "1", author=ann, categories=("news", "sport")),
+        sample_threads.post(site, "2", author=ann, now=late),
+        # It goes on to name the thread's categories when the first comment is gone.
+        sample_threads.post(site, "3", author=bob, categories=("news", "sport")),
+        sample_threads.post(site, "4", author=bob, thread="other", categories=("news",)),
+        sample_threads.post(site, "5", author=bob, thread="plain"),
+    ]
+    _deliver()
+    counter_oracle.check_all()
+    day, next_day = "2026-01-02", "2026-01-03"
+    assert _numbers(counting.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
+    assert _numbers(counting.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
+    assert _numbers(counting.day_scope("demo", day)) == {"approved": 4, "participants": 2}
+    assert _numbers(counting.day_scope("demo", next_day)) == {"approved": 1, "participants": 1}
+    assert _numbers(counting.day_scope("demo", day, "sport")) == {"approved": 2, "participants": 2}
+    for row in rows[:2]:
+        sample_threads.retract(row)
+    _deliver()
+    counter_oracle.check_all()
+    numbers = {"approved": 1, "participants": 1, "retracted": 2}
+    assert _numbers(counting.category_scope("demo", "sport")) == numbers
+    assert _numbers(counting.day_scope("demo", next_day)) == {"retracted": 1}
+    assert (
+        reads.get(counter_rows.statistics_key(counting.day_scope("demo", day, "", "g:ann"))) is None
+    )
+
+
+def _numbers(scope: counting.Scope) -> totals.Numbers:
+    return totals.numbers_of(reads.get(counter_rows.statistics_key(scope)))
+
+
+def test_events_delivered_twice_late_and_in_any_order_count_once(
+    store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.retract(sample_threads.grow(site, sample_threads.TREE)["3"])
+    events = sorted(counter_oracle.events(), reverse=True)
+    for event in events:
+        dispatcher.deliver([event, event], now=NOW, handlers=wiring.HANDLERS)
+    assert dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(9, 0)
+    counter_oracle.check_all()
+
+
+def test_two_that_deliver_the_same_events_at_once_count_them_once(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        sample_threads.grow(site, {f"{n}": {} for n in range(45)})
+        events = counter_oracle.events()
+    gate = threading.Barrier(4)
+
+    def work(_: int) -> None:
+        with open_store.context():
+            gate.wait(20)
+            dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    with open_store.context():
+        counter_oracle.check_all()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_delivery_whose_answer_is_lost_counts_once(
+    store: connection.Store, site: records.Site, faults: Commits, when: str
+) -> None:
+    sample_threads.grow(site, sample_threads.TREE)
+    faults.plan = [when, when]
+    _deliver()
+    counter_oracle.check_all()
+
+
+def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    for batch in range(3):
+        sample_threads.store_imported(NAME, *(_node(f"{batch}.{n}") for n in range(80)))
+    faults.calls.clear()
+    assert _deliver() == dispatcher.Done(3, 0)
+    assert faults.calls.count("Commit") == 3
+    counter_oracle.check_all()
+    assert totals.of_site("demo")["participants"] == 240
+
+
+def test_a_delivered_retraction_leaves_the_author_nowhere(
+    store: connection.Store, site: records.Site
+) -> None:
+    ann = records.Author("Ann", "https://ann.example", "ann@mail.example", "g:ann")
+    rows = [sample_threads.post(site, f"{n}", author=ann) for n in range(2)]
+    assert all(
+        personal not in str(row)
+        for row in outbox.read(counter_oracle.events())
+        for personal in ("Ann", "ann.example")
+    )
+    for row in rows:
+        sample_threads.retract(row)
+    _deliver()
+    counter_oracle.check_all()
+    for kind in (
+        "Comment", "Counter", "Participation", "Standing", "Category", "Day", "Appearance", "Event"
+    ):  # fmt: skip
+        assert "g:ann" not in str(list(reads.fetch(reads.Query(kind))))
+
+
+def test_the_best_authors_of_a_site_are_one_query(
+    store: connection.Store, site: records.Site, engine: inprocess.Engine, faults: Commits
+) -> None:
+    for number in range(12):
+        sample_threads.store_imported(NAME, _node(f"{number:02}", up=number, down=1))
+    _deliver()
+    faults.calls.clear()
+    with testing.meter(engine) as cost:
+        best = totals.best_authors("demo", 3)
+    assert [(each.author, each.score) for each in best] == [
+        ("g:11", 10), ("g:10", 9), ("g:09", 8)
+    ]  # fmt: skip
+    assert faults.calls == ["RunQuery"]
+    assert cost.reads <= 3
+
+
+def _node(text: str, **votes: int) -> records.ImportedComment:
+    """By an author of its own."""
+    return sample_threads.node(text, author=f"g:{text}", **votes)

@@ -1,0 +1,70 @@
+"""Sixty-four people answer different comments of one thread at once, through the gRPC door.
+
+In pessimistic mode, where who meets others waits or is aborted: nobody may give up, and nothing may
+be counted wrong. How fast they are beside others is for `benchmarks/parents.py`.
+"""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
+from comments.tree.counters import sharding
+from emulator import inprocess, testing
+from tests.conftest import ROOT
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+pytestmark = pytest.mark.slow
+
+WRITERS = 64
+EACH = 2
+DEADLINE = 120.0  # of one post, on a machine that does other things too
+
+
+@pytest.fixture
+def open_store() -> Iterator[connection.Store]:
+    """A store behind a port."""
+    with (
+        inprocess.open_engine(
+            None, indexes=ROOT / "index.yaml", concurrency="pessimistic"
+        ) as engine,
+        testing.running_server(engine) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        yield connection.Store(channel, project="test", deadline=DEADLINE, rpc_timeout=DEADLINE)
+
+
+@pytest.mark.parametrize("spread", [WRITERS, 1], ids=["spread", "at rest"])
+def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
+    store: connection.Store, spread: int
+) -> None:
+    site = site_settings.add(
+        "demo", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
+    )
+    parents = [sample_threads.post(site, f"comment {number}").id for number in range(WRITERS)]
+    name = sample_threads.name_of(site)
+    if spread > 1:
+        sharding.spread(name, spread)
+    start = threading.Barrier(WRITERS)
+
+    def work(number: int) -> None:
+        with store.context():
+            start.wait(DEADLINE)
+            for each in range(EACH):
+                sample_threads.post(site, f"answer {number}.{each}", parents[number])
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(work, range(WRITERS)))  # raises what any of them met
+    rows = {row.id: row for row in ordered_query.thread(name)}
+    assert len(rows) == WRITERS * (1 + EACH)
+    assert {rows[parent].child_count for parent in parents} == {EACH}
+    assert counter_oracle.of(name)["approved"] == len(rows)
+    assert reads.get(comment_rows.thread_key(name)).shards >= spread
+    counter_oracle.check()

@@ -1,0 +1,109 @@
+"""Claims about replies in one thread whose counters are spread: they do not meet in the store."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import pytest
+
+from comments.domain import records
+from comments.store import connection
+from comments.tree.counters import sharding
+from tests.support import stored_state
+from tests.support.threads import sample_threads
+
+WRITERS, REPLIES = 8, 8
+Keys = frozenset[tuple[str, str]]
+
+
+class Taken(NamedTuple):
+    """A transaction that committed: from when to when, what it read and what it wrote."""
+
+    writer: int
+    begun: int
+    ended: int
+    read: Keys
+    written: Keys
+
+
+class Watch:
+    """Notes each transaction of each thread, in the order of its calls."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._moment = 0
+        self._open: dict[int, tuple[int, set[tuple[str, str]]]] = {}
+        self.taken: list[Taken] = []
+
+    def __call__(self, method: str, request: Any, proceed: Callable[[], Any]) -> Any:
+        me = threading.get_ident()
+        with self._guard:
+            self._moment += 1
+            begun, read = self._open.setdefault(me, (self._moment, set()))
+            if method.endswith("Lookup"):
+                read.update(_name(key) for key in request.keys)
+        try:
+            answer = proceed()
+        except BaseException:
+            self._open.pop(me, None)
+            raise
+        if method.endswith("Commit"):
+            written = frozenset(_name(_written(each)) for each in request.mutations)
+            with self._guard:
+                self._moment += 1
+                del self._open[me]
+                self.taken.append(Taken(me, begun, self._moment, frozenset(read), written))
+        return answer
+
+
+def _written(mutation: Any) -> Any:
+    operation = mutation.WhichOneof("operation")
+    value = getattr(mutation, operation)
+    return value if operation == "delete" else value.key
+
+
+def _name(key: Any) -> tuple[str, str]:
+    return key.path[-1].kind, "/".join(each.name for each in key.path)
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def interceptor(watch: Watch) -> Watch:
+    return watch
+
+
+def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_or_writes(
+    open_store: connection.Store, site: records.Site, watch: Watch
+) -> None:
+    """The two sets by which transactions conflict, of every two that were under way at once."""
+    with open_store.context():
+        parents = [sample_threads.post(site, f"{n}").id for n in range(WRITERS)]
+        sharding.spread(sample_threads.name_of(site), 4 * WRITERS)
+    watch.taken.clear()
+    gate = threading.Barrier(WRITERS)
+
+    def write(number: int) -> None:
+        with open_store.context():
+            for reply in range(REPLIES):
+                gate.wait(60)  # so that they are under way together
+                sample_threads.post(site, f"{number}.{reply}", parents[number])
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+    taken = [each for each in watch.taken if any(kind == "Comment" for kind, _ in each.written)]
+    assert len(taken) == WRITERS * REPLIES
+    assert all(kind != "Thread" for each in taken for kind, _ in each.written)
+    met = 0
+    for one in taken:
+        for other in taken:
+            if one.writer != other.writer and one.begun < other.ended and other.begun < one.ended:
+                met += 1
+                assert not one.written & (other.written | other.read)
+    assert met > WRITERS
+    with open_store.context():
+        stored_state.check_sums(is_delivered=False)

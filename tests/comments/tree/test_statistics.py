@@ -1,0 +1,260 @@
+"""Claims about reports: they say what was written, and a page of any is one bounded read."""
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.events import dispatcher
+from comments.jobs import recategorize, wiring
+from comments.posting import submission
+from comments.store import connection, reads
+from comments.store.models import conversion
+from comments.tree.counters import statistics
+from emulator import inprocess, testing
+from tests.support import prepared_stores
+from tests.support.histories import counter_oracle
+from tests.support.store_interceptors import Calls
+from tests.support.threads import sample_threads
+
+NOW = sample_threads.START + timedelta(days=9)
+FIRST = date(2026, 1, 2)
+THREAD = records.ThreadName("demo", "a")
+
+
+@pytest.fixture
+def interceptor(calls: Calls) -> Calls:
+    return calls
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
+    """Three days of comments in three threads, and another site with a name that begins alike."""
+    return prepared_stores.grown(tmp_path_factory, _tell)
+
+
+@pytest.fixture
+def told(store: connection.Store, begun: prepared_stores.Beginning) -> records.Site:
+    return begun.found
+
+
+def _tell(site: records.Site) -> records.Site:
+    site = sample_threads.filing(site, "news", "newsletter", "sport")
+    beside = sample_threads.filing(records.Site("demo-2", (), "", 2), "news")
+    for day, who, thread, names in [
+        (0, "ann", "a", ("news", "sport")),
+        (0, "bob", "a", ()),
+        (0, "ann", "b", ("newsletter",)),
+        (1, "ann", "a", ()),
+        (1, "ann", "a", ()),
+        (2, "cid", "plain", ()),
+    ]:
+        sample_threads.post(
+            site, f"{day} {who}", author=sample_threads.author(who), thread=thread,
+            categories=names, now=sample_threads.START + timedelta(days=day),
+        )  # fmt: skip
+    sample_threads.post(
+        beside, "elsewhere", author=sample_threads.author("ann"), categories=("news",)
+    )
+    _deliver()
+    return site
+
+
+def _deliver() -> None:
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
+
+
+def _short(lines: Any) -> list[tuple[str, int, int, int]]:
+    return [
+        (line.category, (line.day - FIRST).days if line.day else -1, line.comments, line.commenters)
+        for line in lines
+    ]
+
+
+def test_a_site_has_its_numbers(told: records.Site) -> None:
+    assert _short([statistics.site("demo")]) == [("", -1, 6, 3)]
+    assert _short([statistics.site("nobody")]) == [("", -1, 0, 0)]
+
+
+def test_categories_have_theirs(told: records.Site) -> None:
+    expected = [("news", -1, 4, 2), ("newsletter", -1, 1, 1), ("sport", -1, 4, 2)]
+    assert _short(statistics.by_category("demo").lines) == expected
+    assert statistics.by_category("nobody") == statistics.Page((), None)
+
+
+def test_days_of_a_site_of_a_category_and_of_all(told: records.Site) -> None:
+    assert _short(statistics.by_day("demo").lines) == [("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 1, 1)]
+    assert _short(statistics.by_day("demo", " News ").lines) == [
+        ("news", 0, 2, 2),
+        ("news", 1, 2, 1),
+    ]
+    assert _short(statistics.by_day_and_category("demo").lines) == [
+        ("", 0, 3, 2), ("news", 0, 2, 2), ("newsletter", 0, 1, 1), ("sport", 0, 2, 2),
+        ("", 1, 2, 1), ("news", 1, 2, 1), ("sport", 1, 2, 1),
+        ("", 2, 1, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("since", [None, *range(-1, 4)])
+@pytest.mark.parametrize("until", [None, *range(-1, 4)])
+def test_a_range_holds_its_first_and_its_last_day(
+    told: records.Site, since: int | None, until: int | None
+) -> None:
+    first, last = (None if n is None else FIRST + timedelta(days=n) for n in (since, until))
+    if since is not None and until is not None and since > until:
+        with pytest.raises(errors.BadInput) as refused:
+            statistics.by_day("demo", since=first, until=last)
+        assert refused.value.field == "since"
+        return
+    reads: list[Callable[..., statistics.Page[statistics.Line]]] = [
+        statistics.by_day,
+        statistics.by_day_and_category,
+        lambda *a, **o: statistics.by_day(*a, "news", **o),
+    ]  # fmt: skip
+    for read in reads:
+        inside = [
+            line
+            for line in read("demo").lines
+            if line.day and (first or line.day) <= line.day <= (last or line.day)
+        ]
+        assert list(read("demo", since=first, until=last).lines) == inside
+
+
+REPORTS: list[Callable[[str, int], statistics.Page[Any]]] = [
+    lambda after, limit: statistics.by_category("demo", after=after, limit=limit),
+    lambda after, limit: statistics.by_day("demo", since=FIRST, after=after, limit=limit),
+    lambda after, limit: statistics.by_day("demo", "news", after=after, limit=limit),
+    lambda after, limit: statistics.by_day_and_category("demo", after=after, limit=limit),
+    lambda after, limit: statistics.commenters(THREAD, after=after, limit=limit),
+    lambda after, limit: statistics.commenters_of_category(
+        "demo", "news", after=after, limit=limit
+    ),
+    lambda after, limit: statistics.threads_of("demo", "g:ann", after=after, limit=limit),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("report", range(len(REPORTS)))
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_of_any_length_hold_each_line_once(
+    told: records.Site, report: int, limit: int
+) -> None:
+    read = REPORTS[report]
+    pages = list(statistics.whole(lambda after: read(after, limit)))
+    assert pages == list(read("", statistics.MOST).lines)
+    assert pages
+
+
+@pytest.mark.parametrize("report", range(len(REPORTS)))
+def test_a_page_is_one_bounded_read_and_writes_nothing(
+    told: records.Site, engine: inprocess.Engine, calls: Calls, report: int
+) -> None:
+    """The threads of an author are looked up besides."""
+    is_of_threads = report == len(REPORTS) - 1
+    calls.names.clear()
+    with testing.meter(engine) as cost:
+        REPORTS[report]("", 2)
+    assert calls.names == ["RunQuery", *(["Lookup"] if is_of_threads else [])]
+    assert cost.reads <= 2 * (2 if is_of_threads else 1) + 1
+    assert (cost.writes, cost.deletes) == (0, 0)
+
+
+def test_lines_that_come_and_go_between_pages_move_no_other(told: records.Site) -> None:
+    page = statistics.by_day("demo", limit=2)
+    for row in _rows("plain"):
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+    early = sample_threads.START - timedelta(days=1)
+    sample_threads.post(
+        told, "early", author=sample_threads.author("ann"), thread="plain", now=early
+    )
+    sample_threads.post(told, "late", author=sample_threads.author("ann"), thread="plain", now=NOW)
+    _deliver()
+    rest = statistics.by_day("demo", limit=2, after=page.after or "")
+    assert _short([*page.lines, *rest.lines]) == [
+        ("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 0, 0), ("", 9, 1, 1)
+    ]  # fmt: skip
+    assert statistics.by_day("demo").lines[3].retracted == 1
+
+
+def _rows(thread: str) -> list[records.Comment]:
+    rows = (conversion.comment_from_message(row) for row in reads.fetch(reads.Query("Comment")))
+    return [row for row in rows if row.thread == thread]
+
+
+def test_who_wrote_in_a_thread_and_in_which_threads_somebody_wrote(told: records.Site) -> None:
+    people = statistics.commenters(THREAD).lines
+    assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
+    assert statistics.threads_of("demo", "g:ann").lines == (
+        statistics.Place("a", "", 3), statistics.Place("b", "", 1)
+    )  # fmt: skip
+    assert statistics.threads_of("demo-2", "g:ann").lines == (statistics.Place("page", "", 1),)
+    assert statistics.threads_of("demo", "g:nobody").lines == ()
+
+
+def test_a_thread_with_a_long_id_is_found_by_who_wrote_there(told: records.Site) -> None:
+    name = "x" * 600
+    sample_threads.post(
+        told, "text", author=sample_threads.author("dan"), thread=name, title="Long"
+    )
+    sample_threads.post(told, "text", author=sample_threads.author("dan"), thread="short")
+    pages = list(
+        statistics.whole(lambda after: statistics.threads_of("demo", "g:dan", after=after, limit=1))
+    )
+    assert sorted(place.thread for place in pages) == ["short", name]
+
+
+def test_who_wrote_in_a_category_and_in_which_somebody_wrote(told: records.Site) -> None:
+    people = statistics.commenters_of_category("demo", "News").lines
+    assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
+    assert statistics.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
+    assert statistics.categories_of("demo", "g:cid") == []
+    recategorize.change(THREAD, ["travel"], now=NOW)
+    _deliver()
+    assert statistics.categories_of("demo", "g:ann") == ["newsletter", "travel"]
+    assert statistics.commenters_of_category("demo", "news").lines == ()
+
+
+def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
+    (row,) = (row for row in _rows("a") if row.author.id == "g:bob")
+    submission.retract(row.id, author_id="g:bob", revision=None, now=NOW)
+    _deliver()
+    assert statistics.commenters(THREAD).lines == (statistics.Person("g:ann", 3),)
+    assert statistics.commenters_of_category("demo", "sport").lines == (
+        statistics.Person("g:ann", 3),
+    )
+    assert statistics.threads_of("demo", "g:bob").lines == ()
+
+
+def test_who_is_held_wrote_nowhere_yet(store: connection.Store) -> None:
+    site = records.Site("new", (), "", 2)
+    name = sample_threads.name_of(site)
+    node = records.ImportedComment(
+        id="a" * 26, reply_to=None, author=sample_threads.author("eve"), body="", html="",
+        renderer="", status=records.Status.PENDING, created=sample_threads.START, source="test",
+    )  # fmt: skip
+    sample_threads.store_imported(name, node)
+    _deliver()
+    assert statistics.commenters(name, limit=1).lines == ()
+    assert statistics.threads_of("new", "g:eve").lines == ()
+    (day,) = statistics.by_day("new").lines
+    assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
+    sample_threads.post(site, "text", author=sample_threads.author("zoe"))
+    people = statistics.whole(lambda after: statistics.commenters(name, after=after, limit=1))
+    assert list(people) == [statistics.Person("g:zoe", 1)]
+
+
+@pytest.mark.parametrize("limit", [0, -1, statistics.MOST + 1])
+def test_a_page_that_is_no_page_is_refused(store: connection.Store, limit: int) -> None:
+    for report in REPORTS:
+        with pytest.raises(errors.BadInput) as refused:
+            report("", limit)
+        assert refused.value.field == "limit"
+
+
+def test_a_category_that_is_none_is_refused(store: connection.Store) -> None:
+    for read in (statistics.by_day, statistics.commenters_of_category):
+        with pytest.raises(errors.BadInput) as refused:
+            read("demo", "a/b")
+        assert refused.value.field == "categories"

@@ -1,0 +1,107 @@
+"""Claims about what is undone from the log of a site while it stands: bans, locks, policies."""
+
+from datetime import UTC, datetime
+
+from comments.domain import records
+from comments.domain.records import Policy, Status
+from comments.events import audit_log, dispatcher
+from comments.jobs import wiring
+from comments.moderation import decisions, policy_changes, rulebook
+from comments.sites import site_settings
+from tests.support import stored_state
+from tests.support.people.console_browser import Desk
+from tests.support.threads import sample_threads
+
+ADA = records.Actor("cli", "Ada")
+EVE = records.Author("Eve", id="g:eve")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _undo(desk: Desk, verb: str, status: int = 303) -> str:
+    entry = next(each for each in audit_log.log("demo") if each.verb == verb)
+    return desk.settle("/log", entry=entry.id, status=status)
+
+
+def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_authors_page(
+    desk: Desk, site: records.Site
+) -> None:
+    row = sample_threads.post(site, "text", author=EVE)
+    desk.settle("/bans?id=g%3Aeve", act="ban", days="7", hide="on")
+    assert "Undo" in desk.page("/log")
+    _undo(desk, "ban")
+    assert rulebook.read("demo").bans == ()
+    assert audit_log.log("demo")[0].verb == "unban"
+    _undo(desk, "ban", status=409)  # it does not stand any more
+    _settle_events()
+    assert "Bring back what is hidden" in desk.page("/author?id=g%3Aeve")
+    desk.settle("/bans?id=g%3Aeve", act="restore")
+    assert decisions.case("demo", row.id).comment.status is Status.APPROVED
+    _undo(desk, "unban")  # what was lifted stands again, with its term
+    ban = rulebook.read("demo").ban_of("g:eve", now())
+    assert ban is not None
+    assert ban.until is not None
+    _settle_events()
+    stored_state.check_sums()
+
+
+def test_a_ban_that_took_the_place_of_another_gives_way_to_that_one(
+    desk: Desk, site: records.Site
+) -> None:
+    sample_threads.post(site, "text", author=EVE)
+    policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
+    policy_changes.ban("demo", "g:eve", ADA, now=now())
+    _undo(desk, "ban")
+    ban = rulebook.read("demo").ban_of("g:eve", now())
+    assert ban is not None
+    assert ban.is_shadow
+    assert audit_log.log("demo")[0].verb == "ban"
+
+
+def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -> None:
+    sample_threads.post(site, "text")
+    desk.settle("/thread/state?thread=page", state="closed", policy="all")
+    _undo(desk, "set-thread")
+    found = next(iter(stored_state.rows("Thread")))
+    assert found.properties["state"].string_value == "open"
+    assert found.properties["policy"].string_value == ""
+    _undo(desk, "set-thread")  # the undo is an entry too
+    assert next(iter(stored_state.rows("Thread"))).properties["policy"].string_value == "all"
+    # Another thread of another site is none of ours.
+    blog = site_settings.add(
+        "blog", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
+    )
+    sample_threads.post(blog, "text")
+    policy_changes.set_thread(
+        records.ThreadName("blog", "page"), ADA, now=now(), state=records.ThreadState.CLOSED
+    )
+    desk.settle("/log", entry=audit_log.log("blog")[0].id, status=404)
+
+
+def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
+    owner.settle("/settings/policy", policy="first", close_after="9", reports="5")
+    assert "Undo</button>" not in desk.page("/log")
+    _undo(desk, "set-policy", status=403)
+    assert rulebook.read("demo").policy is Policy.FIRST
+    _undo(owner, "set-policy")
+    book = rulebook.read("demo")
+    assert (book.policy, book.close_after, book.reports) == (Policy.OFF, 0, 3)
+    owner.settle("/settings/policy", policy="all", close_after="0", reports="3")
+    first = audit_log.log("demo")[-1].id
+    owner.settle("/log", entry=first, status=409)
+
+
+def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> None:
+    form = {"action": "hold", "networks": "203.0.113.0/24"}
+    desk.settle("/rules", act="put", id="r", **form)
+    entry = audit_log.log("demo")[0]
+    assert "203.0.113" not in repr(entry)
+    assert "Undo</button>" not in desk.page("/log")
+    desk.settle("/log", entry=entry.id, status=409)
+
+
+def _settle_events() -> None:
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)

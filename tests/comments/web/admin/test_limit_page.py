@@ -1,0 +1,132 @@
+"""Claims about the desk's limits and imports, the ways to it, and what a page says was done."""
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urljoin
+
+import pytest
+
+from comments import config
+from comments.domain import records
+from comments.events import audit_log
+from comments.jobs.importers import import_progress
+from comments.sites import site_settings, usage
+from tests.support.people.console_browser import DESK, OWN, Desk
+from tests.support.threads import sample_threads
+
+EVE = records.Author("Eve", id="g:eve")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use(
+    owner: Desk, desk: Desk, settings: config.Settings
+) -> None:
+    assert f"{settings.same_texts} now, the service" in owner.page("/limits")
+    owner.settle("/limits", posts_per_network="7", proof_of_work="2000000", reason="a flood")
+    site = site_settings.get("demo")
+    assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
+    assert site.guard.same_texts is None
+    assert "7 now, this site" in owner.page("/limits")
+    owner.settle("/limits")  # all of them are the service's again
+    assert site_settings.get("demo").guard == records.OwnGuard()
+    owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
+    assert site_settings.get("demo").budget == records.Budget(
+        posts=5, reads=1_000_000_000, then="read-only"
+    )
+    usage.note("demo", usage.Numbers(posts=5), now=now())
+    assert "5 used today: <strong>nothing is left</strong>" in owner.page("/limits")
+    entries = audit_log.log("demo")
+    assert [(each.verb, each.after) for each in entries] == [
+        ("set-site", "budget"), ("set-site", "guard"), ("set-site", "guard"),
+    ]  # fmt: skip
+    assert entries[-1].reason == "a flood"
+    desk.settle("/limits", posts_per_network="1", status=403)
+    assert "Limits" not in desk.page("/queue")
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/limits", {"posts_per_network": "-1"}),
+        ("/limits", {"posts_per_network": "10001"}),
+        ("/limits", {"form_seconds": "1e3"}),
+        ("/limits", {"proof_of_work": "9" * 11}),
+        ("/limits", {"more": "1"}),
+        ("/limits/budget", {"posts": "1000000001"}),
+        ("/limits/budget", {"then": "never"}),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_by_its_field(
+    owner: Desk, path: str, form: dict[str, str]
+) -> None:
+    said = owner.settle(path, status=400, **form)
+    assert next(iter(form)) in said
+    assert site_settings.get("demo").guard == records.OwnGuard()
+    assert site_settings.get("demo").budget == records.Budget()
+
+
+def test_who_looks_for_the_desk_finds_it(desk: Desk, site: records.Site) -> None:
+    for path, found in (
+        ("/admin/", "/admin"), ("/admin/sites", "/admin"), ("/admin/sites/", "/admin"),
+        ("/admin/sites/demo", f"{DESK}/queue"), ("/admin/sites/demo/", f"{DESK}/queue"),
+    ):  # fmt: skip
+        response = desk.client.get(path)
+        assert response.status_code == 303
+        assert urljoin(path, response.headers["Location"]) == found
+    for path in ("/admin/sites/other", "/admin/sites/other/", f"{DESK}/more", "/admin/x/y"):
+        missed = desk.client.get(path)
+        assert missed.status_code == 404
+        assert ">Home</a>" in missed.text
+        assert missed.headers["Cache-Control"] == "no-store"
+
+
+def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.Site) -> None:
+    """Behind the "#" of the answer: nothing that a form sent, and nothing that a reload repeats."""
+    sample_threads.post(site, "text", author=EVE)
+    said = {}
+    for path, form in (
+        ("/bans?id=g%3Aeve", {"act": "ban"}),
+        ("/bans?id=g%3Aeve", {"act": "unban"}),
+        ("/bans?id=g%3Aeve", {"act": "restore"}),
+        ("/rules", {"act": "put", "id": "r", "action": "hold", "words": "x"}),
+        ("/rules/remove", {"id": "r"}),
+        ("/thread/state?thread=page", {"state": "closed"}),
+        ("/log", {}),
+    ):
+        undone = {"entry": audit_log.log("demo")[0].id} if path == "/log" else {}
+        data = {"form": owner.token, **form, **undone}
+        response = owner.client.post(f"{DESK}{path}", data=data, headers=OWN)
+        assert response.status_code == 303
+        said[form.get("act", path)] = response.headers["Location"].partition("#")[2]
+    assert said == {
+        "ban": "banned", "unban": "lifted", "restore": "restored", "put": "saved",
+        "/rules/remove": "removed", "/thread/state?thread=page": "saved", "/log": "undone",
+    }  # fmt: skip
+    page = owner.page("/queue")
+    assert all(f'id="{name}"' in page for name in said.values())
+
+
+def test_imports_are_shown_with_how_far_they_came(
+    owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Nothing was imported." in owner.page("/imports")
+    with import_progress.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
+        journal.advance(100)  # a moment after the beginning: not worth a write
+        assert "goes on" in owner.page("/imports")
+        monkeypatch.setattr(import_progress, "_PAUSE", 0.0)
+        journal.advance(200)
+        assert "<td>300 of 1000</td>" in owner.page("/imports")
+    journal.end(299)
+    page = owner.page("/imports")
+    assert "<td>done</td>" in page
+    assert "a&lt;b&gt;.xml" in page
+    assert "<td>299</td>" in page
+    with pytest.raises(KeyError), import_progress.Journal("demo", "wordpress", "b.xml", 1, now):
+        raise KeyError
+    late = now() + timedelta(minutes=2)
+    assert [each.goes_on(late) for each in import_progress.of("demo")] == [False, False]
+    monkeypatch.setattr(import_progress, "_LATE", 0)
+    assert "<strong>interrupted</strong>" in owner.page("/imports")
+    assert import_progress.of("dem") == import_progress.of("demo2") == []

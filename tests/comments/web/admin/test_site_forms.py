@@ -1,0 +1,313 @@
+"""Claims about the moderators' pages that settle something: bans, threads, rules, settings."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import flask
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.domain.records import Policy, Status, Verb
+from comments.events import audit_log, dead_letters, dispatcher, outbox
+from comments.jobs import wiring
+from comments.jobs.importers import import_progress
+from comments.moderation import decisions, policy_changes, rulebook
+from comments.sites import site_settings, usage
+from comments.store import transactions
+from comments.tree.counters import statistics
+from comments.web.admin import plots
+from tests.support import stored_state
+from tests.support.html import html_validator
+from tests.support.people import account_holders
+from tests.support.people.console_browser import DESK, Desk
+from tests.support.threads import sample_threads
+
+ADA = records.Actor("cli", "Ada")
+EVE = records.Author("Eve", id="g:eve")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def test_a_ban_keeps_an_author_out_hides_what_he_wrote_and_is_lifted_with_it(
+    desk: Desk, site: records.Site
+) -> None:
+    rows = [sample_threads.post(site, f"text {number}", author=EVE) for number in range(3)]
+    other = sample_threads.post(site, "another's")
+    assert "Ban this author" in desk.page("/author?id=g%3Aeve")
+    desk.settle("/bans?id=g%3Aeve", act="ban", days="7", hide="on", reason="rude")
+    page = desk.page("/author?id=g%3Aeve")
+    assert "Banned until" in page
+    assert "g:eve" in desk.page("/authors")
+    assert sample_threads.listed(site) == ["another's"]
+    with pytest.raises(errors.Forbidden):
+        sample_threads.post(site, "again", author=EVE, now=now())
+    entry = audit_log.log("demo", subject="author:g:eve")[0]
+    assert (entry.verb, entry.actor.name, entry.reason) == ("ban", "Bob", "rude")
+    desk.settle("/bans?id=g%3Aeve", act="unban", hide="on")
+    assert sorted(sample_threads.listed(site)) == ["another's", "text 0", "text 1", "text 2"]
+    sample_threads.post(site, "again", author=EVE, now=now())
+    assert decisions.case("demo", other.id).comment == other
+    assert {decisions.case("demo", row.id).comment.status for row in rows} == {Status.APPROVED}
+    desk.settle("/bans?id=g%3Aeve", act="unban", status=404)
+
+
+@pytest.mark.parametrize("days", ["0", "x", "-1", "1000000000", "1.5"])
+def test_a_term_that_is_none_bans_nobody(desk: Desk, site: records.Site, days: str) -> None:
+    desk.settle("/bans?id=g%3Aeve", act="ban", days=days, status=400)
+    desk.settle("/bans", act="ban", status=400)
+    assert rulebook.read("demo").bans == ()
+
+
+def test_a_thread_is_locked_opened_and_given_a_policy(desk: Desk, site: records.Site) -> None:
+    sample_threads.post(site, "first", thread="a page?x=1")
+    desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="closed")
+    with pytest.raises(errors.Conflict):
+        sample_threads.post(site, "second", thread="a page?x=1")
+    assert "are locked</option>" in desk.page("/thread?thread=a+page%3Fx%3D1")
+    assert 'value="closed" selected' in desk.page("/thread?thread=a+page%3Fx%3D1")
+    desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="open", policy="all")
+    assert sample_threads.post(site, "second", thread="a page?x=1").status is Status.PENDING
+    desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="open")
+    assert sample_threads.post(site, "third", thread="a page?x=1").status is Status.APPROVED
+    for form in ({"state": "x"}, {"state": "open", "policy": "x"}, {}):
+        desk.settle("/thread/state?thread=a+page%3Fx%3D1", status=400, **form)
+    desk.settle("/thread/state?thread=nowhere", state="closed", status=404)
+    assert [each.actor.name for each in audit_log.log("demo")] == ["Bob"] * 3
+
+
+def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
+    desk: Desk, site: records.Site
+) -> None:
+    sample_threads.post(site, "buy at the casino now")
+    sample_threads.post(site, "nothing of it")
+    form = {"id": "bets", "action": "hold", "words": "casino*, big win", "is_on": "on"}
+    before = {kind: list(map(str, stored_state.rows(kind))) for kind in ("Comment", "AuditEntry")}
+    tried = desk.settle("/rules", act="try", status=200, **form)
+    assert "spoken of 1 of the last 2 comments" in tried
+    assert "the text holds &#39;casino*&#39;" in tried
+    assert 'value="casino*, big win"' in tried
+    after = {kind: list(map(str, stored_state.rows(kind))) for kind in ("Comment", "AuditEntry")}
+    assert after == before
+    assert rulebook.read("demo").rules == ()
+
+    desk.settle("/rules", act="put", **form)
+    (rule,) = rulebook.read("demo").rules
+    assert (rule.id, rule.words) == ("bets", ("casino*", "big win"))
+    row = sample_threads.post(site, "a Big Win")
+    assert row.status is Status.PENDING
+    assert "rule:bets: the text holds" in desk.page("/queue")
+    assert 'value="casino*, big win"' in desk.page("/rules?rule=bets")
+    desk.settle("/rules", act="put", id="bets", action="spam", links="2", approved_under="3")
+    (rule,) = rulebook.read("demo").rules
+    assert (rule.action, rule.words, rule.links, rule.is_on) == ("spam", (), 2, False)
+    assert "more than 2 links; fewer than 3 approved comments" in desk.page("/rules")
+    desk.settle("/rules/remove", id="bets")
+    assert rulebook.read("demo").rules == ()
+    assert [each.verb for each in audit_log.log("demo")] == ["remove-rule", "put-rule", "put-rule"]
+    assert desk.client.get(f"{DESK}/rules?rule=bets").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"act": "put", "action": "hold"}, {"act": "try", "action": "hold"},
+        {"act": "put", "action": "delete", "words": "x"},
+        {"act": "put", "action": "hold", "words": "a*b"},
+        {"act": "put", "action": "hold", "networks": "nowhere"},
+        {"act": "put", "action": "hold", "links": "many"},
+        {"act": "put", "action": "hold", "words": "x", "id": "Ä"},
+        {"act": "try", "action": "hold", "words": "x", "last": "1001"},
+        {"act": "try", "action": "hold", "words": "x", "last": "0"},
+        {"act": "put", "action": "hold", "words": "x", "author": "g:eve"},
+    ],
+)  # fmt: skip
+def test_a_rule_that_could_not_mean_anything_is_refused(desk: Desk, form: dict[str, str]) -> None:
+    desk.settle("/rules", status=400, **form)
+    assert rulebook.read("demo").rules == ()
+
+
+def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: Desk) -> None:
+    form = {
+        "origins": "https://demo.example https://www.demo.example:8443", "query_keys": "id,page",
+        "keep_trailing_slash": "on", "cdn_seconds": "30", "categories": "cats, small dogs",
+        "moderators": "ann@example.org", "freshness": "9",
+    }  # fmt: skip
+    owner.settle("/settings", **form)
+    site = site_settings.get("demo")
+    assert site.origins == ("https://demo.example", "https://www.demo.example:8443")
+    assert (site.query_keys, site.cdn_seconds, site.freshness) == (("id", "page"), 30, 9)
+    assert site.keep_trailing_slash
+    assert site.categories == ("cats", "small dogs")
+    page = owner.page("/settings")
+    assert 'value="https://demo.example https://www.demo.example:8443"' in page
+    assert 'value="ann@example.org"' in page
+    entry = audit_log.log("demo")[0]
+    assert (entry.verb, entry.actor.name) == ("set-site", "Ann")
+    assert entry.after == (
+        "origins, query_keys, keep_trailing_slash, cdn_seconds, categories, moderators, freshness"
+    )
+    owner.settle("/settings", **form)  # nothing is changed, and nothing noted
+    assert len(audit_log.log("demo")) == 1
+    for name, value in (
+        ("origins", "demo.example"), ("origins", "javascript:alert(1)"), ("cdn_seconds", "61"),
+        ("cdn_seconds", ""), ("moderators", "nobody"), ("query_keys", "p=7"),
+        ("role", "owner"), ("digits", "01"),
+        ("freshness", "61"), ("freshness", ""),
+    ):  # fmt: skip
+        owner.settle("/settings", status=400, **{**form, name: value})
+    assert site_settings.get("demo") == site
+
+
+def test_an_owner_sets_the_policy_and_a_moderator_cannot(owner: Desk, desk: Desk) -> None:
+    owner.settle("/settings/policy", policy="first", close_after="90", reports="5")
+    book = rulebook.read("demo")
+    assert (book.policy, book.close_after, book.reports) == (Policy.FIRST, 90, 5)
+    for form in (
+        {"policy": "none", "close_after": "0", "reports": "0"},
+        {"policy": "off", "close_after": "-1", "reports": "0"},
+        {"policy": "off", "close_after": "99999", "reports": "0"},
+    ):
+        owner.settle("/settings/policy", status=400, **form)
+    desk.settle("/settings/policy", policy="off", close_after="0", reports="0", status=403)
+    desk.settle("/settings", origins="https://evil.example", status=403)
+    assert desk.client.get(f"{DESK}/settings").status_code == 403
+    assert "Settings" not in desk.page("/queue")
+    assert rulebook.read("demo") == book
+
+
+def test_an_entry_of_the_log_is_undone_once_and_on_its_own_site_only(
+    desk: Desk, site: records.Site
+) -> None:
+    row = sample_threads.post(site, "text")
+    decisions.decide("demo", row.id, Verb.SPAM, ADA, now=sample_threads.START)
+    blog = site_settings.add(
+        "blog", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
+    )
+    foreign = sample_threads.post(blog, "text")
+    decisions.decide("blog", foreign.id, Verb.SPAM, ADA, now=sample_threads.START)
+    desk.settle("/log", entry=audit_log.log("blog")[0].id, status=404)
+    desk.settle("/log", entry="x", status=404)
+    entry = audit_log.log("demo")[0].id
+    assert f'value="{entry}"' in desk.page("/log")
+    desk.settle("/log", entry=entry)
+    assert decisions.case("demo", row.id).comment.status is Status.APPROVED
+    desk.settle("/log", entry=entry, status=409)
+    assert decisions.case("blog", foreign.id).comment.status is Status.SPAM
+
+
+@pytest.mark.usefixtures("one_day")
+def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
+    desk: Desk, site: records.Site
+) -> None:
+    filing = sample_threads.filing(site, "cats", "dogs")
+    site_settings.change("demo", filed=["cats", "dogs"])
+    for number in range(6):
+        sample_threads.post(
+            filing, f"text {number}", now=now() - timedelta(days=number // 2),
+            thread=f"t{number % 2}", categories=("cats",) if number % 2 else ("dogs",),
+            author=EVE if number == 1 else sample_threads.author(f"author {number // 2}"),
+        )  # fmt: skip
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
+        page = desk.page(f"/statistics{query}")
+        assert "6 approved comments of 4 commenters" in page
+        _, comments, people, _, there = page.split("<svg")
+        assert comments.count(f": {per_day}</title>") == 3
+        # On a day Eve wrote, and somebody else; on the others one wrote both.
+        assert people.count(": 1</title>") == (3 if query == "?category=cats" else 2)
+        assert "dogs: 3</title>" in there
+        assert "cats: 3</title>" in there
+        for line in statistics.by_day("demo").lines:
+            assert re.search(rf'"row" class="ft-day">{line.day}</th><td>{per_day}</td>', page)
+    assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
+    assert re.search(r'"row">cats</th><td>3</td><td>3</td>', page)
+    assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
+    assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
+
+
+def test_what_a_site_used_today_stands_beside_what_it_may_use(
+    desk: Desk, site: records.Site
+) -> None:
+    assert re.search(r'"row">posts</th><td>0</td><td>none</td><td></td>', desk.page("/statistics"))
+    site_settings.change("demo", budget={"posts": 5})
+    for used, left in ((3, "enough"), (1, "little"), (1, "<strong>nothing</strong>")):
+        usage.note("demo", usage.Numbers(posts=used), now=now())
+        page = desk.page("/statistics")
+        assert re.search(rf'"row">posts</th><td>\d</td><td>5</td><td>{left}</td>', page)
+
+
+def test_bars_stand_side_by_side_and_are_as_high_as_their_numbers() -> None:
+    plot = plots.bars([("a", 4), ("b", 0), ("c", 2)])
+    first, second, third = plot.bars
+    assert plot.most == 4
+    assert (first.y, first.height) == (0, plots.HEIGHT)
+    assert second.height == 0
+    assert third.height == plots.HEIGHT / 2 == third.y
+    assert first.x + first.width < second.x < third.x
+    assert third.x + third.width <= plots.WIDTH
+    assert plots.bars([]).bars == ()
+    assert {bar.height for bar in plots.bars([("a", 0)]).bars} == {0}
+
+
+def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
+    app: flask.Flask, owner: Desk, desk: Desk, site: records.Site
+) -> None:
+    rows = [sample_threads.post(site, f"text {number}") for number in range(3)]
+    events = [outbox.event_id(row.id, row.revision) for row in rows]
+    assert "3 events" in owner.client.get("/admin/health").text
+    for event in events[:2]:
+        for _ in range(100):
+            if dead_letters.show(event).is_dead:
+                break
+            _fail(event)
+    page = owner.client.get("/admin/health").text
+    assert "1 events" in page
+    for event in events[:2]:
+        assert f'value="{event}"' in page
+    owner.settle("/letters", desk="/admin/health", act="revive", id=events[0])
+    owner.settle("/letters", desk="/admin/health", act="drop", id=events[1])
+    assert dead_letters.waiting(now()).dead == 0
+    assert not dead_letters.show(events[0]).is_dead
+    owner.settle("/letters", desk="/admin/health", act="drop", id=events[1], status=404)
+    owner.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=409)
+    account_holders.account(
+        "cat", account_holders.roles.Grant(account_holders.roles.Role.OWNER, "demo")
+    )
+    for other in (desk, Desk(app, "cat")):
+        assert other.client.get("/admin/health").status_code == 403
+        other.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=403)
+
+
+def _fail(event: str) -> None:
+    """Have a delivery of an event fail, long after it was told."""
+
+    def body() -> None:
+        (row,) = outbox.read([event])
+        later = now() + timedelta(days=30)
+        transactions.apply(outbox.postpone(row, "nobody is there", now=later))
+
+    transactions.transaction(body)
+
+
+def test_these_pages_too_are_valid_html(owner: Desk, site: records.Site) -> None:
+    row = sample_threads.post(site, "text casino", author=EVE, now=now())
+    sample_threads.post(site, "more", author=EVE, now=now())
+    policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
+    with import_progress.Journal("demo", "disqus", "export.xml", 9, now):
+        pass
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    documents = [owner.client.get("/admin/health").text]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    documents += [
+        owner.settle("/rules", act="try", action="hold", words="casino", status=200),
+        *map(owner.page, ("/rules", "/settings", "/limits", "/imports", "/statistics", "/authors",
+                          "/log", "/reported", "/author?id=g%3Aeve", "/thread?thread=page",
+                          f"/comments/{row.id}")),
+    ]  # fmt: skip
+    for document in documents:
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=|<img", document)
+    assert html_validator.complaints(documents) == [[]] * len(documents)

@@ -1,0 +1,175 @@
+"""Claims about the cost of moderators' pages: the same reads, however much the site holds.
+
+Counted by the engine's meter on a site of 1,000 comments and on one of 5,000, of which the newest
+part is the same. Both are made by a program that nobody measures. On a site as large as wished,
+with the figures of each page on standard output:
+
+    DESK_COMMENTS=100000 pytest -s tests/comments/web/admin/test_site_pages_costs.py
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks import ours
+from comments import app as apps
+from comments import config
+from comments.moderation import rulebook
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree.threads import thread_cache
+from emulator import inprocess, testing
+from emulator.execution import cost_meter
+from tests.conftest import ROOT
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, SECRET
+from tests.support.people.console_browser import Desk
+from tests.support.threads import large_site
+
+pytestmark = pytest.mark.slow
+
+SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
+ROWS = 25  # of a page
+# Of each: its thread, its author's numbers, its reports, what advisers said. And who looks:
+# session, account; the site.
+PAGE = 5 * ROWS + 10
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """A site of a size, and somebody at its desk."""
+
+    engine: inprocess.Engine
+    store: connection.Store
+    desk: Desk
+    newest: str
+
+    def cost(self, path: str, **form: str) -> cost_meter.Cost:
+        """What a page, or a form's answer, bills to a process that has just started."""
+        for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
+            each.forget(self.store)
+        with testing.meter(self.engine) as cost:
+            if form:
+                self.desk.settle(f"/{path}", desk="/admin/sites/bench", status=200, **form)
+            else:
+                response = self.desk.client.get(_address(path))
+                assert response.status_code == 200, response.text
+        assert (cost.writes, cost.deletes) == (0, 0)
+        return cost
+
+    def behind(self, path: str, pages: int) -> str:
+        """The address of the page so many pages behind one."""
+        for _ in range(pages):
+            page = self.desk.client.get(_address(path)).text
+            found = re.search(r'href="\?([^"]*)" rel="next"', page)
+            assert found, page
+            path = f"{path.partition('?')[0]}?{found[1].replace('&amp;', '&')}"
+        return path
+
+
+def _address(path: str) -> str:
+    return f"/admin/{path}" if path.startswith("health") else f"/admin/sites/bench/{path}"
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[World]]:
+    made = [_world(tmp_path_factory, size) for size in SIZES]
+    yield made
+    for each in made:
+        each.engine.close()
+
+
+def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> World:
+    path = tmp_path_factory.mktemp("desk") / "data"
+    large_site.make(path, size)
+    engine = inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast")
+    store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+    with store.context():
+        account_holders.account("ann", OWNER)
+        app = apps.create_app(config.Settings(secret=SECRET), store)
+        return World(engine, store, Desk(app, "ann"), large_site.comment(1, size))
+
+
+TRY = {
+    "act": "try",
+    "action": "hold",
+    "words": "casino",
+    "approved_under": "3",
+    "younger_than": "3",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "behind", "most"),
+    [
+        ("queue", 0, PAGE),
+        ("queue", 2, PAGE),
+        ("queue?status=any", 0, PAGE + 10),
+        ("queue?status=any", 4, PAGE + 20),
+        ("queue?status=approved", 0, PAGE),
+        ("queue?status=spam", 0, PAGE),
+        ("queue?q=author", 0, PAGE),
+        ("queue?status=any&q=nobody+wrote+this", 0, 350),
+        ("queue?status=any&q=nobody+wrote+this", 2, 350),
+        ("queue?author=g%3Aprolific", 0, 450),
+        ("queue?status=approved&author=g%3Aprolific&q=nobody", 0, 350),
+        ("author?id=g%3Aprolific", 0, PAGE),
+        ("author?id=g%3Aprolific", 3, PAGE),
+        ("comments/{newest}", 0, PAGE),
+        ("reported", 0, PAGE),
+        ("threads", 0, PAGE),
+        ("threads", 2, PAGE),
+        ("thread?thread=page", 0, PAGE),
+        ("thread?thread=page", 3, PAGE),
+        ("authors", 0, PAGE + 60),
+        ("authors", 1, PAGE + 60),
+        ("rules", 0, 10),
+        ("rules?rule=words1", 0, 10),
+        ("statistics", 0, 70),
+        ("statistics?days=365&category=category+1", 0, 400),
+        ("settings", 0, 10),
+        ("advisers", 0, 10),
+        ("limits", 0, 10),
+        ("imports", 0, 10),
+        ("log", 0, 60),
+        ("log", 2, 60),
+        ("log?subject={newest}", 0, 10),
+        ("health", 0, 70),
+        ("health", 2, 70),
+    ],
+)
+def test_a_page_costs_the_same_however_much_the_site_holds(
+    worlds: list[World], path: str, behind: int, most: int
+) -> None:
+    costs = []
+    for world in worlds:
+        here = path.format(newest=world.newest)
+        costs.append(world.cost(world.behind(here, behind) if behind else here))
+    # A thread begins with its oldest comments: as many of other authors, some of them twice. Words
+    # among all comments are looked for in a scan for each status.
+    slack = 5 if path.startswith("thread?") else 6 if "any&q" in path else 2
+    _check(f"{path}, page {behind + 1}", costs, most, slack)
+
+
+def test_a_dry_run_reads_what_it_looks_at(worlds: list[World]) -> None:
+    for last in (100, 1_000):
+        costs = [world.cost("rules", **TRY, last=str(last)) for world in worlds]
+        # ... and the numbers of the authors, each once.
+        _check(f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300))
+
+
+def _check(what: str, costs: list[cost_meter.Cost], most: int, slack: int = 2) -> None:
+    """Hold the cost of both sizes to each other and to a bound.
+
+    A scan of more than 300 entries comes in batches, and each of them bills a read. The first of
+    them is asked twice, and the second time in the transaction that reads the rest.
+    """
+    small, large = costs
+    figures = f"{small.reads} reads, {small.small} small; {large.reads} reads, {large.small} small"
+    print(f"{what}: {figures}")  # noqa: T201 - for who asked for them
+    assert abs(large.reads - small.reads) <= slack
+    assert large.reads <= most
+    assert large.small <= 6 * most  # of each status, what is looked through

@@ -1,0 +1,236 @@
+"""Claims about answers given again: they are what Flask would answer now, header by header.
+
+Two processes serve one store: one that gives answers again, and one that asks Flask every time.
+Whatever is asked, and whatever was written through either, both say the same.
+"""
+
+import random
+import string
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from comments.posting import submission
+from comments.reading.materialized import thread_view
+from comments.sites import site_settings
+from comments.store import connection
+from comments.web.http import response_cache
+from emulator import inprocess, testing
+from tests.support.threads import sample_threads
+from tests.support.threads.cache_twins import GZIP, PAGE, SITE, Process, Rows, answer, fold, write
+
+
+def questions(rows: Rows) -> Iterator[str]:
+    """What can be asked, some of it wrong."""
+    some = rows["1"].id
+    yield from (PAGE, f"{PAGE}&limit=2", f"{PAGE}&limit=3", f"{PAGE}&order=recent")
+    yield from (f"{PAGE}&order=best&limit=2", f"{PAGE}&order=newest", f"{PAGE}&parent=root")
+    yield from (f"{PAGE}&around={some}", f"{PAGE}&around={rows['2'].id}&limit=2")
+    yield from (f"/api/v1/comments/{some}/replies", f"/api/v1/comments/{some}/replies?limit=1")
+    yield from (f"/api/v1/comments/{some}", "/api/v1/sites/demo/comments?page=http://a.example/x")
+    yield from (f"{PAGE}&limit=0", f"{PAGE}&cursor=x", f"{PAGE}&limit=2&limit=2", f"{PAGE}&x=1")
+    yield from ("/api/v1/sites/nobody/comments?thread=page", "/api/v1/openapi.json", "/healthz")
+    yield "/embed/demo?thread=page"
+    for thread in ("other", "oth%65r", "odd+%26+even", "odd%20%26+even", "raw", "none", "", "%ff"):
+        yield from (f"{SITE}?thread={thread}", f"{SITE}?limit=2&thread={thread}")
+        yield f"{SITE}?thread={thread}&order=recent"
+    yield from (f"{SITE}?thread=other&thread=page", f"{SITE}?%74hread=page&thread=other")
+    yield from (f"{SITE}?thread=other&page=http://a.example/x", f"{SITE}?thread=other&limit=all")
+
+
+def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
+    """What may come with a question."""
+    coding = chance.choice(("", "gzip", "gzip, deflate, br", "identity", "gzip;q=0", "*", "br"))
+    found = {"Accept-Encoding": coding} if coding else {}
+    if chance.random() < 0.4:
+        tag = chance.choice(tags)
+        found["If-None-Match"] = chance.choice((tag, f"W/{tag}", f'"x", {tag}', "*", '"x"', "x"))
+    if chance.random() < 0.2:
+        found["Origin"] = chance.choice(("http://localhost:8080", "https://b.example", "null"))
+    if chance.random() < 0.1:
+        found |= {"Upgrade": "websocket", "Connection": "Upgrade"}
+    return found
+
+
+@pytest.mark.slow
+def test_an_answer_given_again_is_the_one_that_flask_gives(
+    quick: Process, plain: Process, several: Rows
+) -> None:
+    chance = random.Random(1)
+    asked = list(questions(several))
+    tags = ['"none"']
+    written = 0
+    for step in range(1_200):
+        if step % 60 == 59:
+            written += write(chance.choice((quick, plain)), several, chance)
+        if step % 300 == 299:
+            fold(quick)
+        url, method = chance.choice(asked), chance.choice(("GET", "GET", "HEAD"))
+        sent = headers(chance, tags)
+        ours = answer(quick.client.open(url, method=method, headers=sent))
+        theirs = answer(plain.client.open(url, method=method, headers=sent))
+        assert ours == theirs, (step, method, url, sent)
+        tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
+    assert written == 20
+    assert plain.asked - quick.asked > 120  # the claim is about answers that were given again
+
+
+CODINGS = ("", "gzip", "gzip;q=0.5, identity", "identity;q=0, *", "*;q=0", "br, gzip;q=0")
+KNOWN = ("{0}", "W/{0}", '"x", {0}', '{0},W/"y"', "*", "{0}, *", "{1}", "{0} {1}", '"{0}', ",", "")
+FIELDS = {
+    "Accept-Encoding": st.sampled_from(CODINGS)
+    | st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=8),
+    "If-None-Match": st.sampled_from(KNOWN) | st.text(string.printable[:95], max_size=12),
+    "Range": st.sampled_from(("bytes=0-9", "bytes=-1", "x")),
+    "If-Range": st.sampled_from(("{0}", '"x"')),
+    "If-Match": st.sampled_from(("{0}", "*", '"x"')),
+    "If-Modified-Since": st.just("Fri, 01 Jan 2100 00:00:00 GMT"),
+    "Cache-Control": st.just("no-cache, no-store"),
+    "Authorization": st.just("Bearer x"),
+    "Origin": st.sampled_from(("http://localhost:8080", "null")),
+    "Host": st.sampled_from(("localhost", "b.example:81")),
+}
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1) | st.integers(0, 60),
+        st.sampled_from(("GET", "GET", "HEAD", "OPTIONS")),
+        st.fixed_dictionaries({}, optional=FIELDS),
+        st.sampled_from((None,) * 9 + ("write",)),
+    ),
+    max_size=20,
+)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(STEPS)
+def test_whatever_a_client_sends_it_gets_what_flask_gives(
+    quick: Process,
+    plain: Process,
+    several: Rows,
+    steps: list[tuple[int, str, dict[str, str], str | None]],
+) -> None:
+    """The store goes on from example to example: what holds must hold in any state of it."""
+    asked = list(questions(several))
+    last = plain.client.get(PAGE).headers["ETag"]
+    tags = dict.fromkeys(asked, last)  # the last one of each
+    for place, method, fields, then in steps:
+        url = asked[place % len(asked)]
+        sent = {name: value.replace("{0}", tags[url]) for name, value in fields.items()}
+        sent = {name: value.replace("{1}", last) for name, value in sent.items()}
+        ours = answer(quick.client.open(url, method=method, headers=sent))
+        assert ours == answer(plain.client.open(url, method=method, headers=sent))
+        last = dict(ours[1]).get("ETag", '"none"')
+        tags[url] = last
+        if then:
+            write(quick, several, random.Random(place))
+
+
+def test_flask_is_asked_once_for_each_coding(quick: Process, several: Rows) -> None:
+    for _ in range(5):
+        tag = quick.client.get(PAGE).headers["ETag"]
+        assert quick.client.get(PAGE, headers=GZIP).headers["Content-Encoding"] == "gzip"
+        assert quick.client.head(PAGE).status_code == 200
+        assert quick.client.get(PAGE, headers={"If-None-Match": tag}).status_code == 304
+    assert quick.asked == 2
+
+
+def test_every_answer_rests_on_a_probe_of_its_own(
+    engine: inprocess.Engine, quick: Process, plain: Process, several: Rows
+) -> None:
+    write(plain, several, random.Random(2))
+    quick.client.get(PAGE)
+    with testing.meter(engine) as cost:
+        for _ in range(3):
+            quick.client.get(PAGE)
+    assert (quick.asked, cost.reads) == (1, 3)  # a probe that finds a row bills a read
+
+
+def test_a_write_of_another_process_is_in_the_next_answer(
+    quick: Process, plain: Process, several: Rows
+) -> None:
+    for number in range(3):
+        quick.client.get(PAGE)
+        made = plain.client.post(PAGE, json={"name": "Ann", "body": f"new text {number}"}).json
+        assert made is not None
+        assert f"new text {number}" in quick.client.get(PAGE).text
+        one = f"/api/v1/comments/{made['comment']['id']}"
+        token = {"Authorization": f"Bearer {made['token']}"}
+        plain.client.patch(one, json={"body": f"other text {number}"}, headers=token)
+        assert f"other text {number}" in quick.client.get(PAGE).text
+
+
+def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
+    engine: inprocess.Engine, quick: Process, plain: Process, several: Rows
+) -> None:
+    quick.client.get(PAGE)
+    fold(plain)
+    quick.now += thread_view.CACHE_MAX_AGE
+    with testing.meter(engine) as cost:
+        quick.client.get(PAGE)
+    assert cost.reads == 1  # the directory, again
+
+
+def test_an_answer_stands_no_longer_than_the_settings_of_the_site(
+    quick: Process, several: Rows
+) -> None:
+    assert quick.client.get(PAGE).headers["Cache-Control"] == "no-cache"
+    with quick.store.context():
+        site_settings.change("demo", cdn_seconds=9)
+    assert "s-maxage=9" in quick.client.get(PAGE).headers["Cache-Control"]
+    with quick.store.context():
+        site_settings.change("demo", query_keys=["id"])
+    quick.client.get(PAGE)
+    assert quick.asked == 3
+
+
+def test_a_ranking_that_expires_is_looked_for_every_time(quick: Process, several: Rows) -> None:
+    best = f"{PAGE}&order=best&limit=2"
+    for _ in range(3):
+        first = quick.client.get(best)
+    assert quick.asked == 1  # the first page is of the ranking that the directory names
+    for _ in range(3):
+        quick.client.get(f"{best}&cursor={first.get_json()['cursor']}")
+    assert quick.asked == 1 + 3
+
+
+def test_a_store_that_does_not_answer_is_told_as_ever(
+    quick: Process, several: Rows, engine: inprocess.Engine
+) -> None:
+    quick.client.get(PAGE)
+    quick.store.deadline = 0.2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(response_cache, "_PATIENCE", 0.1)
+        engine.close()
+        response = quick.client.get(PAGE)
+    assert response.status_code == 503
+    assert response.headers["Retry-After"]
+
+
+def test_a_question_too_long_to_be_remembered_is_answered(quick: Process, several: Rows) -> None:
+    long = f"{PAGE}{'&' * response_cache._LONGEST}"
+    for _ in range(2):
+        assert quick.client.get(long).data == quick.client.get(PAGE).data
+    assert quick.asked == 3
+
+
+def test_what_one_request_probed_is_nothing_to_the_next(
+    engine: inprocess.Engine, open_store: connection.Store, several: Rows
+) -> None:
+    process = Process(engine, sample_threads.SETTINGS)
+    below = f"/api/v1/comments/{several['1.1.1'].id}/replies"
+    with process.store.context():
+        assert process.client.get(below).status_code == 200
+        site = site_settings.get("demo")
+        submission.retract(
+            several["1.1.1"].id, author_id="g:1.1.1", revision=None, now=sample_threads.START
+        )
+        # It probes, finds a change, and asks Flask, which makes no page of it.
+        assert process.client.get(below).status_code == 404
+        sample_threads.post(site, "what came since")
+        assert "what came since" in process.client.get(PAGE).text

@@ -1,0 +1,128 @@
+"""Claims about answers while others write, edit, retract and fold: none is older than it may be."""
+
+import threading
+
+import flask
+import pytest
+
+from comments.domain import presentation, records
+from comments.posting import submission
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.store import connection
+from comments.tree import ordered_query
+from tests.support.people.page_request import PAGE, plain
+from tests.support.threads import compaction, sample_threads
+
+
+class Reader(threading.Thread):
+    """Reads one page again and again as a browser does, and remembers what it got."""
+
+    def __init__(
+        self, app: flask.Flask, states: list[bytes], done: threading.Event, *, coding: str
+    ):
+        super().__init__()
+        self.client, self.states, self.done = app.test_client(), states, done
+        self.headers = {"Accept-Encoding": coding}
+        # Of each answer: how many states were there before it was asked for, its tag, its body.
+        self.got: list[tuple[int, str, bytes]] = []
+        self.failed: list[int] = []
+
+    def run(self) -> None:
+        known, body = "", b""
+        while not self.done.is_set():
+            before = len(self.states)
+            response = self.client.get(
+                f"{PAGE}&limit=200", headers=self.headers | {"If-None-Match": known}
+            )
+            if response.status_code == 200:
+                known, body = response.headers["ETag"], plain(response)
+            elif response.status_code != 304:
+                self.failed.append(response.status_code)
+            self.got.append((before, response.headers["ETag"], body))
+
+
+@pytest.mark.slow
+def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
+    app: flask.Flask,
+    open_store: connection.Store,
+    site: records.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compaction.small_buckets(monkeypatch, 4, 3)
+    now = [0.0]
+    view_cache.HOLDINGS.put(open_store, view_cache.Holdings(lambda: now[0]))
+    states: list[bytes] = []
+    done = threading.Event()
+    readers = [Reader(app, states, done, coding=("gzip", "identity")[n % 2]) for n in range(8)]
+    with open_store.context():
+        _write(site, states, now, readers, done)
+    for reader in readers:
+        reader.join()
+    places = {state: place for place, state in enumerate(states)}
+    assert len(places) == len(states)
+    bodies: dict[str, bytes] = {}
+    for reader in readers:
+        assert reader.failed == []
+        seen = [places[body] for _, _, body in reader.got]  # every one is a state that was
+        assert seen == sorted(seen)  # none is older than the one before
+        for (before, tag, body), place in zip(reader.got, seen, strict=True):
+            assert place >= before - 1  # nor than what was committed before it was asked for
+            assert bodies.setdefault(tag, body) == body
+    assert len(set(bodies.values())) > 5
+
+
+def _write(
+    site: records.Site,
+    states: list[bytes],
+    now: list[float],
+    readers: list[Reader],
+    done: threading.Event,
+) -> None:
+    """Post, edit, retract and fold, noting what readers see after each change."""
+    name, mine = sample_threads.name_of(site), [sample_threads.post(site, "first")]
+    folded = compactor.fold(sample_threads.SETTINGS.scheme, name)
+
+    def note() -> None:
+        found = ordered_query.page(
+            name,
+            order=ordered_query.Order.THREAD,
+            parent=None,
+            limit=200,
+            cursor=None,
+            secret=sample_threads.SETTINGS.secret,
+        )
+        states.append(presentation.page(found).json())
+
+    note()
+    for reader in readers:
+        reader.start()
+    try:
+        for step in range(40):
+            target = mine[step * 7 % len(mine)]
+            if step % 4 == 3:
+                submission.edit(
+                    target.id,
+                    author_id=target.author.id,
+                    body=f"edited at {step}",
+                    revision=None,
+                    settings=sample_threads.SETTINGS,
+                    now=sample_threads.START,
+                )
+            elif step % 10 == 8:
+                mine.remove(target)
+                submission.retract(
+                    target.id, author_id=target.author.id, revision=None, now=sample_threads.START
+                )
+            else:
+                mine.append(
+                    sample_threads.post(site, f"step {step}", target.id if step % 2 else None)
+                )
+            note()
+            if step % 5 == 4:
+                if folded is not None:
+                    now[0] += compactor.GRACE
+                    compactor.clear(folded)
+                folded = compactor.fold(sample_threads.SETTINGS.scheme, name)
+    finally:
+        done.set()

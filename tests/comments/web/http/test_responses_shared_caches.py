@@ -1,0 +1,117 @@
+"""Claims about caches between us and readers: nobody gets what was made for somebody else.
+
+Every route is asked, also such as come later: its answer to somebody who is known is the one that
+everybody gets, or is kept by nobody.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import flask
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments.domain import records
+from comments.store import connection
+from comments.store.models import comment_rows
+from comments.web.api import api_tokens
+from tests.support.threads import sample_threads
+
+PAGE = "/api/v1/sites/demo/comments?thread=t"
+HELD = "only its author and moderators may see this"
+# What a rule's variables may stand for. A new converter needs an example.
+EXAMPLES = {"site_id": "demo", "name": "flatthread.js", "rest": "nowhere"}
+
+
+@pytest.fixture
+def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
+    """Somebody has written, another comment of his is held, and he has voted on one of others."""
+    other = client.post(PAGE, json={"name": "Bob", "body": "other"}).json
+    made = client.post(PAGE, json={"name": "Ann", "body": "own"}).json
+    assert made is not None
+    assert other is not None
+    token = {"Authorization": f"Bearer {made['token']}"}
+    with open_store.context():
+        guest = api_tokens.read(
+            token["Authorization"], secret=sample_threads.SETTINGS.secret, term=60
+        )
+        held = records.ImportedComment(
+            id=comment_rows.comment_id(bytes(16)),
+            reply_to=made["comment"]["id"],
+            author=records.Author("Ann", id=guest.id),
+            body=HELD,
+            html=f"<p>{HELD}</p>",
+            renderer="",
+            status=records.Status.PENDING,
+            created=sample_threads.START,
+            source="",
+        )
+        sample_threads.store_imported(records.ThreadName("demo", "t"), held)
+    voted = client.put(
+        f"/api/v1/comments/{other['comment']['id']}/vote", json={"value": 1}, headers=token
+    )
+    assert voted.status_code == 200
+    return {"comment_id": made["comment"]["id"], "held": held.id, **token}
+
+
+def _paths(app: flask.Flask, comments: list[str]) -> Iterator[str]:
+    """Addresses of every route that is read, with and without what may be asked there."""
+    queries = ["", "?thread=t", "?thread=t&order=recent", "?thread=t&order=newest", "?limit=2"]
+    queries += [f"?thread=t&around={each}" for each in comments]
+    for rule in app.url_map.iter_rules():
+        if "GET" not in (rule.methods or ()):
+            continue
+        for comment, query in itertools.product(comments, queries):
+            given = {**EXAMPLES, "comment_id": comment}
+            with app.test_request_context():
+                yield (
+                    flask.url_for(rule.endpoint, **{name: given[name] for name in rule.arguments})
+                    + query
+                )
+
+
+def _plain(answer: TestResponse) -> tuple[object, ...]:
+    headers = {name: value for name, value in answer.headers if name != "Date"}
+    return answer.status_code, answer.data, headers
+
+
+def test_what_may_be_kept_is_the_same_for_everybody(
+    app: flask.Flask, client: FlaskClient, posted: dict[str, str]
+) -> None:
+    known = {"Authorization": posted["Authorization"], "Cookie": "session=a"}
+    shared = 0
+    for path in dict.fromkeys(_paths(app, [posted["comment_id"], posted["held"]])):
+        own = client.get(path, headers=known)
+        # Afterwards: nobody gets what was made for the first.
+        public = client.get(path)
+        assert "no-store" in public.headers["Cache-Control"] or _plain(own) == _plain(public), path
+        assert "private" not in public.headers["Cache-Control"]
+        assert HELD not in public.text
+        if path.startswith("/api/v1/sites/demo/challenge"):
+            # Another one each time, whoever asks.
+            assert "no-store" in own.headers["Cache-Control"]
+        elif _plain(own) != _plain(public):
+            assert "no-store" in own.headers["Cache-Control"], path
+            assert "Authorization" in own.headers["Vary"], path
+            assert "ETag" not in own.headers, path
+        elif public.status_code == 200:
+            shared += 1
+    assert shared > 20
+
+
+def test_an_answer_to_a_change_is_kept_by_nobody(
+    client: FlaskClient, posted: dict[str, str]
+) -> None:
+    token = {"Authorization": posted["Authorization"]}
+    one = f"/api/v1/comments/{posted['comment_id']}"
+    for answer in (
+        client.post(PAGE, json={"name": "Ann", "body": "b"}),
+        client.post("/api/v1/sites/demo/preview", json={"body": "b"}),
+        client.put(f"{one}/vote", json={"value": 1}),
+        client.patch(one, json={"body": "c"}, headers=token),
+        client.delete(f"{one}/vote", headers=token),
+        client.delete(one, headers=token),
+        client.delete(one),
+    ):
+        assert "no-store" in answer.headers["Cache-Control"]

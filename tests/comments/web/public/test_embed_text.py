@@ -1,0 +1,164 @@
+"""Threads as HTML: what strangers wrote stays text, in the page and in its data for machines."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from comments.domain import records
+from comments.domain.text import sanitizing
+from comments.sites import site_settings, thread_info
+from tests.support.html import html_reader
+from tests.support.html.embedded_threads import ADA, PAYLOADS, get
+from tests.support.threads import sample_threads
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("form", ["", "/fragment"])
+def test_names_and_titles_are_text(client, open_store, site, payload, form):
+    with open_store.context():
+        sample_threads.post(site, "plain", thread="plain", title="plain")
+        sample_threads.post(
+            site, "plain", title=payload, author=records.Author(_storable(payload), id="g:1")
+        )
+    page, plain = get(client, form), get(client, form, thread="plain")
+    assert page.tags == plain.tags
+    assert [set(values) for _, values in page.elements] == [
+        set(values) for _, values in plain.elements
+    ]
+    assert _storable(payload) in page.text
+    if not form:
+        shown = sanitizing.clean_title(payload)
+        assert shown in page.text
+        assert page.linked_data["headline"] == shown
+        assert page.linked_data["comment"][0]["author"]["name"] == _storable(payload)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_data_block_cannot_be_left(client, open_store, site, payload):
+    with open_store.context():
+        sample_threads.post(site, payload, title=payload, author=ADA)
+    source = client.get("/embed/demo?thread=page").text
+    block = re.search(r'<script type="application/ld\+json">(.*?)</script>', source, re.DOTALL)
+    assert block is not None
+    assert not set("<>&\u2028\u2029") & set(block[1])
+    assert json.loads(block[1])["headline"] == sanitizing.clean_title(payload)
+    assert source.count("<script") == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/x",
+        "http://localhost.evil.example:8080/x",
+        "http://localhost:8081/x",
+        "http://localhost/x",
+        "https://localhost:8080/x",
+        'http://evil.example/"><script>alert(1)</script>',
+    ],
+)
+def test_an_address_elsewhere_is_shown_nowhere(client, open_store, site, url):
+    with open_store.context():
+        sample_threads.post(site, "hello", url=url)
+    source = client.get("/embed/demo?thread=page").text
+    page = html_reader.Document(source)
+    assert page.links("canonical") == []
+    assert "evil" not in source
+    assert not {"url", "@id", "mainEntityOfPage"} & page.linked_data.keys()
+
+
+@pytest.mark.parametrize(
+    "rest", [".evil.example/", "@evil.example/", "1/", "\\@evil.example/", ":1"]
+)
+def test_an_address_that_only_starts_like_the_site_is_none(rest):
+    site = records.Site("demo", ("http://localhost:8080",), "AB", 2)
+    url = f"http://localhost:8080{rest}"
+    assert thread_info.address(url, site) == ""
+
+
+def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_store, site):
+    url = "http://localhost:8080/a?b='\"><c>&d"
+    with open_store.context():
+        row = sample_threads.post(site, "hello", url=f"{url}#top")
+    page = get(client)
+    assert page.links("canonical") == [url]
+    assert page.linked_data["url"] == url
+    assert page.linked_data["comment"][0]["url"] == f"{url}#comment-{row.id}"
+    assert "c" not in page.tags
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("http://blog.example/a?b#c", "https://blog.example/a?b"),
+        ("http://blog.example", "https://blog.example"),
+        ("https://blog.example/a", "https://blog.example/a"),
+        ("http://old.example/a", "http://old.example/a"),
+        ("https://old.example/a", ""),
+        ("http://blog.example.evil.example/", ""),
+    ],
+)
+def test_an_address_from_before_the_site_had_https_is_the_one_it_has_now(url, address):
+    origins = ("https://old.example:8443", "https://blog.example", "http://old.example")
+    assert thread_info.address(url, records.Site("demo", origins, "AB", 2)) == address
+
+
+def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store, site):
+    with open_store.context():
+        sample_threads.post(site, "hello", url="http://localhost:8080/a")
+        assert get(client).links("canonical")
+        site_settings.change("demo", origins=["https://new.example"])
+    assert get(client).links("canonical") == []
+
+
+def test_a_stored_website_that_is_no_web_address_is_no_link(client, grown, monkeypatch):
+    monkeypatch.setattr(sanitizing, "clean_website", lambda raw: raw)
+    body = {"name": "Mallory", "body": "hi", "website": "javascript:alert(1)"}
+    assert client.post("/api/v1/sites/demo/comments?thread=m", json=body).status_code == 201
+    source = client.get("/embed/demo?thread=m").text
+    assert "Mallory" in source
+    assert "javascript:" not in source
+
+
+def _storable(payload: str) -> str:
+    """The payload as a name, without what the author of one cannot store."""
+    return payload.replace("\u2028", "").replace("\u2029", "").replace("\u202e", "")
+
+
+# --- Linked data --------------------
+
+
+def test_it_says_what_the_page_says(client, open_store, site):
+    url = "http://localhost:8080/a"
+    website = "https://ada.example/"
+    with open_store.context():
+        top = sample_threads.post(
+            site,
+            "one *two*\n\nthree & <four>",
+            title="A title",
+            url=url,
+            author=records.Author("Ada", website, id="g:1"),
+        )
+        reply = sample_threads.post(site, "five", top.id)
+    said = get(client).linked_data
+    assert said["@context"] == "https://schema.org"
+    assert said["@type"] == "DiscussionForumPosting"
+    assert (said["headline"], said["commentCount"]) == ("A title", 2)
+    (first,) = said["comment"]
+    assert first["text"] == "one two\nthree & <four>"
+    assert first["author"] == {"@type": "Person", "name": "Ada", "url": website}
+    assert first["datePublished"] == "2026-01-02T03:04:05Z"
+    assert first["commentCount"] == 1
+    (second,) = first["comment"]
+    assert (second["@type"], second["url"]) == ("Comment", f"{url}#comment-{reply.id}")
+
+
+def test_every_page_lists_its_own_comments_nested(client, grown):
+    def count(part: dict[str, Any]) -> int:
+        return sum(1 + count(each) for each in part.get("comment", ()))
+
+    first = get(client, limit=3)
+    assert count(first.linked_data) == 3
+    assert count(get(client).linked_data) == len(grown)
+    assert [each["text"] for each in get(client).linked_data["comment"]] == ["1", "2", "3"]

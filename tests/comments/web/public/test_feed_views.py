@@ -1,0 +1,374 @@
+"""Feeds over HTTP: which comments they hold, where these lead, when one is sent again, its cost."""
+
+import gzip
+from datetime import timedelta
+
+import feedparser
+import pytest
+
+from comments.domain import records
+from comments.posting import submission
+from comments.reading import feeds
+from comments.reading.compaction import compactor
+from comments.reading.materialized import thread_view, view_cache
+from comments.sites import site_settings
+from comments.store import reads
+from comments.web.http import responses
+from emulator import inprocess, testing
+from tests.support.threads import sample_threads
+
+SITE, THREAD = "/feeds/demo", "/feeds/demo/thread?thread=page"
+NEWEST = ["3", "2.1", "2", "1.2", "1.1.2", "1.1.1", "1.1", "1"]
+EMAIL = "canary@private.example"
+
+
+def read(client, path=THREAD, **headers):
+    response = client.get(path, headers=headers)
+    assert response.status_code == 200, response.text
+    assert response.content_type == "application/atom+xml; charset=utf-8"
+    told = {"content-type": response.content_type, "content-location": f"http://localhost{path}"}
+    found = feedparser.parse(response.data, response_headers=told)
+    assert found.bozo is False
+    return found
+
+
+def texts(found):
+    return [
+        entry.content[0].value.removeprefix("<p>").removesuffix("</p>") for entry in found.entries
+    ]
+
+
+def fold(name="page"):
+    folded = compactor.fold(sample_threads.SETTINGS.scheme, records.ThreadName("demo", name))
+    compactor.clear(folded)
+
+
+def forget(store):
+    """Be a process that has just started, but for its copies of the site and its threads."""
+    for each in (view_cache.HOLDINGS, responses.PAGES):
+        each.forget(store)
+
+
+# --- Content --------------------
+
+
+@pytest.mark.parametrize("path", [SITE, THREAD])
+@pytest.mark.parametrize("is_folded", [True, False])
+def test_a_feed_is_newest_first(client, open_store, site, path, is_folded):
+    with open_store.context():
+        sample_threads.grow(site, sample_threads.TREE)
+        if is_folded:
+            fold()
+    assert texts(read(client, path)) == NEWEST
+
+
+def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(client, open_store, site, monkeypatch):
+    with open_store.context():
+        for number in range(300):
+            sample_threads.post(
+                site, f"{number}", now=sample_threads.START + timedelta(seconds=number % 100)
+            )
+        fold()
+        view = thread_view.view(sample_threads.name_of(site))
+        assert len(view.directory.lines) > 1
+    expected = [f"{number}" for number in sorted(range(300), key=lambda n: (-(n % 100), -n))]
+    assert texts(read(client)) == expected[: feeds.LIMIT]
+    with open_store.context():
+        sample_threads.post(site, "new", now=sample_threads.START + timedelta(days=1))
+    assert texts(read(client)) == ["new", *expected[: feeds.LIMIT - 1]]
+
+
+def test_equal_times_stand_in_one_order_whatever_they_are_read_from(client, open_store, site):
+    with open_store.context():
+        for number in range(10):
+            sample_threads.post(site, f"{number}")
+    floor = texts(read(client))
+    with open_store.context():
+        fold()
+    assert texts(read(client)) == floor == [f"{number}" for number in range(9, -1, -1)]
+
+
+@pytest.mark.parametrize("path", [SITE, THREAD])
+def test_what_was_retracted_is_gone(client, open_store, site, path):
+    with open_store.context():
+        grown = sample_threads.grow(site, sample_threads.TREE)
+        fold()
+    assert texts(read(client, path)) == NEWEST
+    with open_store.context():
+        for body in ("1.1", "3"):  # a tombstone, and one that leaves nothing
+            retract(grown[body])
+    left = [text for text in NEWEST if text not in {"1.1", "3"}]
+    assert texts(read(client, path)) == left
+    with open_store.context():
+        fold()
+    forget(open_store)  # it held a directory that the clearing did not wait for
+    assert texts(read(client, path)) == left
+
+
+def retract(row):
+    now = sample_threads.START + timedelta(days=2)
+    submission.retract(row.id, author_id=row.author.id, revision=None, now=now)
+
+
+def test_a_feed_says_when_it_last_changed(client, open_store, site):
+    with open_store.context():
+        grown = sample_threads.grow(site, sample_threads.TREE)
+    assert read(client).feed.updated == "2026-01-02T03:11:05Z"
+    with open_store.context():
+        retract(grown["3"])
+    assert read(client).feed.updated == "2026-01-04T03:04:05Z"
+    assert read(client, SITE).feed.updated == "2026-01-02T03:10:05Z"
+
+
+def test_an_entry_leads_to_its_place_on_the_sites_page(client, open_store, site):
+    with open_store.context():
+        row = sample_threads.post(
+            site, "here", url="http://localhost:8080/a?b=c&d#e", title="A page"
+        )
+    for path in (SITE, THREAD):
+        (entry,) = read(client, path).entries
+        assert entry.link == f"http://localhost:8080/a?b=c&d#comment-{row.id}"
+        assert entry.title == "author of here on A page"
+        assert entry.author_detail.name == "author of here"
+    found = read(client).feed
+    assert (found.link, found.title) == ("http://localhost:8080/a?b=c&d", "Comments on A page")
+
+
+@pytest.mark.parametrize("url", ["", "https://evil.example/a", "http://localhost.evil.example/"])
+@pytest.mark.parametrize("path", [SITE, THREAD])
+def test_without_an_address_of_the_site_an_entry_leads_to_our_page(
+    client, open_store, site, path, url
+):
+    with open_store.context():
+        sample_threads.post(site, "here", url=url)
+    found = read(client, path)
+    assert "evil" not in repr(found)
+    (entry,) = found.entries
+    assert entry.link.startswith("http://localhost/embed/demo?thread=page&around=")
+    page = client.get(entry.link.removeprefix("http://localhost").partition("#")[0])
+    assert f'id="{entry.link.partition("#")[2]}"' in page.text
+
+
+def test_a_sites_feed_holds_its_threads_and_no_other_sites(client, open_store, site):
+    with open_store.context():
+        other = site_settings.add(
+            "other",
+            ["http://other.example"],
+            scheme=sample_threads.SETTINGS.scheme,
+            now=sample_threads.START,
+        )
+        for number, (where, thread) in enumerate([(site, "a"), (other, "a"), (site, "b" * 900)]):
+            now = sample_threads.START + timedelta(seconds=number)
+            sample_threads.post(where, f"{number}", thread=thread, now=now, title=f"title {number}")
+    found = read(client, SITE)
+    assert texts(found) == ["2", "0"]
+    assert [entry.title.partition(" on ")[2] for entry in found.entries] == ["title 2", "title 0"]
+    assert texts(read(client, "/feeds/other")) == ["1"]
+
+
+def test_a_thread_nobody_wrote_in_is_an_empty_feed(client, site):
+    assert read(client).entries == []
+    assert read(client, SITE).entries == []
+
+
+def test_a_feed_holds_nothing_personal(client, open_store, site):
+    author = records.Author("Ann", "https://ann.example/", EMAIL, "g:secret-canary")
+    with open_store.context():
+        sample_threads.post(site, "hello", author=author)
+    for path in (SITE, THREAD):
+        text = client.get(path).text
+        assert "Ann" in text
+        assert "https://ann.example/" in text
+        assert "canary" not in text
+
+
+def test_the_host_that_a_request_names_is_nowhere_in_a_feed(client, open_store, site):
+    with open_store.context():
+        sample_threads.post(site, "hello")
+    for path in (SITE, THREAD):
+        plain = client.get(path)
+        spoofed = client.get(
+            path, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+        )
+        assert spoofed.data == plain.data
+
+
+def test_a_threads_page_names_its_feed(client, site):
+    link = 'href="../feeds/demo/thread?thread=a%26b" type="application/atom+xml"'
+    assert link in client.get("/embed/demo?thread=a%26b").text
+    read(client, "/feeds/demo/thread?thread=a%26b")
+
+
+# --- Answers --------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "named"),
+    [
+        ("/feeds/demo/thread", 400, "thread"),
+        ("/feeds/demo/thread?thread=", 400, "thread"),
+        ("/feeds/demo/thread?thread=a&thread=b", 400, "thread"),
+        ("/feeds/demo/thread?page=nonsense", 400, "page"),
+        ("/feeds/demo/thread?thread=a&limit=3", 400, "limit"),
+        ("/feeds/demo?limit=3", 400, "limit"),
+        ("/feeds/demo?thread=a", 400, "thread"),
+        ("/feeds/demo?%ff", 400, "query"),
+        ("/feeds/nobody", 404, ""),
+        ("/feeds/nobody/thread?thread=a", 404, ""),
+        ("/feeds/NOBODY", 404, ""),
+        ("/feeds/", 404, ""),
+    ],
+)
+def test_a_bad_question_is_refused_by_field(client, path, status, named):
+    response = client.get(path)
+    assert (response.status_code, response.mimetype) == (status, "application/problem+json")
+    assert response.json.get("field", "") == named
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", [SITE, THREAD])
+@pytest.mark.parametrize("is_folded", [True, False])
+def test_an_unchanged_feed_is_not_sent_again(client, open_store, site, path, is_folded):
+    with open_store.context():
+        grown = sample_threads.grow(site, sample_threads.TREE)
+        if is_folded:
+            fold()
+    first = client.get(path)
+    assert first.headers["Cache-Control"] == "no-cache"
+    tag = {"If-None-Match": first.headers["ETag"]}
+    again = client.get(path, headers=tag)
+    assert (again.status_code, again.data) == (304, b"")
+    head = client.head(path)
+    assert (head.status_code, head.data, head.headers["ETag"]) == (200, b"", first.headers["ETag"])
+    assert head.headers["Content-Length"] == str(len(first.data))
+    with open_store.context():
+        submission.edit(
+            grown["1"].id,
+            author_id=grown["1"].author.id,
+            body="edited",
+            revision=None,
+            settings=sample_threads.SETTINGS,
+            now=sample_threads.START + timedelta(minutes=9),
+        )
+    changed = client.get(path, headers=tag)
+    assert (changed.status_code, "edited" in changed.text) == (200, True)
+
+
+@pytest.mark.parametrize("path", [SITE, THREAD])
+def test_a_feed_is_compressed_for_who_wants_it(client, grown, path):
+    plain = client.get(path)
+    packed = client.get(path, headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == plain.data
+    assert packed.headers["ETag"] != plain.headers["ETag"]
+    assert "Accept-Encoding" in packed.headers["Vary"]
+
+
+def test_a_cache_in_front_may_answer_as_for_pages(client, open_store, site):
+    with open_store.context():
+        site_settings.change("demo", cdn_seconds=5)
+    for path in (SITE, THREAD):
+        assert "s-maxage=5" in client.get(path).headers["Cache-Control"]
+
+
+# --- Cost --------------------
+
+
+def cost(client, engine: inprocess.Engine, path: str) -> tuple[int, int, int]:
+    with testing.meter(engine) as met:
+        assert client.get(path).status_code == 200
+    return met.reads, met.writes, met.small
+
+
+@pytest.mark.parametrize(("size", "costs"), [(10, (0, 1)), (1_500, (1, 2)), (3_000, (2, 32))])
+def test_a_small_threads_feed_costs_its_directory_and_bucket(
+    client, engine, open_store, site, size, costs
+):
+    lines, reads = costs
+    author = records.Author("Ann", id="g:ann")
+    with open_store.context():
+        for number in range(100):
+            sample_threads.post(site, f"{number} {'x' * size}", author=author)
+        fold()
+        assert len(thread_view.view(sample_threads.name_of(site)).directory.lines) == lines
+    client.get(SITE)  # the site and the thread
+    forget(open_store)
+    # Of a longer thread: the directory, the newest rows and the one behind them.
+    assert cost(client, engine, THREAD) == (reads, 0, 0)
+    assert cost(client, engine, THREAD) == (0, 0, 0)
+
+
+def test_a_sites_feed_costs_one_read_until_it_changes(client, engine, open_store, site):
+    with open_store.context():
+        for number in range(100):
+            now = sample_threads.START + timedelta(seconds=number)
+            sample_threads.post(site, f"{number}", thread=f"{number % 40}", now=now)
+    client.get("/feeds/demo/thread?thread=none")  # the site
+    # The probe; the comments; their threads.
+    assert cost(client, engine, SITE) == (1 + 2 * feeds.LIMIT, 0, feeds.LIMIT)
+    assert cost(client, engine, SITE) == (1, 0, feeds.LIMIT)
+    with open_store.context():
+        sample_threads.post(
+            site, "new", thread="another", now=sample_threads.START + timedelta(days=1)
+        )
+    assert cost(client, engine, SITE) == (1 + feeds.LIMIT + 1, 0, feeds.LIMIT)
+
+
+# --- Changes while a feed is read --------------------
+
+
+def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
+    client, open_store, site, monkeypatch
+):
+    """The tag must be that of the bytes: the feed that was named first is never sent."""
+    with open_store.context():
+        rows = sample_threads.grow(site, sample_threads.TREE)
+    lookup, waiting = reads.lookup, [rows["3"], rows["2.1"]]
+
+    def meanwhile(kind, names):
+        if waiting:
+            retract(waiting.pop())
+        return lookup(kind, names)
+
+    monkeypatch.setattr(reads, "lookup", meanwhile)
+    first = client.get(SITE)
+    monkeypatch.setattr(reads, "lookup", lookup)
+    assert "author of 2.1" not in first.text
+    again = client.get(SITE)
+    assert (again.data, again.headers["ETag"]) == (first.data, first.headers["ETag"])
+
+
+def test_a_site_that_never_rests_is_answered_by_bytes(client, open_store, site, monkeypatch):
+    with open_store.context():
+        rows = sample_threads.grow(site, sample_threads.TREE)
+    lookup, waiting = reads.lookup, list(rows.values())
+
+    def meanwhile(kind, names):
+        retract(waiting.pop())
+        return lookup(kind, names)
+
+    monkeypatch.setattr(reads, "lookup", meanwhile)
+    response = client.get(SITE)
+    assert response.status_code == 200
+    assert len(feedparser.parse(response.data).entries) == len(waiting)
+
+
+def test_a_long_thread_that_changes_while_its_feed_is_read_is_named_by_its_bytes(
+    client, open_store, site, monkeypatch
+):
+    with open_store.context():
+        for number in range(300):
+            sample_threads.post(site, f"{number}")
+        fold()
+    newest, waiting = feeds._newest, ["new"]
+
+    def meanwhile(name):
+        found = newest(name)
+        while waiting:
+            sample_threads.post(site, waiting.pop(), now=sample_threads.START + timedelta(days=1))
+        return found
+
+    monkeypatch.setattr(feeds, "_newest", meanwhile)
+    first = client.get(THREAD)
+    assert "author of new" in first.text
+    assert client.get(THREAD).data == first.data

@@ -1,0 +1,60 @@
+"""Counters that drift, as tests of the recount make them: a site, and what goes wrong in it."""
+
+from datetime import timedelta
+from typing import Any
+
+from comments.domain import counting, records
+from comments.events import dispatcher
+from comments.jobs import recount, wiring
+from comments.jobs.recount import Difference
+from comments.posting import submission
+from comments.store import ownership, reads, transactions
+from comments.store.models import counter_rows, vote_rows
+from comments.tree.counters import totals
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+NAME = records.ThreadName("demo", "page")
+NOW = sample_threads.START + timedelta(days=1)
+
+
+def grown(site: records.Site) -> dict[str, records.Comment]:
+    """A site with two threads in two categories, everything delivered."""
+    site = sample_threads.filing(site, "news", "sport")
+    grown = sample_threads.grow(site, sample_threads.TREE, categories=("sport", "news"))
+    sample_threads.grow(site, sample_threads.TREE, thread="other", categories=("news",))
+    submission.retract(
+        grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=sample_threads.START
+    )
+    deliver()
+    counter_oracle.check_all()
+    return grown
+
+
+def deliver() -> None:
+    dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
+
+
+def recount_all(*, fixes: bool = True) -> list[Difference]:
+    found: list[Difference] = []
+    assert recount.site("demo", tell=found.append, fixes=fixes) == len(found)
+    return found
+
+
+def plant(row: Any, **numbers: int) -> None:
+    """Add to a row of counters around everybody."""
+    row.numbers = totals.encoded(counting.added(totals.numbers_of(row), numbers))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", put=(row,))))
+
+
+def delete(key: Any) -> None:
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", delete=(key,))))
+
+
+def thread_row() -> Any:
+    return reads.get(counter_rows.thread_counter_key(NAME, 0))
+
+
+def lose_vote(comment_id: str, voter: str) -> None:
+    gone = ownership.Writes("votes", delete=(vote_rows.vote_key(comment_id, f"g:{voter}"),))
+    transactions.transaction(lambda: transactions.apply(gone))

@@ -1,0 +1,250 @@
+"""Chores: the steps of workers and operators, which change nothing that people see of comments.
+
+Owns what a step is, what the world of all processes together knows, and those steps that nobody
+asks for: delivery, folding, compaction, shards, counts of votes, walks, recounts. Those of people
+are in `reader_steps`.
+"""
+
+import contextlib
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import NamedTuple
+
+from comments import config, errors
+from comments.domain import records, sorthash
+from comments.events import dead_letters, dispatcher, message_queue, outbox
+from comments.jobs import recategorize, recount, repair, wiring
+from comments.notifications import follower_compaction, subscriptions
+from comments.posting import cast_vote
+from comments.reading.compaction import compactor
+from comments.store import ownership
+from comments.store.models import event_rows
+from comments.tree.counters import shard_choice, sharding
+from tests.support import stored_state
+from tests.support.histories import ledger
+from tests.support.threads import sample_threads
+
+LEVELS = 3
+SETTINGS = config.Settings(secret="a secret of the tests", scheme=sorthash.Scheme(levels=LEVELS))
+NAMES = [records.ThreadName(*each) for each in (("a", "page"), ("a", "other"), ("b", "page"))]
+FOLLOWS = ".mail"  # at the end of an event's id: what follows from it
+WRITTEN = "/test/all"  # the same: the message about it
+
+
+class Wish(NamedTuple):
+    """A step that somebody wants to take; numbers pick what it is about."""
+
+    kind: str
+    one: int
+    two: int
+    three: int
+
+
+class Step(NamedTuple):
+    """How the product takes a step, what a ledger says of it, and whether it stands stored.
+
+    `stands` is asked where the product did not say.
+    """
+
+    act: Callable[[], object]
+    note: Callable[[ledger.Ledger], str] = lambda _: ledger.DONE
+    stands: Callable[[], bool] = lambda: True
+    may_do_nothing: bool = False  # where somebody else was faster
+
+
+class PlannedError(Exception):
+    """A handler fails."""
+
+
+class Chores:
+    """What people and tasks know, of all processes together; and the tasks."""
+
+    def __init__(self) -> None:
+        self.ledger = ledger.Ledger(levels=LEVELS, edit_window=SETTINGS.edit_window)
+        self.now = sample_threads.START
+        self.seconds = 1_000.0
+        self.told: set[str] = set()
+        self._folded: list[compactor.Folded] = []
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, on every clock."""
+        self.seconds += seconds
+        self.now += timedelta(seconds=seconds)
+
+    def shards(self) -> shard_choice.Shards:
+        """What a process knows of busy threads, on this world's clock."""
+        return shard_choice.Shards(clock=lambda: self.seconds)
+
+    def _deliver(self, one: int, two: int, three: int) -> Step:
+        """Some events in some order, some of them twice, delivered before, or of nobody."""
+        handlers = self.handlers(
+            sends=one % 5 > 0,
+            counts=two % 5 > 0,
+            writes=three % 5 > 0,
+        )
+
+        def act() -> None:
+            rng = random.Random(f"{one} {two} {three}")
+            known = [*sorted(stored_state.events()), "nobody.1"]
+            chosen = rng.choices(known, k=1 + three % 9)
+            dispatcher.deliver(
+                [*chosen, *rng.sample(sorted(self.told), len(self.told) % 3)],
+                now=self.now,
+                handlers=handlers,
+            )
+
+        return Step(act)
+
+    def _sweep(self, one: int, _two: int, _three: int) -> Step:
+        handlers = self.handlers(sends=one % 3 > 0)
+        return Step(lambda: dispatcher.sweep(now=self.now, handlers=handlers))
+
+    def _revive(self, *_: int) -> Step:
+        def act() -> None:
+            for event in list(dead_letters.dead_ids()):
+                # Its own commit may have been applied although its answer was lost.
+                with contextlib.suppress(errors.NotFound, errors.Conflict):
+                    dead_letters.revive(event, now=self.now)
+
+        return Step(act)
+
+    def handlers(
+        self, *, sends: bool = True, counts: bool = True, writes: bool = True
+    ) -> list[dispatcher.Handler]:
+        """The product's, and one of each sort: any may fail."""
+
+        def send(event: outbox.Event) -> None:
+            if not sends:
+                raise PlannedError
+            self.told.add(event.id)
+
+        def begin(event: outbox.Event) -> list[event_rows.Event]:
+            return [outbox.follow(outbox.Kind.MAIL, f"{event.id}{FOLLOWS}", "", due=self.now)]
+
+        def fail(_: object) -> ownership.Writes:
+            raise PlannedError
+
+        def write(events: Sequence[outbox.Event]) -> ownership.Writes:
+            queues = [message_queue.queue("test", "all")]
+            rows = (message_queue.made(e.id, queues, "", at=e.at) for e in events)
+            return message_queue.writes(itertools.chain.from_iterable(rows))
+
+        every = outbox.COUNTED
+        counting = [
+            each if counts or isinstance(each, dispatcher.Sending) else replace(each, writes=fail)
+            for each in wiring.HANDLERS
+        ]
+        return [
+            *counting,
+            dispatcher.Exact("writer", write if writes else fail, every),
+            dispatcher.Sending("recorder", send, every),
+            dispatcher.Sending("sender", begin, every, timedelta(minutes=1)),
+            dispatcher.Sending("postman", send, frozenset({outbox.Kind.MAIL})),
+        ]
+
+    def _fold(self, one: int, _two: int, _three: int) -> Step:
+        def act() -> None:
+            folded = compactor.fold(SETTINGS.scheme, NAMES[one % 3], now=self.now)
+            self._folded.extend([] if folded is None else [folded])
+
+        return Step(act)
+
+    def _clear(self, one: int, _two: int, _three: int) -> Step:
+        if not self._folded:
+            return Step(lambda: None)
+        folded = self._folded.pop(one % len(self._folded))
+        self.wait(compactor.GRACE)
+        return Step(lambda: compactor.clear(folded))
+
+    def _compact(self, one: int, _two: int, _three: int) -> Step:
+        return Step(lambda: follower_compaction.compact(subscriptions.list_of(NAMES[one % 3])))
+
+    def _spread(self, one: int, two: int, _three: int) -> Step:
+        return Step(lambda: sharding.spread(NAMES[one % 3], 1 + two % 6))
+
+    def _gather(self, one: int, _two: int, _three: int) -> Step:
+        return Step(lambda: sharding.gather(NAMES[one % 3]))
+
+    def _settle(self, *_: int) -> Step:
+        def act() -> None:
+            sharding.notice_spread()
+            sharding.gather_quiet()
+
+        return Step(act)
+
+    def _recount(self, one: int, _two: int, three: int) -> Step:
+        return Step(lambda: recount.site("ab"[one % 2], tell=_refuse, fixes=three % 2 == 0))
+
+    def _repair(self, one: int, _two: int, _three: int) -> Step:
+        def act() -> None:
+            assert repair.fix(SETTINGS.scheme, NAMES[one % 3]) == 0
+
+        return Step(act)
+
+    def _count(self, one: int, _two: int, three: int) -> Step:
+        """Votes that wait, or are said to."""
+        comment_id = self._pick(one)
+        if comment_id is None:
+            return Step(lambda: None)
+        verb = cast_vote.count if three % 4 else cast_vote.mend
+        return Step(
+            lambda: verb(comment_id, now=self.now),
+            lambda book: book.count(comment_id),
+            lambda: self._has_moved(comment_id),
+        )
+
+    def _expire(self, *_: int) -> Step:
+        return Step(lambda: cast_vote.expire(self.now))
+
+    def _file(self, one: int, two: int, _three: int) -> Step:
+        name, names = NAMES[one % 3], [(), ("news",), ("news", "sport")][two % 3]
+        key = key_of(name)
+        return Step(
+            lambda: recategorize.begin(name, names),
+            lambda book: book.file(key, names),
+            lambda: stored_state.categories().get(key, ()) != self.ledger.categories.get(key, ()),
+        )
+
+    def _walk(self, one: int, _two: int, _three: int) -> Step:
+        name = NAMES[one % 3]
+        key = key_of(name)
+
+        def has_walked() -> bool:
+            stored = stored_state.said()
+            return any(
+                row.categories != stored[row.id].categories for row in self.ledger.said.values()
+            )
+
+        return Step(
+            lambda: recategorize.step(name, now=self.now),
+            lambda book: book.walk(key, {*stored_state.events(), *self.told}),
+            has_walked,
+            may_do_nothing=True,
+        )
+
+    # What they are about.
+
+    def _pick(self, number: int, thread: str = "") -> str | None:
+        found = [row.id for row in self.ledger.said.values() if row.thread.startswith(thread)]
+        return found[number % len(found)] if found else None
+
+    def _has_moved(self, comment_id: str) -> bool:
+        stored = stored_state.said()[comment_id].revision
+        return stored > self.ledger.said[comment_id].revision
+
+
+def key_of(name: records.ThreadName) -> str:
+    """A thread as a ledger names it."""
+    return f"{name.site}/{name.id}"
+
+
+def name_of(thread: str) -> records.ThreadName:
+    """The thread that a ledger names so."""
+    return records.ThreadName(*thread.split("/"))
+
+
+def _refuse(difference: recount.Difference) -> None:
+    raise AssertionError(difference)

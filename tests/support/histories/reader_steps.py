@@ -1,0 +1,262 @@
+"""Steps that people take, and imports: each as the product takes it and as a ledger notes it.
+
+Owns what a wish means in a world: who does what to which comment. Its numbers pick among what the
+ledger knows, so the same wishes make the same history.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from comments.domain import records
+from comments.moderation import decisions
+from comments.notifications import subscriptions
+from comments.posting import cast_vote, submission
+from comments.store import connection, transactions
+from comments.store.models import comment_rows
+from comments.tree import bulk_append
+from comments.tree.counters import shard_choice
+from tests.support import stored_state
+from tests.support.histories import ledger
+from tests.support.histories.operator_steps import (
+    NAMES,
+    SETTINGS,
+    Chores,
+    Step,
+    Wish,
+    key_of,
+    name_of,
+)
+
+AUTHORS = ["g:ann", "g:bob", "g:cat"]
+HELD = ledger.HELD
+MODERATOR = records.Actor("cli", "the command line")
+VERBS = [verb for verb in records.Verb for _ in range(1 + (verb == "approve"))]
+VOTERS = ["g:ann", "g:dan", "g:eve"]
+SKEW = [timedelta(0), timedelta(minutes=10), timedelta(minutes=-10)]
+# What people do more often than others stands more often here.
+KINDS = [
+    "post", "post", "post", "post_again", "edit", "retract", "retract", "place", "place_again",
+    "follow", "follow", "deliver", "deliver", "deliver", "deliver", "sweep", "revive", "fold",
+    "clear", "compact", "spread", "gather", "settle", "recount", "repair", "vote", "vote", "vote",
+    "count", "count", "expire", "file", "walk", "judge", "judge", "judge",
+]  # fmt: skip
+
+
+class World(Chores):
+    """What people and tasks want, and what they know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = itertools.count()
+        self._drafts: list[ledger.Draft] = []
+        self._imports: list[list[ledger.Draft]] = []
+
+    def step(self, wish: Wish) -> Step:
+        """What a wish means now."""
+        make: Callable[[int, int, int], Step] = getattr(self, f"_{wish.kind}")
+        return make(*wish[1:])
+
+    def _post(self, one: int, two: int, three: int) -> Step:
+        thread = key_of(NAMES[one % 3])
+        reply_to = self._pick(two, thread) if one % 4 else None
+        key = f"{next(self._numbers):016}"
+        body = f"{HELD} {three}" if three % 5 == 4 else f"body {three}"
+        draft = ledger.Draft(key, thread, reply_to, AUTHORS[three % 3], body)
+        self._drafts.append(draft)
+        return self._posted(draft, writers=two % 4, now=self.now + SKEW[three % 3])
+
+    def _post_again(self, one: int, two: int, three: int) -> Step:
+        if not self._drafts:
+            return Step(lambda: None)
+        draft = self._drafts[one % len(self._drafts)]
+        if two % 4 == 0:
+            draft = draft._replace(body="another")
+        return self._posted(draft, writers=0, now=self.now + SKEW[three % 3])
+
+    def _posted(self, draft: ledger.Draft, *, writers: int, now: datetime) -> Step:
+        made: list[str] = []
+
+        def act() -> None:
+            name = name_of(draft.thread)
+            known = shard_choice.SHARDS.of(connection.current(), self.shards)
+            # Others are under way, so that this one counts in another shard.
+            turns = [shard_choice.Turn(known, name) for _ in range(writers)]
+            with contextlib.ExitStack() as stack:
+                for turn in turns:
+                    turn.take()
+                    stack.callback(turn.end)
+                site = records.Site(name.site, (), "", 2)
+                author = records.Author("somebody", id=draft.author)
+                posted = submission.post(
+                    submission.Draft(
+                        site, name.id, draft.reply_to, author, draft.body, key=draft.key
+                    ),
+                    settings=SETTINGS,
+                    now=now,
+                )
+                made.append(posted.comment.id)
+
+        def note(book: ledger.Ledger) -> str:
+            known = book.keys.get(draft.key)
+            if made and known is not None and known[0] != made[0]:
+                return "another comment"
+            fresh = made or sorted(stored_state.said().keys() - book.said.keys())
+            return book.post(draft, fresh[0] if fresh else "", now)
+
+        return Step(act, note, lambda: bool(stored_state.said().keys() - self.ledger.said.keys()))
+
+    def _edit(self, one: int, two: int, three: int) -> Step:
+        comment_id = self._pick(one)
+        if comment_id is None:
+            return Step(lambda: None)
+        author, body = self._who(comment_id, two), f"edited {three % 3}"
+        body = HELD if three % 7 == 6 else body
+        now = self.now + SKEW[three % 3]
+
+        def act() -> None:
+            submission.edit(
+                comment_id,
+                author_id=author,
+                body=body,
+                revision=None,
+                settings=SETTINGS,
+                now=now,
+            )
+
+        return Step(
+            act,
+            lambda book: book.edit(comment_id, author, body, now),
+            lambda: self._has_moved(comment_id),
+        )
+
+    def _retract(self, one: int, two: int, three: int) -> Step:
+        comment_id = self._pick(one)
+        if comment_id is None:
+            return Step(lambda: None)
+        author, now = self._who(comment_id, two), self.now + SKEW[three % 3]
+        return Step(
+            lambda: submission.retract(comment_id, author_id=author, revision=None, now=now),
+            lambda book: book.retract(comment_id, author),
+            lambda: self._has_moved(comment_id),
+        )
+
+    def _judge(self, one: int, two: int, three: int) -> Step:
+        comment_id = self._pick(one)
+        if comment_id is None:
+            return Step(lambda: None)
+        verb, now = VERBS[two % len(VERBS)], self.now + SKEW[three % 3]
+        site = self.ledger.said[comment_id].site
+        return Step(
+            lambda: decisions.decide(site, comment_id, verb, MODERATOR, now=now),
+            lambda book: book.judge(comment_id, verb.value),
+            lambda: self._has_moved(comment_id),
+        )
+
+    def _follow(self, one: int, two: int, three: int) -> Step:
+        name, follower = NAMES[one % 3], f"follower {two % 9}"
+        now = self.now
+
+        def act() -> None:
+            if three % 3:
+                subscriptions.follow(name, follower, now=now)
+            else:
+                subscriptions.unfollow(name, follower, now=now)
+
+        return Step(
+            act,
+            lambda book: book.follow(key_of(name), follower, follows=bool(three % 3)),
+            lambda: subscriptions.is_following(name, follower) == bool(three % 3),
+        )
+
+    def _vote(self, one: int, two: int, three: int) -> Step:
+        comment_id = self._pick(one)
+        if comment_id is None:
+            return Step(lambda: None)
+        voter, value, now = VOTERS[two % 3], three % 3 - 1, self.now
+        site, key = self.ledger.said[comment_id].site, (comment_id, voter)
+        return Step(
+            lambda: cast_vote.vote(
+                comment_id,
+                site,
+                cast_vote.Voter(voter, f"network of {voter}"),
+                value,
+                settings=SETTINGS,
+                now=now,
+            ),
+            lambda book: book.vote(comment_id, voter, value),
+            lambda: stored_state.votes().get(key) != self.ledger.votes.get(key),
+        )
+
+    def _who(self, comment_id: str, number: int) -> str:
+        """Whose the comment is, as a rule."""
+        return AUTHORS[number % 3] if number % 4 == 0 else self.ledger.said[comment_id].author
+
+    # Imports.
+
+    def _place(self, one: int, two: int, three: int) -> Step:
+        thread = key_of(NAMES[one % 3])
+        above = self._pick(two, thread) if three % 3 else None
+        statuses = list(records.Status)
+        batch: list[ledger.Draft] = []
+        for number in range(1 + one % 3):
+            comment_id = comment_rows.comment_id(f"{next(self._numbers):016}".encode())
+            status = statuses[(two + number * three) % len(statuses)].value
+            author = [*AUTHORS, ""][(three + number) % 4]
+            votes = (two % 4, one % 3)
+            batch.append(
+                ledger.Draft(comment_id, thread, above, author, "imported", status, *votes)
+            )
+            above = comment_id
+        self._imports.append(batch)
+        return self._placed(batch)
+
+    def _place_again(self, one: int, _two: int, three: int) -> Step:
+        """An import that was interrupted, or whose file has grown, is run again."""
+        if not self._imports:
+            return Step(lambda: None)
+        batch = self._imports[one % len(self._imports)]
+        if three % 2:
+            comment_id = comment_rows.comment_id(f"{next(self._numbers):016}".encode())
+            batch.append(
+                ledger.Draft(comment_id, batch[0].thread, batch[-1].key, "g:ann", "imported")
+            )
+        return self._placed(list(batch))
+
+    def _placed(self, batch: list[ledger.Draft]) -> Step:
+        now = self.now
+        nodes = [
+            records.ImportedComment(
+                id=draft.key,
+                reply_to=draft.reply_to,
+                author=records.Author("somebody", id=draft.author),
+                body=draft.body,
+                html="",
+                renderer="",
+                status=records.Status(draft.status),
+                created=now,
+                source="",
+                up=draft.up,
+                down=draft.down,
+            )
+            for draft in batch
+        ]
+
+        def body() -> None:
+            imported = bulk_append.append_imported(
+                SETTINGS.scheme,
+                name_of(batch[0].thread),
+                nodes,
+                title="",
+                url="",
+                state=records.ThreadState.OPEN,
+                now=now,
+            )
+            transactions.apply(*imported.writes)
+
+        return Step(
+            lambda: transactions.transaction(body),
+            lambda book: book.place(batch, now),
+            lambda: {draft.key for draft in batch} <= stored_state.said().keys(),
+        )

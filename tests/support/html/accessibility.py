@@ -1,0 +1,35 @@
+"""Judges pages in a browser with axe-core, as its lock file pins it (tests/axe)."""
+
+import functools
+from collections.abc import Sequence
+
+import playwright.sync_api as playwright
+
+from tests.support import optional_tools, programs
+
+_FILE = programs.ROOT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@functools.cache
+def _source() -> str:
+    optional_tools.require(
+        _FILE.exists(),
+        "no accessibility checker: scripts/test without arguments installs it, given npm",
+    )
+    return _FILE.read_text()
+
+
+def complaints(page: playwright.Page, *, rules: Sequence[str] = ()) -> list[str]:
+    """What makes the page, as it is shown now, hard to use for some; by all rules, or by these."""
+    if not page.evaluate("typeof axe === 'object'"):
+        page.evaluate(_source())
+    found = page.evaluate(
+        "rules => axe.run(document, {resultTypes: ['violations'], "
+        "runOnly: rules.length ? {type: 'rule', values: rules} : undefined})",
+        list(rules),
+    )
+    return [
+        f"{each['id']}: {node['html'][:200]}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]

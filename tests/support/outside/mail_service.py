@@ -1,0 +1,73 @@
+"""A service that sends mail of comments, as tests drive it: who follows, who writes, who was told.
+
+Time is moved by hand, and each step of a delivery is a sweep.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from comments import config
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.events import dispatcher, outbox
+from comments.jobs import wiring
+from comments.notifications import double_opt_in, planner, subscriptions
+from comments.store import connection
+from comments.store.models import comment_rows
+from tests.support import programs
+from tests.support.outside.mail_server import Box
+from tests.support.threads import sample_threads
+
+SITE = records.Site("demo", ("http://localhost:8080",), "", 2)
+THREAD = records.ThreadName("demo", "page")
+START = sample_threads.START
+INDEXES = programs.ROOT / "index.yaml"
+
+
+@dataclasses.dataclass
+class World:
+    """A service that sends mail. Subscribing goes the short way: `consent` has its own tests."""
+
+    store: connection.Store
+    settings: config.Settings
+    box: Box
+    now: datetime = START + timedelta(days=1)
+
+    @property
+    def handlers(self) -> Sequence[dispatcher.Handler]:
+        return (*wiring.HANDLERS, *planner.handlers(self.settings, lambda: self.now))
+
+    def id_of(self, email: str) -> str:
+        return double_opt_in.subscriber_of(email, self.settings.secret)
+
+    def subscribe(self, email: str, *, author: str = "", replies: bool = False) -> str:
+        thread = "" if replies else comment_rows.thread_key_name(THREAD)
+        wanted = subscriptions.Wanted("demo", thread, author, replies)
+        subscriptions.subscribe(self.id_of(email), self.seal(email), wanted, now=self.now)
+        return self.id_of(email)
+
+    def seal(self, email: str) -> str:
+        """An address as it is stored."""
+        return encryption.seal(email, "address", self.settings.secret, now=self.now)
+
+    def say(self, text: str, parent: str | None = None, author: str = "g:bob") -> records.Comment:
+        written = records.Author("Bob", id=author)
+        return sample_threads.post(SITE, text, parent, author=written, now=START)
+
+    def sweep(self) -> dispatcher.Done:
+        return dispatcher.sweep(now=self.now, handlers=self.handlers)
+
+    def deliver(self) -> None:
+        """Sweep until nothing is due any more."""
+        self.now += outbox.SWEPT_AFTER
+        while self.sweep().delivered:
+            pass
+
+    def told(self, text: str) -> list[str]:
+        """Who was sent a comment's text."""
+        return sorted(
+            address
+            for number, address in enumerate(self.box.recipients)
+            if f"> {text}\n" in self.box.text(number)
+        )

@@ -1,0 +1,65 @@
+"""Somebody who asks for mail of the thread "page", through HTTP and a real mail server."""
+
+import dataclasses
+from typing import Any
+
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import config
+from comments.domain import records
+from comments.jobs import scheduler, wiring
+from comments.notifications import double_opt_in, subscriptions
+from comments.store import connection, reads
+from tests.support.histories import counter_oracle
+from tests.support.html import page_buttons
+from tests.support.outside.mail_server import Box
+
+URL = "/api/v1/sites/demo/subscription?thread=page"
+THREAD = records.ThreadName("demo", "page")
+LIST = subscriptions.list_of(THREAD)
+ANN = "Ann@example.org"
+KINDS = ("Subscriber", "Subscription", "FollowerMark", "FollowerList", "FollowerSegment", "Event")
+
+
+@dataclasses.dataclass
+class Asker:
+    """A service with a mail server, and somebody who has written in the thread "page"."""
+
+    client: FlaskClient
+    store: connection.Store
+    settings: config.Settings
+    box: Box
+    token: str = ""
+
+    def ask(self, email: str = ANN, *, address: str = "203.0.113.1", **more: Any) -> TestResponse:
+        sent = {"email": email, "thread": True} | more
+        headers = {"Authorization": f"Bearer {self.token}"} if sent.get("replies") else {}
+        peer = {"REMOTE_ADDR": address}
+        return self.client.put(URL, json=sent, headers=headers, environ_overrides=peer)
+
+    def deliver(self) -> None:
+        with self.store.context():
+            made = scheduler.Upkeep(self.settings.scheme, handlers=wiring.of(self.settings))
+            while events := counter_oracle.events():
+                made.deliver(events)
+
+    def follow(self, email: str = ANN, **more: Any) -> None:
+        """Ask, and press the button of the page that the mail leads to."""
+        assert self.ask(email, **more).status_code == 202
+        self.deliver()
+        assert self.press("Yes, send me mail").status_code == 200
+
+    def press(self, label: str, link: str = "") -> TestResponse:
+        """Press a button of the page that a link leads to: that of the last mail, or another."""
+        return page_buttons.press(self.client, link or self.box.link(), label)
+
+    def stored(self) -> dict[str, int]:
+        with self.store.context():
+            counted = {kind: reads.count(reads.Query(kind)) for kind in KINDS}
+        return {kind: count for kind, count in counted.items() if count}
+
+    def is_following(self, email: str = ANN) -> bool:
+        with self.store.context():
+            who = double_opt_in.subscriber_of(email, self.settings.secret)
+            return subscriptions.is_following(THREAD, who)

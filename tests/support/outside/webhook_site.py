@@ -1,0 +1,42 @@
+"""Hooks of the site "demo" and what is posted there, for tests of sending.
+
+What is posted here has its messages written and not sent: a test sends, when it says.
+"""
+
+from datetime import datetime, timedelta
+
+from comments.domain import records
+from comments.events import dispatcher, safe_http, webhook_endpoints, webhooks
+from comments.jobs import wiring
+from comments.store import reads
+from tests.support.histories import counter_oracle
+from tests.support.threads import sample_threads
+
+START = sample_threads.START
+SECRET = webhooks.secret(bytes(32))
+
+
+class Time:
+    """The time of day, as a test moves it."""
+
+    now = START + timedelta(hours=1)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def register(name: str, url: str, client: safe_http.Client) -> None:
+    made = webhook_endpoints.Registered(name, url, (SECRET,), tuple(webhooks.Type), START)
+    webhook_endpoints.add("demo", made, client)
+
+
+def post(site: records.Site, text: str = "text") -> str:
+    """Post, and have the messages written; the id that receivers are told."""
+    row = sample_threads.post(site, text)
+    dispatcher.deliver(counter_oracle.events(), now=START, handlers=wiring.HANDLERS)
+    return f"msg_{row.id}_1"
+
+
+def left() -> list[str]:
+    query = reads.Query("Message", keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]

@@ -1,0 +1,74 @@
+"""People who sign in, for tests: accounts of every role, made the way the product makes them."""
+
+import functools
+from datetime import UTC, datetime
+
+from comments.accounts import accounts, identities, invitations, sessions
+from comments.accounts.passwords import hashing, password_login
+from comments.domain import roles
+from tests.support.prepared_stores import NOW
+
+SECRET = "a secret of the tests"
+PASSWORD = "correct horse battery"
+NETWORK = "192.0.2.7"
+OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
+
+
+def moderator(site: str = "demo") -> roles.Grant:
+    return roles.Grant(roles.Role.MODERATOR, site)
+
+
+def account(
+    login: str, *grants: roles.Grant, password: str = PASSWORD, mail: str = "", now: datetime = NOW
+) -> accounts.Account:
+    """An account with a password, or without one if that is empty."""
+    known = [identities.of_login(login)]
+    if mail:
+        known.append(identities.of_address(mail))
+    newcomer = accounts.Newcomer(
+        id=accounts.new_id(),
+        name=login.capitalize(),
+        identities=tuple(known),
+        login=login,
+        address=mail,
+        password=_hash(password, hashing._hasher()) if password else "",
+        grants=grants,
+    )
+    return accounts.add(newcomer, secret=SECRET, now=now)
+
+
+@functools.cache
+def _hash(password: str, _hasher: object) -> str:
+    return accounts.checked_password(password)
+
+
+def sign_in(
+    login: str, password: str = PASSWORD, code: str = "", *, now: datetime = NOW, token: str = ""
+) -> sessions.Session:
+    attempt = password_login.Attempt(login, password, code, NETWORK, token)
+    return password_login.sign_in(attempt, secret=SECRET, now=now)
+
+
+def invite(
+    *grants: roles.Grant, address: str = "", first: bool = False, now: datetime = NOW
+) -> str:
+    return invitations.invite(
+        invitations.Invitation(grants, address, first), secret=SECRET, now=now
+    )
+
+
+def accept(
+    token: str, login: str = "ann", password: str = PASSWORD, *, now: datetime = NOW
+) -> sessions.Session:
+    form = invitations.Form(login.capitalize() or "Ann", login, password)
+    return invitations.accept(token, form, browser="", secret=SECRET, now=now)
+
+
+def here() -> datetime:
+    """The time, for what is asked of the application, which reads the clock itself."""
+    return datetime.now(UTC)
+
+
+def session(account: str) -> sessions.Session:
+    """A session that began now, of somebody who did not have to show anything."""
+    return sessions.begin(account, SECRET, now=here())

@@ -1,0 +1,45 @@
+"""The forms of owners and moderators, as a browser on our own pages sends them."""
+
+import re
+
+import flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments.accounts import accounts, invitations
+from comments.web.admin import signed_in
+from tests.support.people.account_holders import PASSWORD, SECRET
+from tests.support.people.account_holders import here as now
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+
+
+def browser(app: flask.Flask) -> FlaskClient:
+    return app.test_client()
+
+
+def send(client: FlaskClient, path: str, headers: dict | None = None, **form: str) -> TestResponse:
+    return client.post(path, data=form, headers=OWN if headers is None else headers)
+
+
+def sign_in(client: FlaskClient, login: str = "ann", **more: str) -> TestResponse:
+    response = send(client, "/admin/sign-in", login=login, **{"password": PASSWORD} | more)
+    assert response.status_code == 303, response.text
+    return response
+
+
+def token_of(client: FlaskClient) -> str:
+    """The token of the forms of whoever is signed in."""
+    found = re.search(r'name="form" value="([a-z2-7]{26})"', client.get("/admin/account").text)
+    assert found
+    return found[1]
+
+
+def cookie(client: FlaskClient) -> str:
+    found = client.get_cookie(signed_in.COOKIE)
+    return "" if found is None else found.value
+
+
+def reset_of(account: accounts.Account) -> str:
+    """The token of a link to choose a new password."""
+    return invitations.reset(account, secret=SECRET, now=now())

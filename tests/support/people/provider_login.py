@@ -1,0 +1,250 @@
+"""Providers that say what a test wants, and browsers that go there and come back, without either.
+
+`Impostor` speaks the protocol as a provider does, but for what a test changes: the claims of its ID
+tokens, their header and signature, its documents. `Traveller` is a test client that reads where our
+pages send it, has the provider make a code, and comes back with it.
+"""
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import html
+import json
+import re
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import flask
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import config
+from comments.accounts.oidc import oidc_client, providers
+from comments.events import message_sender, safe_http
+from comments.store import connection
+from tests.support import loopback_servers
+from tests.support.people.account_holders import PASSWORD, SECRET, here
+
+CLIENT, CLIENT_SECRET = "flatthread", "a client's secret: 100% + 32 bytes or more"
+PUBLIC = "http://localhost"
+SETTINGS = config.Settings(secret=SECRET, public_url=PUBLIC, hosts=("localhost", "evil.example"))
+ORIGIN = "http://localhost:8080"
+OWN = {"Sec-Fetch-Site": "same-origin"}
+RSA = rsa.generate_private_key(65537, 2048)
+OTHER_RSA = rsa.generate_private_key(65537, 2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+
+
+def _b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def jwk(key: Any, kid: str) -> dict[str, str]:
+    """The public half of a key as a provider publishes it."""
+    is_rsa = isinstance(key, rsa.RSAPrivateKey)
+    algorithm = jwt.algorithms.RSAAlgorithm if is_rsa else jwt.algorithms.ECAlgorithm
+    made = json.loads(algorithm.to_jwk(key.public_key()))
+    return {**made, "kid": kid, "use": "sig"}
+
+
+class Impostor:
+    """A provider. `claims` and `header` change its tokens; None leaves a claim out."""
+
+    def __init__(self, told: loopback_servers.Receiver) -> None:
+        self.issuer = f"http://{loopback_servers.NAME}:{told.port}"
+        self.told = told
+        self.sub: Any = "ann"
+        self.claims: dict[str, Any] = {}
+        self.document: dict[str, Any] = {}
+        self.keys: list[dict[str, Any]] = [jwk(RSA, "one")]
+        self.userinfo: Any = None
+        self.sign: Callable[[dict[str, Any]], str] = self.honest
+        self.token_answer: tuple[int, bytes] | None = None
+        self.codes: dict[str, dict[str, str]] = {}
+        self.asked: list[str] = []
+        told.then = self._answer
+
+    def authorize(self, address: str) -> str:
+        """The code for a browser that was sent here."""
+        asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
+        assert address.startswith(f"{self.issuer}/authorize?")
+        assert asked["client_id"] == CLIENT
+        assert asked["response_type"] == "code"
+        assert asked["code_challenge_method"] == "S256"
+        assert "email" not in asked["scope"]
+        code = f"code{len(self.codes)}"
+        self.codes[code] = asked
+        return code
+
+    def honest(self, claims: dict[str, Any]) -> str:
+        return jwt.encode(claims, RSA, algorithm="RS256", headers={"kid": "one"})
+
+    def said(self, nonce: str) -> dict[str, Any]:
+        """The claims of an ID token."""
+        now = int(time.time())
+        claims = {
+            "iss": self.issuer, "aud": CLIENT, "sub": self.sub, "nonce": nonce,
+            "iat": now, "exp": now + 300, **self.claims,
+        }  # fmt: skip
+        return {name: value for name, value in claims.items() if value is not None}
+
+    def _answer(self, heard: loopback_servers.Heard) -> None:
+        path = urllib.parse.urlsplit(heard.path).path
+        self.asked.append(path)
+        status, body = self._pages(heard).get(path, lambda: (404, b""))()
+        self.told.status, self.told.answer = status, body
+
+    def _pages(
+        self, heard: loopback_servers.Heard
+    ) -> Mapping[str, Callable[[], tuple[int, bytes]]]:
+        return {
+            "/.well-known/openid-configuration": lambda: _json(self._document()),
+            "/keys": lambda: _json({"keys": self.keys}),
+            "/token": lambda: self.token_answer or self._token(heard),
+            "/me": lambda: _json(self.userinfo) if self.userinfo is not None else (401, b"{}"),
+        }
+
+    def _document(self) -> dict[str, Any]:
+        made = {
+            "issuer": self.issuer,
+            "authorization_endpoint": f"{self.issuer}/authorize",
+            "token_endpoint": f"{self.issuer}/token",
+            "jwks_uri": f"{self.issuer}/keys",
+            "userinfo_endpoint": f"{self.issuer}/me",
+            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+            **self.document,
+        }
+        return {name: value for name, value in made.items() if value is not None}
+
+    def _token(self, heard: loopback_servers.Heard) -> tuple[int, bytes]:
+        sent = dict(urllib.parse.parse_qsl(heard.body.decode()))
+        asked = self.codes.pop(sent.get("code", ""), None)
+        if asked is None or not self._is_client(heard, sent):
+            return 400, b'{"error": "invalid_grant"}'
+        digest = hashlib.sha256(sent["code_verifier"].encode()).digest()
+        if _b64(digest) != asked["code_challenge"] or sent["redirect_uri"] != asked["redirect_uri"]:
+            return 400, b'{"error": "invalid_grant"}'
+        token = self.sign(self.said(asked["nonce"]))
+        return _json({"access_token": "an-access-token", "token_type": "Bearer", "id_token": token})
+
+    def _is_client(self, heard: loopback_servers.Heard, sent: Mapping[str, str]) -> bool:
+        if "client_secret" in sent:
+            return (sent["client_id"], sent["client_secret"]) == (CLIENT, CLIENT_SECRET)
+        given = base64.b64decode(heard.headers["Authorization"].removeprefix("Basic ")).decode()
+        return tuple(map(urllib.parse.unquote_plus, given.split(":", 1))) == (CLIENT, CLIENT_SECRET)
+
+
+def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
+    """A token with whatever header and signature."""
+    parts = (json.dumps(each).encode() for each in (header, claims))
+    return ".".join([*map(_b64, parts), _b64(signature)])
+
+
+def swapped(claims: dict[str, Any], secret: bytes) -> str:
+    """A token that is signed with a public key, as if that were a shared secret."""
+    head = unsigned({"alg": "HS256", "typ": "JWT", "kid": "one"}, claims).rpartition(".")[0]
+    return f"{head}.{_b64(hmac.digest(secret, head.encode(), 'sha256'))}"
+
+
+def _json(value: object) -> tuple[int, bytes]:
+    return 200, json.dumps(value).encode()
+
+
+@contextlib.contextmanager
+def impostor(store: connection.Store) -> Iterator[Impostor]:
+    """A provider that this store's service may reach."""
+    with loopback_servers.receiver() as told:
+        client = loopback_servers.client(told.port, limits=safe_http.Limits(total=30.0))
+        message_sender.OUTBOUND.put(store, client)
+        yield Impostor(told)
+
+
+def register(
+    found: Impostor, name: str = "acme", *, sites: tuple[str, ...] = ("demo",), at_desk: bool = True
+) -> providers.Provider:
+    """Have this service know a provider."""
+    given = providers.Registration(name, name.capitalize(), found.issuer, CLIENT, CLIENT_SECRET)
+    providers.add(providers.checked(given, SECRET, now=here()))
+    return providers.offer(name, sites, at_desk=at_desk)
+
+
+def know(store: connection.Store) -> providers.Provider:
+    """Have a service know a provider that it need not ask who it is."""
+    issuer = "https://acme.example"
+    about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
+    known = oidc_client._Known(about, {"keys": []}, time.monotonic())
+    oidc_client.COPIES.of(store).keep(issuer, known)
+    given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
+    providers.add(providers.checked(given, SECRET, now=here()))
+    return providers.offer("acme", ("demo",), at_desk=True)
+
+
+class Traveller:
+    """A browser that sets out for a provider and comes back."""
+
+    def __init__(self, app: flask.Flask, found: Impostor) -> None:
+        self.client: FlaskClient = app.test_client()
+        self.provider = found
+
+    def send(self, path: str, **form: str) -> TestResponse:
+        return self.client.post(path, data=form, headers=OWN)
+
+    def way(self, path: str, **form: str) -> str:
+        """Where a form leads."""
+        response = self.send(path, **form)
+        assert response.status_code == 200, response.text
+        found = re.search(r'content="0; url=([^"]+)"', response.text)
+        assert found
+        return html.unescape(found[1])
+
+    def back(self, address: str, **changed: str) -> TestResponse:
+        """Come back from an address at the provider, with its answer or what is changed of it."""
+        asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
+        assert asked["redirect_uri"] == f"{PUBLIC}/sign-in/return"
+        answer = {"code": self.provider.authorize(address), "state": asked["state"]} | changed
+        query = {name: value for name, value in answer.items() if value}
+        return self.client.get("/sign-in/return", query_string=query)
+
+    def travel(self, path: str, **form: str) -> TestResponse:
+        return self.back(self.way(path, **form))
+
+    def form(self) -> str:
+        """The token of the forms of whoever is signed in here."""
+        found = re.search(r'name="form" value="([a-z2-7]{26})"', self.client.get("/admin").text)
+        assert found
+        return found[1]
+
+    def sign_in(self, login: str = "ann") -> None:
+        """Sign in with a password."""
+        sent = self.send("/admin/sign-in", login=login, password=PASSWORD)
+        assert sent.status_code == 303, sent.text
+
+    def link(self) -> TestResponse:
+        """Have the account that is signed in here led to by whom the provider names."""
+        return self.travel(
+            "/admin/account/provider", form=self.form(), current=PASSWORD, provider="acme"
+        )
+
+    def window(self, challenge: str, *, site: str = "demo", origin: str = ORIGIN) -> TestResponse:
+        """The window in which a reader signs in, from its opening to its code."""
+        return self.travel(
+            f"/sign-in/sites/{site}", provider="acme", origin=origin, challenge=challenge
+        )
+
+
+VERIFIER = "v" * 43
+
+
+def challenge_of(verifier: str = VERIFIER) -> str:
+    return _b64(hashlib.sha256(verifier.encode()).digest())
+
+
+def code_of(response: TestResponse) -> str:
+    found = re.search(r'id="code"[^>]*>([a-z2-7]{4} [a-z2-7]{4})<', response.text)
+    assert found, response.text
+    return found[1]

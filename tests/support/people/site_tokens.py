@@ -1,0 +1,46 @@
+"""What a site signs of its readers, for tests: keys of both kinds, and tokens as they should be."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
+from comments.accounts import site_keys
+from tests.support.people.account_holders import SECRET, here
+
+Private = ed25519.Ed25519PrivateKey
+
+
+def share(site: str = "demo") -> str:
+    """A secret that a site shares with us."""
+    key, secret = site_keys.shared(SECRET, now=here())
+    site_keys.add(site, key)
+    return secret
+
+
+def pem_of(private: Private) -> str:
+    return (
+        private.public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        .decode()
+    )
+
+
+def pair(site: str = "demo") -> Private:
+    """A key of which a site keeps the private half."""
+    private = Private.generate()
+    site_keys.add(site, site_keys.public(pem_of(private), now=here()))
+    return private
+
+
+def claims(now: datetime | None = None, **more: Any) -> dict[str, Any]:
+    """Good claims, with some of them changed, or left out where None."""
+    exp = int(((now or here()) + timedelta(hours=1)).timestamp())
+    found = {"aud": "flatthread:demo", "sub": "42", "name": "Ann", "exp": exp} | more
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def token(key: Any, algorithm: str = "HS256", **more: Any) -> str:
+    return jwt.encode(claims(**more), key, algorithm=algorithm)

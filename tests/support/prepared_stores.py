@@ -1,0 +1,69 @@
+"""What the stores of many tests begin with: grown once, and each test works on a copy of the file.
+
+Posting a thread of forty comments takes longer than most tests that read it. What must stay true:
+nobody opens the file itself again, so no test sees what another one did; what is handed to all of
+them is not changed.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
+from emulator import inprocess
+from tests.support.threads import sample_threads
+
+INDEXES = Path(__file__).parents[2] / "index.yaml"
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+
+
+@contextmanager
+def opened(
+    path: Path | None, concurrency: Literal["optimistic", "pessimistic"] = "pessimistic"
+) -> Iterator[inprocess.Engine]:
+    """An engine that serves what index.yaml names, in the mode of the product; None: in memory."""
+    with inprocess.open_engine(
+        path, indexes=INDEXES, concurrency=concurrency, history=0, durability="fast"
+    ) as engine:
+        yield engine
+
+
+@contextmanager
+def opened_copy(begun: Path) -> Iterator[inprocess.Engine]:
+    """An engine on a copy of a file, which is gone at the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="begun-") as folder,
+        opened(Path(shutil.copy(begun, folder))) as engine,
+    ):
+        yield engine
+
+
+def demo() -> records.Site:
+    """The site "demo", stored."""
+    return site_settings.add(
+        "demo", ["http://localhost:8080"], scheme=sample_threads.SETTINGS.scheme, now=NOW
+    )
+
+
+class Beginning(NamedTuple):
+    """A data file with the site "demo", and what whoever grew it wants to tell of it."""
+
+    path: Path
+    found: Any
+
+
+def grown(folders: pytest.TempPathFactory, grow: Callable[[records.Site], object]) -> Beginning:
+    """Make a data file with the site "demo" and what `grow` stores; it runs inside the store."""
+    path = folders.mktemp("begun") / "data"
+    with opened(path) as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            return Beginning(path, grow(demo()))

@@ -1,0 +1,187 @@
+"""Start the project's own programs as people do, and talk to them over HTTP."""
+
+import contextlib
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+# Seconds. Generous: the machine may be busy with everything else, and a failure names its cause.
+PATIENCE = 60
+
+
+class Program:
+    """A running program whose output is collected line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._new: queue.Queue[str | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            self._new.put(line)
+        self._new.put(None)
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Wait for a line of output; fail with all of it when the program ends or stays silent."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                line = self._new.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise TimeoutError(f"no line like {pattern!r} in {self.lines}") from None
+            if line is None:
+                raise AssertionError(f"ended without a line like {pattern!r}: {self.lines}")
+            if found := re.search(pattern, line):
+                return found
+
+    def stop(self) -> int:
+        """Send SIGTERM and wait for the end; return the exit status."""
+        self.process.terminate()
+        status = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        return status
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path = ROOT
+) -> Iterator[Program]:
+    """Run a program until the block ends. Both its outputs are read as one."""
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        program = Program(process)
+        try:
+            yield program
+        finally:
+            if process.poll() is None:
+                program.stop()
+
+
+def run(
+    command: Sequence[str | Path], *, cwd: str | Path, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end with an environment of `settings`, and keep what it says."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(**settings),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """An environment of a user without settings: the way to programs, a home, and `settings`.
+
+    Without what coverage puts there: these programs run on copies that are gone when it reports.
+    """
+    kept = ("PATH", "HOME", "LANG", "TMPDIR", "PIP_FIND_LINKS", "PIP_CERT")
+    return {name: os.environ[name] for name in kept if name in os.environ} | settings
+
+
+def copy_project(target: Path, *, without: Path | None = None) -> Path:
+    """Copy what version control holds or would hold, less what an ignore file names."""
+    names = _listed("--cached", "--others", "--exclude-standard")
+    if without is not None:
+        ignored = ["--cached", "--others", "--ignored", f"--exclude-from={without}"]
+        names -= _listed(*ignored)
+    for name in names:
+        if (ROOT / name).is_file():  # else deleted, and not yet committed
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_bytes((ROOT / name).read_bytes())
+            (target / name).chmod((ROOT / name).stat().st_mode)
+    return target
+
+
+def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
+    """Give a copy of the project what is installed here, as scripts/venv would leave it.
+
+    A folder of links and not a link: whatever clears the copy's environment removes links only.
+    """
+    venv = folder / ".venv"
+    venv.mkdir()
+    for each in lender.iterdir():
+        (venv / each.name).symlink_to(each)
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        stamp = venv / f"installed-{name}"
+        stamp.unlink(missing_ok=True)
+        shutil.copy(folder / name, stamp)
+
+
+def _listed(*options: str) -> set[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", *options], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return set(listed.stdout.split("\0")) - {""}
+
+
+def fetch(
+    url: str, *, method: str = "GET", body: bytes | None = None, **headers: str
+) -> tuple[int, bytes]:
+    """One HTTP request, past any proxy; header names are written with underscores."""
+    request = urllib.request.Request(  # noqa: S310 - our own address
+        url,
+        data=body,
+        method=method,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=PATIENCE) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def unshare() -> list[str]:
+    """Return the command that gives a program mounts of its own."""
+    as_root = ["unshare", "--mount"]
+    return as_root if os.geteuid() == 0 else [*as_root, "--map-root-user"]
+
+
+def can_mount() -> bool:
+    """Tell whether `unshare` works here."""
+    try:
+        tried = subprocess.run(
+            [*unshare(), "mount", "-t", "tmpfs", "tmpfs", "/tmp"],  # noqa: S108
+            check=False,
+            capture_output=True,
+        )
+    except FileNotFoundError:
+        return False
+    return tried.returncode == 0
+
+
+def wait_until(is_so: Callable[[], object], what: str = "") -> None:
+    """Wait for a condition; fail, with its name, when it does not come about."""
+    pause = threading.Event()
+    for _ in range(PATIENCE * 1_000):
+        if is_so():
+            return
+        pause.wait(0.001)
+    raise TimeoutError(what or is_so)

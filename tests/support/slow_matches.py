@@ -1,0 +1,191 @@
+"""Texts that make a careless matcher work for hours, given to every matcher and parser there is.
+
+python -m tests.support.slow_matches [PATTERN]
+
+Run by a test under a limit of processor time: whoever needs the square of a long text's time, or
+worse, is killed before the end. It prints what it gave to whom. With a pattern of its own it tries
+that one alone, to show that the limit ends it.
+
+- every regular expression of the package: those that stand in a module are found, so a new one is
+  tried without a line here; it gets more than any caller can send
+- every field, parameter and header that a caller may fill in, of every route in `test_who_may`, as
+  long as it may be: whatever parses it, ours or a library's
+- the functions below, with texts of the greatest size that they take
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import itertools
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterator
+
+import comments
+from comments import app as apps
+from comments import config, errors
+from comments.domain import categories, thread_ids
+from comments.domain.text import mail_addresses, sanitizing
+from comments.events.mail import compose, plain_words
+from comments.moderation import rules
+from comments.store import connection
+from comments.web.public import json_ld
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support.people.account_holders import SECRET
+from tests.system import test_who_may
+
+LONG = 90_000
+# What is repeated, and what ends it: so that everything before matches, and the whole does not.
+PUMPS = [
+    ("a", "!"), ("a", "\x00"), (" ", "x"), ("\t", "x"), ("\n", "x"), ("a ", "\n"), ("0", "x"),
+    ("1.", "x"), (".", "@"), ("a.", "@"), ("a@", "b"), ("-", "_"), ("%", "x"), ("%a", "%"),
+    ("%2F", "%"), ("/", "\\"), ("/../", "."), ("\\", "'"), ('\\"', "'"), ('"', "a"), ("'", '"'),
+    ("<", ">"), ("<a", "<"), ("</", ">"), ("<!--", "-"), ("&", ";"), ("&#", "x"), ("&amp", "&"),
+    ("[", "]"), ("](", ")"), ("![", "]"), ("{", "}"), ("[{", "]"), (",", ";"), (", ", "q"),
+    (";q=", "0"), ("=", "&"), ("a=b&", "a"), ("_", "-"), ("*", "a"), ("**a", "*"), ("~~", "~"),
+    ("`", "a"), ("`a", "``"), ("> ", "a"), ("- ", "a"), ("|", "-"), ("|a\n|-\n", "|"), ("#", "a"),
+    ("http://", "x"), ("www.", "a"), ("http://a.", "\\"), ("c.", "a"), ("\u0301", "a"),
+    ("a\u0301", "!"), ("\u200b", "a"), ("\ufdfa", "a"), ("\u3316", "a"), ("\u0130", "a"),
+    ('W/"', "x"), ("Bearer ", " "), ("1:", "]"), (":", "]"), ("[::", "%"), ("xn--", "."),
+    ("eyJ", "."), ("a,", " "),
+]  # fmt: skip
+
+
+def texts(size: int) -> Iterator[str]:
+    """One of each."""
+    for repeated, end in PUMPS:
+        yield (repeated * (size // len(repeated) + 1))[: size - len(end)] + end
+
+
+def patterns() -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
+    """The regular expressions that stand in modules of the package."""
+    found = {}
+    for each in pkgutil.walk_packages(comments.__path__, "comments."):
+        module = importlib.import_module(each.name)
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern):
+                found[f"{each.name}.{name}"] = value
+    return found
+
+
+def match(pattern: re.Pattern[str] | re.Pattern[bytes], text: str) -> None:
+    """Look for a pattern in every way that is used."""
+    given = text.encode() if isinstance(pattern.pattern, bytes) else text
+    pattern.search(given)  # type: ignore[arg-type]
+    pattern.fullmatch(given)  # type: ignore[arg-type]
+    for _ in pattern.finditer(given):  # type: ignore[arg-type]
+        pass
+
+
+def functions() -> dict[str, tuple[Callable[[str], object], int]]:
+    """What reads a text, and how long that may be."""
+    words = tuple(f"*word{number}*" for number in range(rules.MOST_PATTERNS))
+    book = [
+        rules.Rule(id=f"r{number}", action=rules.Action.HOLD, **{field: words})
+        for number, field in enumerate(("words", "names"))
+    ]
+    book += [rules.Rule(id="s", action=rules.Action.SPAM, scripts=("latin", "thai"), links=3)]
+    body = sanitizing.MAX_BODY
+    return {
+        "a body": (lambda text: sanitizing.render_markdown(sanitizing.clean_body(text)), body),
+        "a name": (sanitizing.clean_name, sanitizing.MAX_NAME),
+        "a long name": (sanitizing.clean_name, LONG),
+        "a website": (sanitizing.clean_website, sanitizing.MAX_WEBSITE),
+        "HTML of an import": (sanitizing.sanitise_html, sanitizing.MAX_HTML),
+        "plain text": (sanitizing.plain_text, sanitizing.MAX_HTML),
+        "linked data": (
+            lambda text: json_ld.plain(sanitizing.sanitise_html(text)),
+            sanitizing.MAX_HTML // 2,
+        ),
+        "an address": (mail_addresses.check, mail_addresses.LONGEST),
+        "words of a mail": (plain_words.words, body),
+        "a line of a mail": (plain_words.line, body),
+        "a link of a mail": (compose.is_link, body),
+        "a page": (thread_ids.canonical_page, LONG),
+        "a thread": (thread_ids.canonical_id, LONG),
+        "a category": (categories.canonical, LONG),
+        "rules": (lambda text: rules.judge(book, rules.Said(text, text, text, text)), body),
+        "a text's likeness": (rules.likeness, body),
+    }
+
+
+def _tried(read: Callable[[str], object], text: str) -> None:
+    with contextlib.suppress(errors.FlatthreadError, ValueError):  # a refusal is an answer
+        read(text)
+
+
+HEADERS = (
+    "Authorization", "Idempotency-Key", "If-Match", "If-None-Match", "Accept", "Accept-Encoding",
+    "Accept-Language", "Cookie", "X-Forwarded-For", "Origin", "Sec-Fetch-Site", "Range",
+    "Content-Type", "Cache-Control",
+)  # fmt: skip
+
+
+def over_http() -> int:
+    """Every field, parameter and header of every route; how many requests that took."""
+    count = 0
+    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        settings = config.Settings(secret=SECRET)
+        with store.context():
+            world = test_who_may.World(store, apps.create_app(settings, store))
+            comment = world.comment().id
+            clients = {caller: world.client(caller) for caller in ("owner", "author")}
+            world.client = clients.__getitem__  # type: ignore[method-assign]
+            for row, caller in _asked(test_who_may.ROWS):
+                answer = world.ask(row, caller, comment)
+                assert answer.status_code < 500, (row, answer.status_code)
+                count += 1
+                if "sign-out" in row.rule or answer.headers.get("Set-Cookie"):
+                    clients["owner"] = test_who_may.World.client(world, "owner")
+            client, path = world.app.test_client(), f"/api/v1/comments/{comment}"
+            for name in HEADERS:
+                for text in itertools.islice(filter(_may_be_sent, texts(8_000)), 0, None, 2):
+                    for verb in (client.patch, client.get):
+                        answer = verb(path, data=b"{}", headers={name: text})
+                        assert answer.status_code < 500, (name, text[:20])
+                        count += 1
+    return count
+
+
+def _may_be_sent(text: str) -> bool:
+    return text.isprintable() and text.isascii()
+
+
+def _asked(rows: list[test_who_may.Row]) -> Iterator[tuple[test_who_may.Row, str]]:
+    """Each field of each route with each text, by somebody who gets that far."""
+    for row in rows:
+        caller = "owner" if row.rule.startswith("/admin") else "author"
+        for name in row.json or ():
+            for text in itertools.islice(texts(12_000), 0, None, 2):
+                yield dataclasses.replace(row, json={**(row.json or {}), name: text}), caller
+        # Forms and queries are read by one reader each, and what they hold by the functions above.
+        for name in row.form or ():
+            for text in itertools.islice(texts(1_500), 0, None, 20):
+                yield dataclasses.replace(row, form={**(row.form or {}), name: text}), caller
+        for name in row.query:
+            for text in itertools.islice(texts(2_500), 0, None, 6):
+                yield dataclasses.replace(row, query={**row.query, name: text}), caller
+
+
+def main(planted: str = "") -> None:
+    """Give everything to everybody."""
+    if planted:
+        for text in texts(LONG):
+            match(re.compile(planted), text)
+        return
+    found = patterns()
+    for pattern in found.values():
+        for text in texts(LONG):
+            match(pattern, text)
+    reading = functions()
+    for read, size in reading.values():
+        for text in texts(size):
+            _tried(read, text)
+    sys.stdout.write(f"{len(found)} {len(reading)} {over_http()}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,198 @@
+"""What stands in the store, as plain rows and numbers: what a ledger is compared with.
+
+Reads properties by their stored names and adds up shards by itself, so that nothing which counts
+in the product takes part in the comparison.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC
+from typing import Any
+
+from comments.store import reads
+from tests.support.histories import ledger
+from tests.support.histories.ledger import Numbers, Said
+
+
+def rows(kind: str) -> Iterable[Any]:
+    """Every entity of a kind."""
+    return reads.fetch(reads.Query(kind))
+
+
+def name_of(message: Any, level: int = -1) -> str:
+    """The name of an entity, or of what it stands below."""
+    name: str = message.key.path[level].name
+    return name
+
+
+def said() -> dict[str, Said]:
+    """Every comment by its id."""
+    return {name_of(each): _said(each) for each in rows("Comment")}
+
+
+def _said(message: Any) -> Said:
+    values = message.properties
+    numbers = ("level", "number", "revision", "up", "down")
+    return Said(
+        id=name_of(message),
+        thread=values["thread"].string_value,
+        author=values["author_id"].string_value,
+        status=values["status"].string_value,
+        reply_to=values["reply_to"].string_value or None,
+        parent=values["parent"].string_value or None,
+        body=values["body"].string_value,
+        created=values["created"].timestamp_value.ToDatetime(UTC),
+        children=values["child_count"].integer_value,
+        listed=values["listed"].boolean_value,
+        categories=tuple(each.string_value for each in values["categories"].array_value.values),
+        stood=values["stood"].string_value,
+        pinned=values["pinned"].boolean_value,
+        **{name: values[name].integer_value for name in numbers},
+    )
+
+
+def audit() -> list[tuple[str, str, str, str]]:
+    """Which decisions about comments are noted: which one, which verb, before and after."""
+    return [
+        (
+            each.properties["subject"].string_value,
+            each.properties["verb"].string_value,
+            each.properties["before"].string_value,
+            each.properties["after"].string_value,
+        )
+        for each in rows("AuditEntry")
+        if ":" not in each.properties["subject"].string_value
+    ]
+
+
+def roots() -> dict[str, int]:
+    """How many roots each thread has had."""
+    return {name_of(each): each.properties["child_count"].integer_value for each in rows("Thread")}
+
+
+def in_threads() -> dict[str, Numbers]:
+    """The numbers of comments in threads and of authors in them, shards added up."""
+    found = _shards("thread")
+    for numbers in found.values():
+        numbers.pop("followers", None)
+    for each in rows("Participation"):
+        found[f"thread {name_of(each, 0)}{ledger.BY}{name_of(each)}"] = _only(each)
+    return ledger.without_zeros(found)
+
+
+def later() -> dict[str, Numbers]:
+    """The numbers of sites, of categories and days, and of authors there."""
+    found = _shards("site")
+    for each in rows("Standing"):
+        site, _, author = name_of(each).partition("/")
+        numbers = found[f"site {site}{ledger.BY}{author}"] = _only(each)
+        assert each.properties["score"].integer_value == numbers.get("score", 0)
+        takes_part = each.properties["takes_part"].boolean_value
+        assert takes_part == (numbers.get("approved", 0) > 0)
+    for each in rows("Category"):
+        found["category {} {}".format(*name_of(each).split("/"))] = _only(each)
+    for each in rows("Day"):
+        site, category, day = name_of(each).split("/")
+        found[f"day {site} {day} {category}"] = _only(each)
+    for each in rows("Appearance"):
+        site, category, day, author = name_of(each).split("/", 3)
+        place = f"day {site} {day} {category}" if day else f"category {site} {category}"
+        found[f"{place}{ledger.BY}{author}"] = _only(each)
+    return ledger.without_zeros(found)
+
+
+def votes() -> dict[tuple[str, str], int]:
+    """The votes on comments that are not retracted, by comment and voter."""
+    stored = said()
+    found = {
+        (name_of(each, 0), name_of(each)): each.properties["value"].integer_value
+        for each in rows("Vote")
+    }
+    return {key: vote for key, vote in found.items() if stored[key[0]].status != "retracted"}
+
+
+def subscribers() -> dict[str, set[str]]:
+    """Who follows a thread by rows of their own, by the name of the thread's list."""
+    found: dict[str, set[str]] = {}
+    for each in rows("Subscription"):
+        found.setdefault(each.properties["list"].string_value, set()).add(name_of(each, 0))
+    return found
+
+
+def followers() -> dict[str, int]:
+    """The followers of threads as counted, by the name of the thread's list."""
+    counted = {
+        place.replace("thread ", "thread:", 1): numbers.get("followers", 0)
+        for place, numbers in _shards("thread").items()
+    }
+    return {name: number for name, number in counted.items() if number}
+
+
+def categories() -> dict[str, tuple[str, ...]]:
+    """Under which categories each thread is filed."""
+    return {
+        name_of(each): tuple(
+            value.string_value for value in each.properties["categories"].array_value.values
+        )
+        for each in rows("Thread")
+    }
+
+
+def events() -> dict[str, set[str]]:
+    """The events that stand in the store, and which handlers are done with each."""
+    return {
+        name_of(each): {done.string_value for done in each.properties["done"].array_value.values}
+        for each in rows("Event")
+    }
+
+
+def events_of_comments() -> dict[str, set[str]]:
+    """The same, without those of followers."""
+    return {event: done for event, done in events().items() if not event.startswith("followed/")}
+
+
+def check_tree(found: Iterable[Said], counted: dict[str, int]) -> None:
+    """No number twice, none above the counter it came from; every parent there, one level up."""
+    by_id = {row.id: row for row in found}
+    assert len({(row.thread, row.parent, row.number) for row in by_id.values()}) == len(by_id)
+    for row in by_id.values():
+        if row.parent is None:
+            assert row.level == 0
+            assert 0 <= row.number < counted[row.thread]
+        else:
+            parent = by_id[row.parent]
+            assert (parent.thread, parent.level + 1) == (row.thread, row.level)
+            assert 0 < row.number <= parent.children
+
+
+def check_sums(*, is_delivered: bool = True) -> None:
+    """Every counter is what the comments themselves add up to; no event is left."""
+    found = said().values()
+    check_tree(found, roots())
+    assert in_threads() == ledger.in_threads(found)
+    if is_delivered:
+        assert events() == {}
+        assert followers() == {name: len(members) for name, members in subscribers().items()}
+        assert later() == ledger.later(found)
+
+
+def _shards(kind: str) -> dict[str, Numbers]:
+    found: dict[str, Numbers] = {}
+    for each in rows("Counter"):
+        what, _, place = each.properties["scope"].string_value.partition("/")
+        if what == kind:
+            sums = found.setdefault(f"{kind} {place}", {})
+            for name, number in _numbers(each).items():
+                sums[name] = sums.get(name, 0) + number
+    return found
+
+
+def _numbers(message: Any) -> Numbers:
+    numbers: Numbers = json.loads(message.properties["numbers"].string_value or "{}")
+    return numbers
+
+
+def _only(message: Any) -> Numbers:
+    numbers = _numbers(message)
+    assert numbers, f"{message.key} is a trace of what is gone"
+    return numbers

@@ -1,0 +1,75 @@
+"""Two processes that serve one store: one gives answers again, one asks Flask every time.
+
+Owns what tests do to both: ask, write, fold, and count how often Flask was asked.
+"""
+
+import random
+from collections.abc import Callable
+
+import flask
+from werkzeug.test import TestResponse
+
+from comments import app as apps
+from comments import config
+from comments.domain import records
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.store import connection
+from emulator import inprocess
+from tests.support.threads import sample_threads
+
+SITE = "/api/v1/sites/demo/comments"
+PAGE = f"{SITE}?thread=page"
+OTHERS = ("other", "odd & even")
+GZIP = {"Accept-Encoding": "gzip, br"}
+Answer = tuple[str, list[tuple[str, str]], bytes]
+Rows = dict[str, records.Comment]
+
+
+def answer(response: TestResponse) -> Answer:
+    """What is compared: status, headers and body."""
+    return response.status, list(response.headers), response.data
+
+
+class Process:
+    """An application with a store of its own, whose requests to Flask are counted."""
+
+    def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
+        self.now = 0.0
+        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
+        self.app = apps.create_app(settings, self.store)
+        self.client = self.app.test_client()
+        self.asked = 0
+        self._count: Callable[..., None] = self._counted
+        flask.request_started.connect(self._count, self.app)
+
+    def _counted(self, *_arguments: object, **_named: object) -> None:
+        self.asked += 1
+
+
+def write(process: Process, rows: Rows, chance: random.Random) -> int:
+    """Post below a comment, then perhaps edit or retract it."""
+    parent = rows[chance.choice(sorted(rows))].id
+    posted = {"name": "Ann", "body": f"a reply {chance.random()}", "parent": parent}
+    made = process.client.post(PAGE, json=posted).json
+    assert made is not None
+    one = f"/api/v1/comments/{made['comment']['id']}"
+    token = {"Authorization": f"Bearer {made['token']}"}
+    if chance.random() < 0.5:
+        assert process.client.patch(one, json={"body": "other"}, headers=token).status_code == 200
+    if chance.random() < 0.3:
+        assert process.client.delete(one, headers=token).status_code == 200
+    return 1
+
+
+def fold(process: Process) -> None:
+    """Fold the thread, and clear when nobody holds the directory before."""
+    with process.store.context():
+        compactor.fold(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))
+
+
+def post(process: Process, parent: records.Comment, body: str) -> None:
+    """Answer a comment of the page."""
+    posted = {"name": "Ann", "body": body, "parent": parent.id}
+    assert process.client.post(PAGE, json=posted).status_code == 201

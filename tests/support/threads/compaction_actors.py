@@ -1,0 +1,150 @@
+"""Who takes part where threads are folded: processes, folders, writers whose commit comes late.
+
+Owns what each of them holds, and how a process's answers are compared with the floor.
+"""
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable
+
+from comments import errors
+from comments.domain import presentation, records
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import buckets, ranking, thread_view, view_cache
+from comments.store import connection, reads
+from comments.store.models import bucket_rows
+from comments.tree import ordered_query
+from emulator import inprocess
+from tests.support.threads import sample_threads
+
+NAME = records.ThreadName("demo", "page")
+SCHEME = sample_threads.SETTINGS.scheme
+SECRET = sample_threads.SETTINGS.secret
+
+
+class Process:
+    """A process: a store with its own caches, and a clock that runs ahead of the others'."""
+
+    def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
+        self.now = ahead
+        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
+
+
+class Late:
+    """A writer that has read and decided, and whose commit comes later.
+
+    Whoever is alone in an optimistic store waits for nobody: so one thread is enough for the rest.
+    """
+
+    def __init__(self, engine: inprocess.Engine, write: Callable[[], object]) -> None:
+        self._write = write
+        self._is_there = threading.Event()
+        self._may_commit = threading.Event()
+        self._is_dropped = False
+        channel = inprocess.Channel(engine, self._call)
+        self._store = connection.Store(channel, project="test")
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self._is_there.wait()
+
+    def _call(self, method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
+        if method.endswith("Commit"):
+            self._is_there.set()
+            self._may_commit.wait()
+            if self._is_dropped:
+                raise KilledError
+        return proceed()
+
+    def _run(self) -> None:
+        with self._store.context(), contextlib.suppress(KilledError, errors.FlatthreadError):
+            self._write()
+        self._is_there.set()
+
+    def commit(self) -> None:
+        self._may_commit.set()
+        self._thread.join()
+
+    def drop(self) -> None:
+        self._is_dropped = True
+        self.commit()
+
+
+class KilledError(Exception):
+    """The end of a process before its commit."""
+
+
+@dataclasses.dataclass
+class Folder:
+    """A folder of a process that may go on at any time, or never."""
+
+    process: Process
+    prepared: compactor.Prepared
+    folded: compactor.Folded | None = None
+    may_clear: float = 0.0
+
+
+def compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
+    """A view, if there is one, shows the floor's rows; `shown` holds what each tag stood for."""
+    try:
+        found = thread_view.using(
+            NAME,
+            lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
+        )
+    except thread_view.NotMaterialized:
+        return
+    below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
+    assert found == ([presentation.fragment(row) for row in rows], below)
+    view = thread_view.view(NAME)
+    assert view.total == len(rows)
+    assert view.changed == ordered_query.changed(NAME)
+    # A tag names what is shown, in every process and for ever.
+    assert shown.setdefault(view.tag, found) == found
+
+
+def compare_page(rows: list[records.Comment], pick: int) -> None:
+    """A page of one order, of a few rows, from anywhere: the orders take turns."""
+    order = list(thread_pages.Order)[pick % len(thread_pages.Order)]
+    asked = thread_pages.Asked(1 + pick % 5, None, SECRET)
+    found = thread_pages.page(SCHEME, NAME, asked, order=order)
+    if pick % 3 and found.cursor:
+        asked = dataclasses.replace(asked, cursor=found.cursor)
+        found = thread_pages.page(SCHEME, NAME, asked, order=order)
+    if order in {thread_pages.Order.RECENT, thread_pages.Order.BEST}:
+        run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
+        first = asked.limit if asked.cursor else 0
+        shown = run[first : first + asked.limit]
+        assert list(found.comments) == [presentation.fragment(row) for row in shown]
+        assert list(found.replies) == [sum(_is_in(r.sort_hash, o) for o in rows) - 1 for r in shown]
+        return
+    expected = ordered_query.page(
+        NAME,
+        order=ordered_query.Order(order),
+        parent=None,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        secret=SECRET,
+    )
+    assert found.json() == presentation.page(expected).json()
+
+
+def _roots(rows: list[records.Comment], order: thread_pages.Order) -> list[str]:
+    """The discussions in an order: newest first, or as the process's directory ranks them."""
+    roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
+    if order is thread_pages.Order.RECENT:
+        return roots[::-1]
+    try:
+        best = thread_view.view(NAME).directory.content.best
+    except thread_view.NotMaterialized:
+        best = None
+    if best is None:
+        return roots
+    stored = reads.get(bucket_rows.ranking_key(NAME, best.ranking))
+    ranked = [each.sort_hash for each in ranking.decode(stored.content).ranked]
+    return [*ranked, *(root for root in roots if root not in ranked)]
+
+
+def _is_in(root: str, row: records.Comment) -> bool:
+    return row.sort_hash.startswith(root)

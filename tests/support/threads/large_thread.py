@@ -1,0 +1,67 @@
+"""A file with one long thread, folded and cleared, made by a program of its own.
+
+python -m tests.support.threads.large_thread FILE COMMENTS
+
+Whoever measures coverage would measure this too, and take four times as long to fill the thread as
+to read it; what loads it is measured by tests of its own.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from benchmarks import ours, shapes, talk
+from comments.sites import site_settings
+from comments.store import connection
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support.threads import sample_threads
+
+
+def thread(count: int) -> list[talk.Said]:
+    """The thread of so many comments."""
+    return talk.thread(shapes.repeated(shapes.grown(1_000), count))
+
+
+def copied(folders: pytest.TempPathFactory, count: int) -> Path:
+    """A copy of the file, which is made once for all processes of a run."""
+    folder = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    made = folder / f"filled-{count}"
+    with (folder / f"filled-{count}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            make(folder / f"filling-{count}", count)
+            (folder / f"filling-{count}").rename(made)
+    return Path(shutil.copy(made, folders.mktemp("filled") / "data"))
+
+
+def make(path: Path, count: int) -> None:
+    """Make the file, without measuring how it is made."""
+    environ = {name: value for name, value in os.environ.items() if "COV" not in name}
+    command = [sys.executable, "-m", __name__, path, str(count)]
+    subprocess.run(command, cwd=ROOT, env=environ, check=True)
+
+
+def main(path: str, count: str) -> None:
+    """Fill the file."""
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        with store.context():
+            origins, now = ["http://localhost"], datetime.now(UTC)
+            site_settings.add(
+                ours.NAME.site, origins, scheme=sample_threads.SETTINGS.scheme, now=now
+            )
+            said = thread(int(count))
+            ours.add_thread(engine, ours.NAME, said, is_folded=True, votes=lambda place: place % 7)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

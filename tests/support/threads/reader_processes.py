@@ -1,0 +1,108 @@
+"""Processes for tests: each a store with caches and a clock of its own, on one engine.
+
+What a process does, it does in a thread of its own, because a thread is inside one store at a
+time: so one process can act while another waits in the middle of a call. `Reader.check` compares
+what a process answers of a thread with the floor, the ordered query.
+"""
+
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from comments.domain import presentation, records
+from comments.reading import thread_pages
+from comments.reading.materialized import view_cache
+from comments.store import connection
+from comments.tree import ordered_query
+from emulator import inprocess
+from tests.support.threads import sample_threads
+
+T = TypeVar("T")
+# Rows, how many stand below each, and how many there are.
+Whole = tuple[list[bytes], list[int], int]
+
+
+class Reader:
+    """A process.
+
+    Args:
+        engine: the store's.
+        ahead: how many seconds its clock is before the others'.
+        seen: is called with the method and the request of each call before it is made.
+    """
+
+    def __init__(
+        self,
+        engine: inprocess.Engine,
+        *,
+        ahead: float = 0.0,
+        seen: Callable[[str, object], object] = lambda _method, _request: None,
+    ) -> None:
+        self.now = ahead
+        self._seen = seen
+        self.store = connection.Store(inprocess.Channel(engine, self._call), project="test")
+        view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
+
+    def _call(self, method: str, request: object, proceed: Callable[[], bytes]) -> bytes:
+        self._seen(method, request)
+        return proceed()
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Do something as this process."""
+        done: list[T] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                with self.store.context():
+                    done.append(work())
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        return done[0]
+
+    def shown(self, name: records.ThreadName) -> Whole:
+        """What it shows of a thread."""
+        asked = thread_pages.Asked(200, None, sample_threads.SETTINGS.secret)
+        page = self.do(lambda: thread_pages.page(sample_threads.SETTINGS.scheme, name, asked))
+        return list(page.comments), list(page.replies), page.total
+
+    def expected(self, name: records.ThreadName) -> Whole:
+        """What it is to show."""
+        return self.do(lambda: of_floor(name))
+
+    def check(self, name: records.ThreadName) -> None:
+        """Fail if it shows anything else than the floor."""
+        assert self.shown(name) == self.expected(name)
+
+
+def of_floor(name: records.ThreadName) -> Whole:
+    """A thread from the one ordered query."""
+    rows = ordered_query.thread(name)
+    below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]
+    return [presentation.fragment(row) for row in rows], below, len(rows)
+
+
+def decompressed(message: Any) -> bytes:
+    """What an entity's blobs hold."""
+    return b"\n".join(map(_held, blobs(message)))
+
+
+def blobs(message: Any) -> tuple[bytes, bytes]:
+    """What is stored compressed in an entity: its content, and the head of a directory."""
+    properties = message.properties
+    content = properties["content"].blob_value if "content" in properties else b""
+    return content, properties["head"].blob_value[1:] if "head" in properties else b""
+
+
+def _held(blob: bytes) -> bytes:
+    try:
+        return zlib.decompress(blob)
+    except zlib.error:  # a part of a directory, or no blob at all
+        return bytes(blob)

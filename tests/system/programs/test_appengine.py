@@ -1,0 +1,167 @@
+"""app.yaml's entrypoint runs as on App Engine's smallest instances.
+
+Its environment, only what a deployment uploads, a read-only file system but for /tmp, 384 MB of
+memory; the store is an emulator behind gRPC, the door the service has too.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support import optional_tools, programs
+
+MEMORY = 384 * 1024 * 1024
+PROJECT = "flatthread-test"
+SECRET = "a secret of the appengine test"
+
+# Runs $ENTRYPOINT in $WORKSPACE with everything read-only but a fresh /tmp. Workspace and installed
+# packages may lie below the /tmp that is replaced, so both are held open and mounted again.
+CONFINED = """
+set -eu
+mount --make-rprivate /
+exec 3<"$WORKSPACE" 4<"$PACKAGES"
+mount -t tmpfs tmpfs /tmp
+mkdir /tmp/workspace
+mount --no-canonicalize --bind /proc/self/fd/3 /tmp/workspace
+mkdir -p "$PACKAGES"
+mount --no-canonicalize --bind /proc/self/fd/4 "$PACKAGES"
+exec 3<&- 4<&-
+while read -r _ place _; do
+  case "$place" in
+    /tmp | /proc* | /sys* | /dev*) ;;
+    *) mount -o remount,bind,ro "$place" ;;
+  esac
+done </proc/self/mounts
+cd /tmp/workspace
+if touch probe 2>/dev/null || touch "$HOME/probe" 2>/dev/null; then
+  echo "the file system can be written to"
+  exit 1
+fi
+exec sh -c "exec $ENTRYPOINT"
+"""
+
+
+def peak_memory(process: int) -> int:
+    """Bytes a process and those below it held at most; pages they share count several times."""
+    own = Path(f"/proc/{process}")
+    status = dict(line.split(":", 1) for line in (own / "status").read_text().splitlines())
+    below = (own / "task" / str(process) / "children").read_text().split()
+    return int(status["VmHWM"].split()[0]) * 1024 + sum(peak_memory(int(one)) for one in below)
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """What a deployment uploads, with the operator's secret."""
+    programs.copy_project(tmp_path / "workspace", without=programs.ROOT / ".gcloudignore")
+    (tmp_path / "workspace" / "flatthread.env").write_text(f"SECRET={SECRET}\n")
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def emulator():
+    command = [programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory"]
+    with programs.running(
+        [*command, "--indexes", "index.yaml"], environ=programs.environment()
+    ) as program:
+        yield program.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
+
+
+@pytest.fixture
+def service(workspace, emulator):
+    """The entrypoint of app.yaml, and where it answers."""
+    optional_tools.mounts()
+    described = yaml.safe_load((workspace / "app.yaml").read_text())
+    assert described["runtime"] == "python313"
+    environ = programs.environment(
+        ENTRYPOINT=described["entrypoint"],
+        WORKSPACE=str(workspace),
+        PACKAGES=str(programs.BIN.parent),
+        GAE_ENV="standard",
+        GAE_APPLICATION=f"e~{PROJECT}",
+        GAE_DEPLOYMENT_ID="1",
+        GAE_INSTANCE="1",
+        GAE_MEMORY_MB=str(MEMORY // 1024 // 1024),
+        GAE_RUNTIME="python313",
+        GAE_SERVICE="default",
+        GAE_VERSION="1",
+        GOOGLE_CLOUD_PROJECT=PROJECT,
+        PORT="0",
+        DATASTORE_EMULATOR_HOST=emulator,
+        # A script posts, from one network.
+        PROOF_OF_WORK="0",
+        POSTS_PER_NETWORK="0",
+        SAME_TEXTS="0",
+        **described["env_variables"],
+    )
+    environ["PATH"] = f"{programs.BIN}:{environ['PATH']}"
+    confined = [*programs.unshare(), "sh", "-c", CONFINED]
+    with programs.running(confined, environ=environ) as program:
+        port = program.wait_for(r"Listening at: http://[^:]+:(\d+)")[1]
+        yield program, f"http://127.0.0.1:{port}"
+
+
+def add_site(host, workspace):
+    """As README.md says: the command line, pointed at the store of the deployment."""
+    subprocess.run(
+        [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
+        cwd=workspace,
+        env=programs.environment(
+            DATASTORE_EMULATOR_HOST=host,
+            GOOGLE_CLOUD_PROJECT=PROJECT,
+            FLATTHREAD_CONFIG="flatthread.env",
+        ),
+        check=True,
+        capture_output=True,
+        timeout=programs.PATIENCE,
+    )
+
+
+def test_the_entrypoint_posts_and_reads_within_the_limits_of_app_engine(
+    service, emulator, workspace
+):
+    program, url = service
+    add_site(emulator, workspace)
+    thread = f"{url}/api/v1/sites/blog/comments?thread=first"
+
+    assert programs.fetch(f"{url}/healthz")[0] == 200
+    posted = [
+        programs.fetch(
+            thread,
+            method="POST",
+            body=json.dumps({"name": "Ada", "body": f"number *{n}* " + "x" * 4_000}).encode(),
+            content_type="application/json",
+            idempotency_key=f"app-engine-test-{n:04}",
+        )
+        for n in range(50)
+    ]
+    assert [status for status, _ in posted] == [201] * 50
+    status, page = programs.fetch(f"{thread}&limit=50")
+    assert status == 200
+    bodies = [comment["html"] for comment in json.loads(page)["comments"]]
+    assert [f"number <em>{n}</em>" in html for n, html in enumerate(bodies)] == [True] * 50
+
+    assert any(f"the emulator at {emulator}" in line for line in program.lines)
+    assert peak_memory(program.process.pid) < MEMORY
+    assert program.stop() == 0
+
+
+def test_without_its_secret_the_entrypoint_says_so_in_one_line_and_ends(workspace):
+    (workspace / "flatthread.env").write_text("")
+    environ = programs.environment(GAE_ENV="standard", FLATTHREAD_CONFIG="flatthread.env")
+    ended = subprocess.run(
+        [programs.BIN / "python", "-c", "import main"],
+        cwd=workspace,
+        env=environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=programs.PATIENCE,
+    )
+    assert ended.returncode == 3
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        "flatthread: SECRET is not set: give a random text, the same everywhere\n"
+    )

@@ -1,0 +1,117 @@
+"""Commands as people type them: which store they use, what terminals show, where links lead."""
+
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+from tests.support import programs
+
+FLASK = [programs.BIN / "flask", "--app", "main"]
+ADD = ("site", "add", "blog", "--origin", "https://blog.example")
+INVITE = ("account", "invite", "--owner")
+
+
+def flask(*words, folder, **settings):
+    return programs.run([*FLASK, *words], cwd=programs.ROOT, DATA_DIR=str(folder), **settings)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A folder with a store in it."""
+    folder = tmp_path_factory.mktemp("commands") / "data"
+    assert flask(*ADD, folder=folder).returncode == 0
+    return folder
+
+
+@pytest.mark.parametrize("words", [("site", "list"), ("repair", "--fix"), INVITE])
+def test_a_command_without_a_store_says_so_and_makes_none(tmp_path, words):
+    folder = tmp_path / "data"
+    ended = flask(*words, folder=folder)
+    assert ended.returncode == 3
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        f"flatthread: There is no store in {folder}. Set DATA_DIR to the folder of your store, or "
+        "make one with `scripts/serve` or `flask --app main site add`.\n"
+    )
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("Blog", "--origin", "https://blog.example"), ("blog", "--origin", "nonsense")]
+)
+def test_a_site_that_is_refused_makes_no_store(tmp_path, words):
+    folder = tmp_path / "data"
+    ended = flask("site", "add", *words, folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("Error: ")
+    assert not folder.exists()
+
+
+def test_help_needs_no_store(tmp_path):
+    for words in (["--help"], ["import", "--help"]):
+        ended = flask(*words, folder=tmp_path / "data")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "import" in ended.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_site_add_makes_a_store_and_later_commands_name_it(stored):
+    ended = flask("site", "list", folder=stored)
+    assert ended.returncode == 0
+    assert "blog\thttps://blog.example\n" in ended.stdout
+    assert ended.stderr == f"Using the embedded engine in {stored}.\n"
+
+
+def test_settings_that_do_not_parse_end_a_command_with_one_line(stored):
+    ended = flask("site", "list", folder=stored, MAX_BODY="none")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == (
+        "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
+    )
+
+
+@pytest.mark.parametrize("watched", ["stdout", "stderr"])
+def test_at_a_terminal_a_command_prints_no_json(stored, watched):
+    ours, theirs = pty.openpty()
+    piped = "stderr" if watched == "stdout" else "stdout"
+    try:
+        ended = subprocess.run(
+            [*FLASK, "site", "list"],
+            cwd=programs.ROOT,
+            env=programs.environment(DATA_DIR=str(stored)),
+            check=True,
+            timeout=programs.PATIENCE,
+            **{watched: theirs, piped: subprocess.PIPE},
+        )
+        shown = os.read(ours, 65_536).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    said = shown if watched == "stderr" else ended.stderr.decode()
+    assert said.splitlines() == [f"Using the embedded engine in {stored}."]
+
+
+def test_an_invitation_leads_to_the_server_that_runs_on_the_store(stored):
+    serve = [
+        programs.BIN / "python",
+        "-m",
+        "gunicorn",
+        "--config",
+        "scripts/serving.py",
+        "main:app",
+    ]
+    environ = programs.environment(PORT="0", DATA_DIR=str(stored))
+    with programs.running(serve, environ=environ) as server:
+        url = server.wait_for(r"answers at (http://\S+/)")[1]
+        shown = flask(*INVITE, folder=stored)
+        assert re.fullmatch(rf"{url}admin/welcome#[\w-]{{43}}\n", shown.stdout)
+        elsewhere = flask(*INVITE, folder=stored, PUBLIC_URL="https://comments.example")
+        assert elsewhere.stdout.startswith("https://comments.example/admin/welcome#")
+        assert server.stop() == 0
+    stopped = flask(*INVITE, folder=stored)
+    assert stopped.stdout.startswith("http://127.0.0.1:8080/admin/welcome#")
+    assert "No server answers on this store now" in stopped.stderr
+    assert "PUBLIC_URL" in stopped.stderr

@@ -1,0 +1,502 @@
+"""scripts/ and main.py do what people type them for, and say what is wrong in one line."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import urllib.parse
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging import requirements, utils
+
+from tests.support import programs
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the project with what it needs already installed."""
+    folder = programs.copy_project(tmp_path / "project")
+    programs.borrow_environment(folder)
+    return folder
+
+
+def program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+class TestServe:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_it_prints_its_url_alone_once_it_answers_and_stops_when_told(
+        self, project, tmp_path, number
+    ):
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        with (
+            (tmp_path / "errors").open("w+") as stderr,
+            subprocess.Popen(
+                [project / "scripts" / "serve"],
+                cwd=elsewhere,
+                env=programs.environment(PORT="0", DATA_DIR="kept here"),
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            ) as process,
+        ):
+            try:
+                said = process.stdout.readline()
+                url = re.fullmatch(r"Flatthread answers at (http://127\.0\.0\.1:\d+/)\n", said)[1]
+                assert programs.fetch(f"{url}healthz")[0] == 200
+            finally:
+                process.send_signal(number)
+            rest, _ = process.communicate(timeout=programs.PATIENCE)
+            stderr.seek(0)
+            log = stderr.read()
+        assert rest == ""
+        assert process.returncode == 0
+        # A relative DATA_DIR is the caller's, and the log says once which store it is.
+        assert (elsewhere / "kept here").is_dir()
+        assert not (project / "data").exists()
+        line, rest = log.split("\n", 1)
+        stores = f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here."
+        assert json.loads(line)["message"] == stores
+        kept = elsewhere / "kept here" / "first-owner"
+        owning = f"Nobody owns it yet. The link to own it is in {kept}\n"
+        assert rest in {"", owning}, "no link is in a log"
+        if rest:
+            assert kept.stat().st_mode & 0o777 == 0o600
+
+    def test_what_was_posted_is_there_after_a_restart(self, project):
+        comment = b'{"name": "Ada", "body": "still here"}'
+        thread = "api/v1/sites/demo/comments?thread=t"
+        for attempt in (1, 2):
+            with programs.running(
+                [project / "scripts" / "serve"],
+                environ=programs.environment(PORT="0", PROOF_OF_WORK="0"),
+            ) as serving:
+                url = serving.wait_for(r"answers at (http://\S+/)")[1]
+                if attempt == 1:
+                    posted, _ = programs.fetch(
+                        url + thread,
+                        method="POST",
+                        body=comment,
+                        content_type="application/json",
+                        idempotency_key="restart-test-0001",
+                    )
+                    assert posted == 201
+                else:
+                    assert b"still here" in programs.fetch(url + thread)[1]
+
+    def test_on_a_fresh_folder_the_kept_link_makes_the_owner_once(self, project):
+        form = {"name": "Ann", "login": "ann", "password": "a password of hers"}
+
+        def accept(url, token):
+            return programs.fetch(
+                f"{url}admin/welcome",
+                method="POST",
+                body=urllib.parse.urlencode(form | {"token": token}).encode(),
+                content_type="application/x-www-form-urlencoded",
+                sec_fetch_site="same-origin",
+            )[0]
+
+        serve = [project / "scripts" / "serve"]
+        environ = programs.environment(PORT="0", DATA_DIR="kept")
+        with programs.running(serve, environ=environ, cwd=project) as program:
+            url = program.wait_for(r"answers at (http://\S+/)")[1]
+            kept = Path(program.wait_for(r"The link to own it is in (\S+)")[1])
+            link = kept.read_text(encoding="ascii").strip()
+            assert link.startswith(f"{url}admin/welcome#")
+            token = link.partition("#")[2]
+            assert accept(url, "x" * 43) == 400
+            assert kept.exists()
+            assert accept(url, token) == 200  # on to a page that wants the cookie it set
+            assert not kept.exists()
+            assert accept(url, token) == 400
+            assert program.stop() == 0
+            assert not any(token in line for line in program.lines)
+        with programs.running(serve, environ=environ, cwd=project) as program:
+            url = program.wait_for(r"answers at (http://\S+/)")[1]
+            assert programs.fetch(f"{url}admin/sign-in")[0] == 200
+            assert program.stop() == 0
+            assert not any("own it" in line for line in program.lines)
+            assert not kept.exists()
+
+    def test_a_short_secret_is_served_with_one_warning(self, project):
+        (project / "short").mkdir()
+        environ = programs.environment(PORT="0", DATA_DIR="short", SECRET="a short one")
+        with programs.running(
+            [project / "scripts" / "serve"], environ=environ, cwd=project
+        ) as program:
+            program.wait_for(r"answers at (http://\S+/)")
+            assert program.stop() == 0
+        (said,) = [line for line in program.lines if "SECRET has" in line]
+        assert json.loads(said)["severity"] == "WARNING"
+        assert "11 characters" in said
+        assert "a short one" not in "".join(program.lines)
+
+    def test_at_a_terminal_the_first_owners_link_is_shown(self, project):
+        screen, terminal = pty.openpty()
+        environ = programs.environment(PORT="0", DATA_DIR="shown")
+        with subprocess.Popen(
+            [project / "scripts" / "serve"],
+            cwd=project,
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=terminal,
+        ) as process:
+            os.close(terminal)
+            try:
+                shown = ""
+                while not (found := re.search(r"open this link once: (\S+#[\w-]{43})", shown)):
+                    shown += os.read(screen, 4096).decode()
+            finally:
+                process.terminate()
+                os.close(screen)
+        kept = project / "shown" / "first-owner"
+        assert kept.read_text(encoding="ascii").strip() == found[1]
+
+    def test_wrong_settings_end_it_with_one_line_and_status_3(self, project):
+        ended = programs.run(
+            [project / "scripts" / "serve"], cwd=project, MAX_BODY="none", PORT="0"
+        )
+        assert ended.returncode == 3
+        assert ended.stdout == ""
+        assert ended.stderr == (
+            "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
+        )
+
+    def test_a_data_file_it_cannot_read_ends_it_with_one_line_and_status_3(self, project):
+        (project / "data").mkdir()
+        (project / "data" / "flatthread.db").write_bytes(b"no data file at all" * 1_000)
+        ended = programs.run([project / "scripts" / "serve"], cwd=project, PORT="0")
+        assert ended.returncode == 3
+        assert ended.stdout == ""
+        assert ended.stderr.splitlines()[-1].startswith(
+            "flatthread: cannot open the data: data/flatthread.db: "
+        )
+        assert "Traceback" not in ended.stderr
+
+    def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project):
+        flask = [
+            programs.BIN / "flask",
+            "--app",
+            "main",
+            "site",
+            "add",
+            "blog",
+            "--origin",
+            "https://x.y",
+        ]
+        assert programs.run(flask, cwd=project).returncode == 0
+        ended = programs.run(
+            [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3"
+        )
+        assert ended.returncode == 3
+        assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog holds sort hashes")
+        assert "Traceback" not in ended.stderr
+
+    def test_on_an_emulator_every_worker_has_a_connection_of_its_own(self, project):
+        emulator = [programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory"]
+        with programs.running(
+            [*emulator, "--indexes", "index.yaml"], environ=programs.environment()
+        ) as store:
+            host = store.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
+            environ = programs.environment(
+                PORT="0", DATASTORE_EMULATOR_HOST=host, SECRET="0123456789abcdef"
+            )
+            with programs.running([project / "scripts" / "serve"], environ=environ) as serving:
+                url = serving.wait_for(r"answers at (http://\S+/)")[1]
+                assert [programs.fetch(f"{url}healthz")[0] for _ in range(20)] == [200] * 20
+                assert serving.stop() == 0
+            assert sum(f"the emulator at {host}" in line for line in serving.lines) == 1
+
+
+class TestVenv:
+    """With stand-ins for Python: what it makes and installs is written down, not done."""
+
+    PYTHON = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$LOG"
+case "$*" in
+  *version_info*) exit "${TOO_OLD:-0}" ;;
+  "-m venv --clear "*) rm -rf .venv/* && mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *"pip install"*) exit "${PIP_FAILS:-0}" ;;
+esac
+"""
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "scripts").mkdir()
+        shutil.copy(programs.ROOT / "scripts" / "venv", tmp_path / "scripts")
+        (tmp_path / "requirements.txt").write_text("flask==1\n")
+        program(tmp_path / "bin" / "python3", self.PYTHON)
+        return tmp_path
+
+    def venv(self, folder, **settings):
+        log = folder / "log"
+        log.write_text("")
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
+        ended = programs.run(
+            [folder / "scripts" / "venv", "requirements.txt"],
+            cwd="/",
+            **{"PATH": path, "LOG": str(log), **settings},
+        )
+        return ended, log.read_text()
+
+    def test_it_makes_and_fills_an_environment_once(self, folder):
+        first, did = self.venv(folder)
+        assert first.returncode == 0, first.stderr
+        assert "-m venv --clear .venv" in did
+        assert "--require-hashes -r requirements.txt" in did
+        again, did = self.venv(folder)
+        assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+        assert "install" not in did
+
+    def test_it_installs_again_when_a_pin_changed(self, folder):
+        self.venv(folder)
+        (folder / "requirements.txt").write_text("flask==2\n")
+        _, did = self.venv(folder)
+        assert "--require-hashes" in did
+        assert "-m venv" not in did
+
+    def test_an_installation_that_failed_is_taken_up_again(self, folder):
+        failed, _ = self.venv(folder, PIP_FAILS="1")
+        assert failed.returncode != 0
+        _, did = self.venv(folder)
+        assert "--require-hashes" in did
+
+    def test_an_environment_that_lost_its_python_is_made_anew(self, folder):
+        self.venv(folder)
+        (folder / ".venv" / "bin" / "python").unlink()
+        _, did = self.venv(folder)
+        assert "-m venv --clear .venv" in did
+
+    @pytest.mark.parametrize("has_python", [True, False])
+    def test_what_a_link_points_to_is_neither_cleared_nor_installed_into(self, folder, has_python):
+        theirs = folder / "theirs"
+        program(theirs / "notes", "of another project")
+        if has_python:
+            program(theirs / "bin" / "python", self.PYTHON)
+        before = sorted(theirs.rglob("*"))
+        (folder / ".venv").symlink_to(theirs)
+        made, did = self.venv(folder)
+        assert made.returncode == 0, made.stderr
+        assert f".venv is a link to {theirs}, which stays as it is." in made.stderr
+        assert sorted(theirs.rglob("*")) == before
+        assert not (folder / ".venv").is_symlink()
+        assert "-m venv --clear .venv" in did
+        assert self.venv(folder)[1].count("install") == 0
+
+    def test_a_link_to_what_is_wanted_is_used(self, folder):
+        self.venv(folder)
+        (folder / ".venv").rename(folder / "theirs")
+        (folder / ".venv").symlink_to(folder / "theirs")
+        used, did = self.venv(folder)
+        assert (used.returncode, used.stderr) == (0, "")
+        assert "venv --clear" not in did
+        assert (folder / ".venv").is_symlink()
+
+    def test_a_borrowed_environment_can_be_cleared_without_harm_to_the_lender(self, folder):
+        lender = folder / "lender"
+        program(lender / "bin" / "tool", "theirs")
+        (folder / "requirements-dev.txt").write_text("")
+        programs.borrow_environment(folder, lender=lender)
+        assert (folder / ".venv" / "bin" / "tool").read_text() == "theirs"
+        command = [sys.executable, "-m", "venv", "--clear", "--without-pip", folder / ".venv"]
+        subprocess.run(command, check=True)
+        assert (lender / "bin" / "tool").read_text() == "theirs"
+        assert [each.name for each in lender.rglob("*")] == ["bin", "tool"]
+
+    def test_a_python_that_is_too_old_is_refused_in_words(self, folder):
+        for name in ("python3.11", "python3.12", "python3.13", "python"):
+            program(folder / "bin" / name, self.PYTHON)
+        ended, did = self.venv(folder, TOO_OLD="1")
+        assert ended.returncode == 1
+        assert "Python 3.11 or newer is needed" in ended.stderr
+        assert "venv --clear" not in did
+
+
+class TestTest:
+    """With stand-ins for the tools: which are called, in which order, and what is reported."""
+
+    TOOL = """#!/bin/sh
+echo "${LONG:+LONG }$(basename "$0") $*" >>"$LOG"
+[ "$(basename "$0")" = "${FAILS:-}" ] && { echo "$FAILS failed"; exit 1; }
+case "$(basename "$0") $*" in
+  "coverage run -m pytest"*) echo "${SUMMARY:-== 3 passed in 0.1s ==}" ;;
+esac
+exit 0
+"""
+    TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "npm", "chromium")
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "scripts").mkdir()
+        for name in ("check", "packages", "test"):
+            shutil.copy(programs.ROOT / "scripts" / name, tmp_path / "scripts")
+        program(tmp_path / "scripts" / "venv", "#!/bin/sh\n")
+        widget = tmp_path / "scripts" / "widget"
+        for tool in ("prettier", "tsc"):
+            program(widget / "node_modules" / ".bin" / tool, self.TOOL)
+        for name in ("package-lock.json", "node_modules/installed-lock.json"):
+            (widget / name).write_text("{}")
+        (tmp_path / "tests").mkdir()
+        (tmp_path / "tests" / "plain.py").write_text("import pytest\n")
+        (tmp_path / "tests" / "html.py").write_text(
+            "from tests.support.html import html_validator\n"
+        )
+        (tmp_path / "tests" / "tab.py").write_text(
+            "import playwright\nfrom tests.emulator.clients import driver\n"
+        )
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        for tool in self.TOOLS:
+            program(tmp_path / ".venv" / "bin" / tool, self.TOOL)
+        # Nothing of this machine but what the script itself is written in.
+        for name in ("bash", "sh", "dirname", "basename", "git", "grep", "mktemp", "tail", "tee"):
+            found = shutil.which(name)
+            assert found is not None
+            (tmp_path / "bin").mkdir(exist_ok=True)
+            (tmp_path / "bin" / name).symlink_to(found)
+        for name in ("rm", "id", "cmp", "cp", "head"):
+            (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+        return tmp_path
+
+    def gate(self, folder, *arguments, **settings):
+        log = folder / "log"
+        log.write_text("")
+        settings = {"PATH": str(folder / "bin"), "LOG": str(log), **settings}
+        ended = programs.run([folder / "scripts" / "test", *arguments], cwd="/", **settings)
+        return ended, log.read_text().splitlines()
+
+    def test_it_ends_with_pytests_summary(self, folder):
+        ended, did = self.gate(folder)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
+        tools = [line.split()[0] for line in did]
+        order = ("ruff", "lint-imports", "mypy", "prettier", "coverage")
+        assert sorted(order, key=tools.index) == list(order)
+        read = did.index("python -m pytest --collect-only -qq")
+        assert read < next(n for n, line in enumerate(did) if line.startswith("coverage run"))
+        assert did[-1] == "coverage report"
+
+    @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "prettier", "coverage"])
+    def test_it_fails_when_a_tool_does_and_says_what_the_tool_said(self, folder, tool):
+        ended, _ = self.gate(folder, FAILS=tool)
+        assert ended.returncode != 0
+        assert f"{tool} failed" in ended.stdout
+
+    def test_with_arguments_it_is_pytest_with_these(self, folder):
+        ended, did = self.gate(folder, "tests/plain.py::test_one", "-k", "two words")
+        assert ended.returncode == 0
+        assert did == ["python -m pytest tests/plain.py::test_one -k two words"]
+
+    @pytest.mark.parametrize(
+        ("path", "installed"),
+        [
+            ("tests/plain.py", set()),
+            ("tests/html.py", {"tests/validator"}),
+            ("tests/tab.py", {"tests/axe", "tests/emulator/clients/node"}),
+            ("tests", {"tests/axe", "tests/emulator/clients/node", "tests/validator"}),
+        ],
+    )
+    def test_chosen_tests_install_only_the_packages_they_use(self, folder, path, installed):
+        for each in ("tests/axe", "tests/emulator/clients/node", "tests/validator"):
+            (folder / each / "node_modules").mkdir(parents=True)
+            (folder / each / "package-lock.json").write_text("{}")
+        ended, _ = self.gate(folder, path)
+        assert ended.returncode == 0, ended.stderr
+        stamps = folder.glob("tests/**/installed-lock.json")
+        assert {str(each.parents[1].relative_to(folder)) for each in stamps} == installed
+
+    def test_quick_checks_and_runs_neither_slow_nor_browser_tests(self, folder):
+        (folder / ".venv" / "bin" / "chromium").unlink()
+        ended, did = self.gate(folder, "--quick", "--durations=5")
+        assert ended.returncode == 0, ended.stderr
+        assert "mypy " in did
+        assert "-m not slow and not browser" in did[-1]
+        assert did[-1].endswith("--durations=5")
+        assert not [line for line in did if line.startswith(("coverage", "npm"))]
+
+    def test_long_runs_everything_without_coverage(self, folder):
+        ended, did = self.gate(folder, "--long")
+        assert ended.returncode == 0, ended.stderr
+        assert did == ["LONG python -m pytest -n 3 --dist worksteal"]
+
+    @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
+    def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(self, folder, tool):
+        (folder / ".venv" / "bin" / tool).unlink()
+        ended, _ = self.gate(folder)
+        assert ended.returncode == 0
+        *_, said, summary = ended.stdout.splitlines()
+        assert said.startswith("SKIPPED: no ")
+        assert "passed" in summary
+        in_ci, _ = self.gate(folder, CI="true")
+        assert in_ci.returncode == 1
+
+    @pytest.mark.parametrize(
+        "packages", ["tests/emulator/clients/node", "tests/validator", "tests/axe"]
+    )
+    def test_what_tests_need_of_npm_is_installed_once(self, folder, packages):
+        client = folder / packages
+        (client / "node_modules").mkdir(parents=True)
+        (client / "package-lock.json").write_text("{}")
+        assert "npm ci" in " ".join(self.gate(folder)[1])
+        assert "npm ci" not in " ".join(self.gate(folder)[1])
+        (client / "package-lock.json").write_text('{"changed": 1}')
+        ended, did = self.gate(folder, FAILS="npm")
+        assert "npm ci" in " ".join(did)
+        assert "SKIPPED: npm ci failed" in ended.stdout
+        assert self.gate(folder, FAILS="npm", CI="true")[0].returncode == 1
+
+    def test_a_skipped_test_fails_in_ci_unless_it_is_for_data_that_is_not_ours(self, folder):
+        of_tools = "SKIPPED [1] tests/t.py:1: no such tool\n== 3 passed, 1 skipped in 0.1s =="
+        of_data = of_tools.replace("no such tool", "needs a.xml of the shared data")
+        assert self.gate(folder, SUMMARY=of_tools)[0].returncode == 0
+        assert self.gate(folder, SUMMARY=of_tools, CI="true")[0].returncode == 1
+        assert self.gate(folder, SUMMARY=of_data, CI="true")[0].returncode == 0
+
+
+def test_every_script_may_be_run():
+    scripts = programs.ROOT / "scripts"
+    for path in [*scripts.iterdir(), *(scripts / "hooks").iterdir(), programs.ROOT / ".ci" / "run"]:
+        if path.is_file() and path.read_text().startswith("#!"):
+            assert path.stat().st_mode & stat.S_IXUSR, path
+
+
+@pytest.mark.parametrize("version", ["3.11.0", "3.11.3", "3.12.0", "3.13.0"])
+def test_the_pins_are_complete_for_every_python(version):
+    # The lock file is made on one Python; a package may need another one only on an older.
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        text = (programs.ROOT / name).read_text()
+        pinned = {utils.canonicalize_name(n) for n in re.findall(r"(?m)^([\w.-]+)==", text)}
+        environment = {"python_full_version": version, "python_version": version[:4], "extra": ""}
+        for package in pinned:
+            try:
+                needed = metadata.requires(package) or []
+            except metadata.PackageNotFoundError:
+                continue  # not for this Python
+            for requirement in map(requirements.Requirement, needed):
+                if requirement.marker is None or requirement.marker.evaluate(environment):
+                    assert utils.canonicalize_name(requirement.name) in pinned, package
+
+
+@pytest.mark.parametrize(
+    ("subject", "status"),
+    [
+        ("a" * 60, 0),
+        ("a" * 61, 1),
+        ("fixup! " + "a" * 60, 0),
+        ("Short\n\n" + "a" * 70, 0),
+    ],
+)
+def test_a_commit_subject_has_at_most_60_characters(tmp_path, subject, status):
+    (tmp_path / "message").write_text(subject + "\n")
+    hook = programs.ROOT / "scripts" / "hooks" / "commit-msg"
+    assert programs.run([hook, tmp_path / "message"], cwd=tmp_path).returncode == status

@@ -1,0 +1,323 @@
+"""scripts/serving.py: a stop reaches every worker, whatever the worker is doing at that moment.
+
+The moments are a few microseconds long, so each test holds one of them open, in real processes.
+What ended by a signal instead of by itself, gunicorn says in its log.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support import optional_tools, programs
+
+SETTINGS = programs.ROOT / "scripts" / "serving.py"
+
+# A worker that takes a second from its start to the hook, and says that it has begun.
+BOOTING = """
+import sys, time
+
+kept = post_fork
+
+def post_fork(server, worker):
+    sys.stdout.write(f"forked {worker.age}\\n")
+    sys.stdout.flush()
+    time.sleep(1)
+    kept(server, worker)
+"""
+
+# A worker whose main thread takes a second to hand a request to another thread.
+SUBMITTING = """
+import sys, time
+
+kept = post_worker_init
+
+def post_worker_init(worker):
+    kept(worker)
+    put = worker._loop._hand_over
+
+    def slow(connection):
+        sys.stdout.write("submitting\\n")
+        sys.stdout.flush()
+        time.sleep(1)
+        return put(connection)
+
+    worker._loop._hand_over = slow
+"""
+
+# A worker that says how many pages of memory were new to a thread that used 3 MB, twice.
+REMEMBERING = """
+import resource
+
+kept = post_worker_init
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+
+def use(found):
+    before = faults()
+    pieces = [bytearray(50_000) for _ in range(60)]
+    pieces.clear()
+    found.append(faults() - before)
+
+def post_worker_init(worker):
+    kept(worker)
+    found = []
+    for _ in range(2):
+        thread = threading.Thread(target=use, args=(found,))
+        thread.start()
+        thread.join()
+    sys.stdout.write(f"{max(found)} pages were new\\n")
+    sys.stdout.flush()
+"""
+
+# A worker that says how many requests it has answered, and in which threads, before there are any.
+READING = """
+kept = post_worker_init
+
+def post_worker_init(worker):
+    application, names = worker.wsgi.wsgi_app, set()
+
+    def noting(environ, start_response):
+        names.add(threading.current_thread().name.partition("-")[0])
+        return application(environ, start_response)
+
+    worker.wsgi.wsgi_app = noting
+    kept(worker)
+    sys.stdout.write(f"answered {worker.nr} in {sorted(names)}\\n")
+    sys.stdout.flush()
+"""
+
+# A worker that asks itself for a page, and says how that was answered.
+ASKING = """
+kept_ask, kept = _ask, post_worker_init
+
+def _ask(worker, target, coding, seconds):
+    kept_ask(worker, "/", coding, seconds)
+
+def post_worker_init(worker):
+    served = worker.wsgi.wsgi_app
+
+    def telling(environ, start_response):
+        def start(status, *rest):
+            sys.stdout.write(f"told itself {status}\\n")
+            sys.stdout.flush()
+            return start_response(status, *rest)
+        return served(environ, start)
+
+    worker.wsgi.wsgi_app = telling
+    kept(worker)
+"""
+
+# Workers that soon end slow clients. The kernel takes little of an answer, so that a short one
+# waits for its client.
+IMPATIENT = """
+import socket
+
+kept = post_fork
+
+def post_fork(server, worker):
+    kept(server, worker)
+    worker.limits = worker.limits.but(head=2.0, body=2.0, answer=2.0)
+    for each in worker.sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+"""
+SLOW = 24  # clients of each kind: more than there are threads
+OPEN = dict.fromkeys(("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS", "FORM_SECONDS"), "0")
+THREAD = "/api/v1/sites/demo/comments?thread=t"
+
+
+def serving(tmp_path, added, **more):
+    settings = tmp_path / "settings.py"
+    settings.write_text(SETTINGS.read_text() + added)
+    return programs.running(
+        [programs.BIN / "python", "-m", "gunicorn", "--config", settings, "main:app"],
+        environ=programs.environment(
+            PORT="0", DATA_DIR=str(tmp_path / "data"), PROOF_OF_WORK="0", **more
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("service"), "") as program:
+        yield program.wait_for(r"answers at (http://\S+)/")[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("added", "moment"), [(BOOTING, "forked 2"), (SUBMITTING, "submitting")], ids=["boot", "submit"]
+)
+def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added, moment, number):
+    with serving(tmp_path, added) as program:
+        program.wait_for(moment)
+        program.process.send_signal(number)
+        assert program.process.wait(programs.PATIENCE) == 0
+    assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
+
+
+def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it_takes_any(
+    tmp_path,
+):
+    with serving(tmp_path, READING) as program:
+        assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in ['answers']"] * 2
+
+
+def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path):
+    with serving(tmp_path, ASKING, PUBLIC_URL="https://comments.example/below") as program:
+        assert program.wait_for(r"told itself (\d+)")[1] == "200"
+        said = r"answers at (http://\S+)/, for readers at https://comments\.example/below$"
+        url = program.wait_for(said)[1]
+        assert programs.fetch(f"{url}/healthz")[0] == 200
+        assert programs.fetch(f"{url}/")[0] == 421
+        assert programs.fetch(f"{url}/", Host="comments.example")[0] == 200
+
+
+def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(tmp_path):
+    """gunicorn believes SCRIPT_NAME and X-Forwarded-Proto of loopback unless it is told not to."""
+    with serving(tmp_path, "") as program:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        host, port = url.removeprefix("http://").split(":")
+        plain = programs.fetch(f"{url}/api/v1/openapi.json")
+        for name, value in (
+            ("SCRIPT_NAME", "/api"),
+            ("SCRIPT_NAME", "/evil"),
+            ("Script-Name", "/api"),
+            ("PATH_INFO", "/nothing"),
+            ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Proto", "gopher"),
+            ("X-Forwarded-Ssl", "on"),
+            ("X-Forwarded-Prefix", "/api"),
+        ):
+            connection = http.client.HTTPConnection(host, int(port), timeout=programs.PATIENCE)
+            connection.request("GET", "/api/v1/openapi.json", headers={name: value})
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == plain, (name, value)
+            connection.close()
+
+
+def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):
+    optional_tools.glibc()
+    with serving(tmp_path, REMEMBERING) as program:
+        # Of each of the two.
+        found = [int(program.wait_for(r"(\d+) pages were new")[1]) for _ in range(2)]
+    assert max(found) < 100  # of the 732 that 3 MB are
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_under_way_is_answered(tmp_path, number):
+    with serving(tmp_path, "loglevel = 'info'\n") as program:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        host, port = url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=programs.PATIENCE)
+        body = b'{"name": "Ada", "body": "sent slowly"}'
+        connection.putrequest("POST", "/api/v1/sites/demo/comments?thread=t")
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(body)))
+        connection.putheader("Idempotency-Key", "slow-request-0001")
+        connection.putheader("Expect", "100-continue")
+        connection.endheaders()
+        # Only then is it under way: what nobody has taken yet is lost with the socket.
+        taken = b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert connection.sock.recv(len(taken), socket.MSG_WAITALL) == taken
+        connection.send(body[:10])
+        program.process.send_signal(number)
+        program.wait_for("Handling signal")
+        connection.send(body[10:])
+        with connection.getresponse() as answer:
+            assert answer.status == 201
+        connection.close()
+        assert program.process.wait(programs.PATIENCE) == 0
+
+
+def post(url, text, key):
+    return programs.fetch(
+        f"{url}{THREAD}",
+        method="POST",
+        body=json.dumps({"name": "Ada", "body": text}).encode(),
+        content_type="application/json",
+        idempotency_key=key,
+    )[0]
+
+
+def opened(url, sent):
+    """A connection of somebody who sends this and then nothing, and reads nothing."""
+    host, port = url.removeprefix("http://").split(":")
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    made.settimeout(programs.PATIENCE)
+    made.connect((host, int(port)))
+    made.sendall(sent)
+    return made
+
+
+def until_closed(connection):
+    """What a connection brings until it ends, in whatever way."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(65_536):
+            found += data
+    return found
+
+
+def test_slow_clients_stop_nobody_and_are_ended(tmp_path):
+    head = f"GET {THREAD} HTTP/1.1\r\nHost: h\r\n".encode()
+    length = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    kinds = {
+        "a head": head,
+        "a body": head.replace(b"GET", b"POST") + length,
+        "a reader": head + b"\r\n",
+    }
+    with serving(tmp_path, IMPATIENT, **OPEN) as program, contextlib.ExitStack() as stack:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        # So much that it does not fit into what the kernel keeps for a client that does not read.
+        for number in range(30):
+            assert post(url, f"{number} " + "word " * 1_900, f"long-comment-{number:04}") == 201
+        slow = {
+            kind: [stack.enter_context(opened(url, sent)) for _ in range(SLOW)]
+            for kind, sent in kinds.items()
+        }
+        for number in range(10):
+            assert programs.fetch(f"{url}{THREAD}&limit=1")[0] == 200
+            assert post(url, f"short {number}", f"short-comment-{number:04}") == 201
+        for kind in ("a head", "a body"):
+            for each in slow[kind]:
+                assert until_closed(each).startswith(b"HTTP/1.1 408 Request Timeout\r\n"), kind
+        whole = len(programs.fetch(f"{url}{THREAD}")[1])
+        for each in slow["a reader"]:
+            programs.wait_until(
+                lambda each=each: each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR),
+                "the end of an answer that nobody reads",
+            )
+            assert len(until_closed(each)) < whole
+        assert program.stop() == 0
+
+
+@pytest.mark.parametrize("size", [b"zz", b"+c", b"_1", b"", b"0x1"])
+def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(service, size):
+    head = f"POST {THREAD} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n".encode()
+    sent = head + b"Transfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
+    with opened(service, sent) as connection:
+        found, _, body = until_closed(connection).partition(b"\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b"Content-Type: application/problem+json" in found
+    assert json.loads(body)["code"] == "http-400"
+
+
+def test_a_worker_that_dies_of_a_fault_says_where_and_another_takes_its_place(tmp_path):
+    with serving(tmp_path, "") as program:
+        url = program.wait_for(r"answers at (http://\S+)/")[1]
+        task = Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children")
+        first = task.read_text().split()
+        os.kill(int(first[0]), signal.SIGSEGV)
+        program.wait_for("Fatal Python error: Segmentation fault")
+        program.wait_for("in turn")  # where its main thread was
+        program.wait_for("was sent SIGSEGV")
+        programs.wait_until(lambda: set(task.read_text().split()) - set(first), "another worker")
+        assert programs.fetch(f"{url}/healthz")[0] == 200
+        assert program.stop() == 0

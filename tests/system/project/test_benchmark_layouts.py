@@ -1,0 +1,202 @@
+"""The layouts that `benchmarks/layouts.py` compares hold and answer the same."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchmarks import bucketed, layouts, ours, plots, rawclient, rivals, shapes, tables, talk
+from comments.jobs import repair
+from comments.reading.compaction import compactor
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from comments.tree import ordered_query
+from emulator import inprocess, testing
+from tests.support import programs
+
+SIZE = 270  # more than a directory's tail holds: several buckets in every layout
+WIDE: shapes.Shape = [None, *[0] * (SIZE - 2), None]
+SHAPES: dict[str, shapes.Shape] = {
+    "grown": shapes.grown(SIZE),
+    "a deep chain": [None, *range(40)],
+    "one subtree over many buckets": WIDE,
+}
+Open = Callable[[Sequence[talk.Said]], layouts.Opened]
+
+
+def ids(fragments: list[bytes]) -> list[str]:
+    return [msgspec.json.decode(each)["id"] for each in fragments]
+
+
+def htmls(fragments: list[bytes]) -> dict[str, str]:
+    decoded = map(msgspec.json.decode, fragments)
+    return {each["id"]: each["html"] for each in decoded}
+
+
+@pytest.fixture(params=layouts.KINDS, ids=lambda kind: kind.name)
+def opened(request: pytest.FixtureRequest, tmp_path: Path):
+    """Opens a layout with a thread in it."""
+    with layouts.Stores(tmp_path) as stores:
+        yield lambda thread: stores.open(request.param, thread)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_every_layout_answers_what_a_walk_over_the_links_gives(
+    opened: Open, shape: shapes.Shape
+) -> None:
+    thread = talk.thread(shape)
+    order = talk.walk(thread)
+    with opened(thread).entered() as layout:
+        assert ids(layout.whole()) == order
+        assert htmls(layout.whole()) == {said.id: said.html for said in thread}
+        assert ids(layout.page(50)) == order[:50]
+        assert ids(layout.page(150)) == order[:150]
+        for said in thread[:: len(thread) // 4]:
+            assert ids(layout.subtree(said.id)) == talk.walk(thread, said.id)
+
+
+@pytest.mark.slow
+def test_every_layout_answers_the_same_after_replies_and_edits(opened: Open) -> None:
+    thread = talk.thread(WIDE)
+    # Enough below one comment that its bucket is cut in two; and the last of a bucket's run.
+    targets = [thread[1].id] * 40 + [said.id for said in thread[2::25]]
+    with opened(thread).entered() as layout:
+        for place, target in enumerate(targets, len(thread)):
+            thread.append(talk.reply(place, target))
+            layout.post(thread[-1])
+        for said in thread[::60]:
+            layout.edit(said.id, f"<p>new {said.id}</p>")
+        assert ids(layout.whole()) == talk.walk(thread)
+        assert ids(layout.page(50)) == talk.walk(thread)[:50]
+        assert ids(layout.subtree(thread[1].id)) == talk.walk(thread, thread[1].id)
+        expected = {said.id: said.html for said in thread}
+        expected |= {said.id: f"<p>new {said.id}</p>" for said in thread[::60]}
+        assert htmls(layout.whole()) == expected
+
+
+def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> None:
+    thread = talk.thread(shapes.grown(SIZE))
+    order = talk.walk(thread)
+    with layouts.Stores(tmp_path) as stores:
+        opened = stores.open(bucketed.Buckets, thread)
+        with opened.entered() as layout:
+            for skip in (0, 50, 99, 100, 101, 240, SIZE):
+                assert ids(layout.page(50, skip)) == order[skip : skip + 50]
+            with testing.meter(opened.engine) as cost:
+                layout.page(50, 80)
+        assert cost.reads == 3  # the head and two buckets, not the one behind
+
+
+def test_counts_of_buckets_follow_the_replies(tmp_path: Path) -> None:
+    thread = talk.thread(shapes.grown(SIZE))
+    with (
+        layouts.Stores(tmp_path) as stores,
+        stores.open(bucketed.Buckets, thread).entered() as layout,
+    ):
+        for place in range(SIZE, SIZE + 20):
+            thread.append(talk.reply(place, thread[place % 3].id))
+            layout.post(thread[-1])
+        order = talk.walk(thread)
+        for skip in range(0, len(thread), 10):
+            assert ids(layout.page(10, skip)) == order[skip : skip + 10]
+
+
+@pytest.mark.parametrize("kind", [ours.Floor, ours.Materialized])
+def test_a_thread_that_is_loaded_is_as_an_import_and_a_folding_leave_it(
+    engine: inprocess.Engine, kind: type[Any]
+) -> None:
+    thread, is_folded = talk.thread(shapes.grown(90)), kind is ours.Materialized
+    with connection.Store(inprocess.Channel(engine), project=ours.PROJECT).context():
+        ours.store_imported(thread)
+        if is_folded:
+            folded = compactor.fold(ours.SCHEME, ours.NAME)
+            assert folded is not None
+            compactor.clear(folded)
+        imported = stored()
+    with inprocess.open_engine(None, indexes=layouts.ROOT / "index.yaml") as other:
+        ours.fill(other, thread, is_folded=is_folded)
+        with connection.Store(inprocess.Channel(other), project=ours.PROJECT).context():
+            assert stored() == imported
+            assert repair.find_problems(ours.SCHEME, ours.NAME) == []
+            assert len(ordered_query.thread(ours.NAME)) == len(thread)
+
+
+def stored() -> dict[str, Any]:
+    """The properties of every comment, by id."""
+    where = (("thread", "=", comment_rows.thread_key_name(ours.NAME)),)
+    found = reads.fetch(reads.Query("Comment", where=where))
+    return {each.key.path[-1].name: dict(each.properties) for each in found}
+
+
+def test_what_an_entity_cannot_hold_is_refused_and_the_end_is_found(tmp_path: Path) -> None:
+    long = talk.said("long", None, 0, "a word " * 10_000)
+    thread = [msgspec.structs.replace(long, id=str(place)) for place in range(12)]
+    for folder in "abc":
+        (tmp_path / folder).mkdir()
+    with layouts.Stores(tmp_path / "a") as stores, pytest.raises(rawclient.TooLarge):
+        stores.open(rivals.Plain, thread)
+    # 140,000 bytes each, body and HTML: seven make less than 1 MiB, eight do not.
+    assert layouts.most_embedded(tmp_path / "b", thread, is_packed=False) == 7
+    assert layouts.most_embedded(tmp_path / "c", thread, is_packed=True) == 12
+
+
+def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = tmp_path / "layouts.md"
+    document.write_text(f"before\n{tables.BEGIN}\nan earlier run\n{tables.END}\nafter\n")
+    shape = tmp_path / "shape.csv"
+    shape.write_text("".join(f"c{n};c{n // 3 - 1};{n}\n" for n in range(30)))
+    options = f"--shape {shape} --sizes 20,270 --rounds 1 --write --document {document}"
+    layouts.main(options.split())
+    text = document.read_text()
+    assert text.startswith(f"before\n{tables.BEGIN}\n")
+    assert text.endswith(f"{tables.END}\nafter\n")
+    assert "an earlier run" not in text
+    assert capsys.readouterr().out.strip() in text
+    run = msgspec.json.decode((tmp_path / "layouts" / "figures.json").read_bytes(), type=tables.Run)
+    bills = {(f.call, f.layout): (f.reads, f.writes, f.calls) for f in run.figures if f.size == 270}
+    assert bills["page", "path"] == (50, 0, 1)
+    assert bills["page", "embedded"] == (1, 0, 1)
+    assert bills["page", "buckets"] == (2, 0, 2)
+    assert bills["page", "materialised"] == (1, 0, 2)
+    assert bills["page", "materialised, warm"] == (0, 0, 1)
+    assert bills["whole", "path"] == (270, 0, 1)
+    assert bills["whole", "buckets"] == (4, 0, 2)
+    assert bills["whole", "adjacency"] == (270, 0, 271)
+    assert bills["post", "path"] == (1, 1, 3)
+    assert bills["post", "buckets"] == (2, 2, 4)
+    # With a shard of the counters, the author's row in the thread, and the event.
+    assert bills["post", "materialised"] == (4, 5, 2)
+    assert bills["edit", "embedded"] == (1, 1, 3)
+    for name in tables.PLOTTED:
+        drawn = ET.parse(tmp_path / "layouts" / name).getroot()  # noqa: S314 - our own
+        assert drawn.tag.endswith("svg")
+        words = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
+        assert {kind.name for kind in layouts.KINDS} <= words
+
+
+def test_a_plot_places_values_by_their_logarithm_and_nothing_at_zero() -> None:
+    lines = {"one": [(1, 1), (10, 10), (100, 100)], "none": [(1, 0), (100, 0)]}
+    drawn = plots.draw("A title & more", "note", [plots.Panel("panel", lines)])
+    assert "A title &amp; more" in drawn
+    paths = re.findall(r'<path d="(M[^"]*)" fill="none"', drawn)
+    # 300 by 230: thirds of the height above the floor that 0 stands on.
+    assert paths[0] == "M0.0 210.8L150.0 105.4L300.0 0.0"
+    assert paths[1] == "M0.0 230.0L300.0 230.0"
+
+
+def test_the_document_shows_a_run_of_every_layout_and_plot() -> None:
+    folder = programs.ROOT / "docs"
+    text = (folder / "layouts.md").read_text()
+    run = msgspec.json.decode((folder / "layouts" / "figures.json").read_bytes(), type=tables.Run)
+    assert tables.markdown(run, layouts.TITLES) in text
+    assert {figures.layout for figures in run.figures} == {kind.name for kind in layouts.KINDS}
+    for name, drawn in tables.drawn(run, layouts.TITLES):
+        assert f"(layouts/{name})" in text
+        assert (folder / "layouts" / name).read_text() == drawn

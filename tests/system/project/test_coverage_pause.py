@@ -1,0 +1,60 @@
+"""What the pause of measuring does, in a program that is measured by itself."""
+
+import subprocess
+import sys
+
+from tests.support import coverage_pause, programs
+
+PROBE = """
+def before():
+    return "measured"
+
+def within():
+    return "not measured"
+
+def after():
+    return "measured"
+"""
+MEASURED = """
+import os
+import coverage
+
+measured = coverage.Coverage(data_file=None, config_file=False, include=["*/probe.py"])
+measured.start()
+import probe
+from tests.support import coverage_pause
+
+def programs_are():
+    return os.environ.get("COVERAGE_PROCESS_CONFIG")
+
+os.environ["COVERAGE_PROCESS_CONFIG"] = "told"
+probe.before()
+with coverage_pause.paused():
+    probe.within()
+    print(programs_are())
+probe.after()
+print(programs_are())
+measured.stop()
+print(measured.analysis2(probe)[3])
+"""
+
+
+def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path):
+    (tmp_path / "probe.py").write_text(PROBE)
+    path = f"{tmp_path}:{programs.ROOT}"
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", MEASURED],
+        env=programs.environment(PYTHONPATH=path),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    not_measured = PROBE.splitlines().index('    return "not measured"') + 1
+    assert ended.stdout.splitlines() == ["None", "told", str([not_measured])]
+
+
+def test_of_the_values_of_one_test_a_few_are_measured():
+    given = [f"a.py::test_one[{value}]" for value in "abcde"]
+    others = ["a.py::test_two", "a.py::test_two[x]", "b.py::test_one[a]"]
+    assert coverage_pause.repeated([*given, *others]) == {*given[coverage_pause.MOST :]}
+    assert coverage_pause.repeated(["a.py::test_two"] * 9) == set()

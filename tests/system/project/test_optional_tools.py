@@ -1,0 +1,44 @@
+"""Claims about skips: they have one owner, and what is missing is not overlooked in CI."""
+
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.support import optional_tools
+
+OTHER_SKIPS = re.compile(r"pytest\.skip\(|mark\.skip|skipif|importorskip|unittest\.skip|xfail")
+
+
+def test_what_is_missing_skips_a_test_and_fails_it_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no such program"):
+        optional_tools.require(None, "no such program")
+    monkeypatch.setenv("CI", "true")
+    outcomes = (pytest.skip.Exception, pytest.fail.Exception)
+    with pytest.raises(outcomes, match="no such program") as caught:
+        optional_tools.require(None, "no such program")
+    assert caught.type is pytest.fail.Exception
+    optional_tools.require("/bin/there", "no such program")
+
+
+def test_a_real_export_may_be_missing_and_the_gate_knows_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    known = re.search(r"grep -v '(of the shared data)'", (ROOT / "scripts/test").read_text())
+    assert known is not None
+    with pytest.raises(pytest.skip.Exception, match=known[1]):
+        optional_tools.real_export("no such export.xml")
+
+
+def test_nothing_else_skips() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if "node_modules" not in path.parts
+        and path.name not in {"optional_tools.py", "test_optional_tools.py"}
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if OTHER_SKIPS.search(line)
+    ]
+    assert found == []

@@ -1,0 +1,192 @@
+"""The table of what each call bills, in docs/costs.md, is what the engine's meter measures."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from werkzeug.test import TestResponse
+
+from comments.moderation import rulebook
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
+from emulator import inprocess, testing
+from tests.support import prepared_stores, programs
+from tests.support.people import api_requests
+from tests.support.threads import cache_twins, compaction, sample_threads
+from tests.support.threads.cache_twins import PAGE, SITE
+
+DOCS = programs.ROOT / "docs" / "costs.md"
+COMMENTS = 150  # of the thread, in three buckets
+Call = Callable[[cache_twins.Process], TestResponse]
+
+
+class Reads(NamedTuple):
+    """Reads by the lenient and by the strict pricing."""
+
+    lenient: int
+    strict: int
+
+    def __str__(self) -> str:
+        return f"{self.lenient} / {self.strict}"
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """A store, and what calls need to know of it."""
+
+    engine: inprocess.Engine
+    ids: list[str]
+    tag: str
+    cursor: str
+
+    def process(self) -> cache_twins.Process:
+        """A process that has just started, but for its copies of the site and its rules."""
+        made = cache_twins.Process(self.engine, sample_threads.SETTINGS)
+        with made.store.context():
+            site_settings.get("demo")
+            rulebook.get("demo")
+        return made
+
+    def reads(self, process: cache_twins.Process, call: Call) -> Reads:
+        with testing.meter(self.engine) as cost:
+            assert call(process).status_code in {200, 304}
+        assert (cost.writes, cost.deletes) == (0, 0)
+        return Reads(cost.reads, cost.reads + cost.empty)
+
+
+def get(path: str, **headers: str) -> Callable[[World], Call]:
+    return lambda _: lambda process: process.client.get(path, headers=headers)
+
+
+def _counts(world: World) -> Call:
+    asked = {"threads": [f"of {number}" for number in range(49)] + ["page"]}
+    return lambda process: process.client.post("/api/v1/sites/demo/counts", json=asked)
+
+
+MIDDLE = COMMENTS // 2
+READS: dict[str, Callable[[World], Call]] = {
+    "first page": get(PAGE),
+    "first page, answered 304": lambda world: get(PAGE, **{"If-None-Match": world.tag})(world),
+    "first page of another length": get(f"{PAGE}&limit=51"),
+    "first page, 5 comments not folded": get(f"{SITE}?thread=changed"),
+    "next page": lambda world: get(f"{PAGE}&cursor={world.cursor}")(world),
+    "first page, `order=recent`": get(f"{PAGE}&order=recent"),
+    "first page, `order=best`": get(f"{PAGE}&order=best"),
+    "first page of 50, `order=newest`": get(f"{PAGE}&order=newest"),
+    "page around a comment": lambda world: get(f"{PAGE}&around={world.ids[MIDDLE]}")(world),
+    "replies below a comment": lambda world: get(f"{api_requests.ONE}{world.ids[0]}/replies")(
+        world
+    ),
+    "one comment": lambda world: get(f"{api_requests.ONE}{world.ids[0]}")(world),
+    "whole thread (150 comments)": get(f"{PAGE}&limit=all"),
+    "whole thread, answered 304": lambda world: get(
+        f"{PAGE}&limit=all", **{"If-None-Match": _tag(world, f"{PAGE}&limit=all")}
+    )(world),
+    "page without JavaScript": get("/embed/demo?thread=page"),
+    "thread of 10 comments, never folded": get(f"{SITE}?thread=new"),
+    "thread without comments": get(f"{SITE}?thread=none"),
+    "counts of 50 threads": _counts,
+    "feed of a thread (30 of 150 comments)": get("/feeds/demo/thread?thread=page"),
+    "feed of a site": get("/feeds/demo"),
+}
+
+
+def _tag(world: World, path: str) -> str:
+    return str(world.process().client.get(path).headers["ETag"])
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
+    def grow(site: Any) -> None:
+        def post(number: int, thread: str) -> None:
+            # At different times: which are the newest of the site must not depend on their ids.
+            now = sample_threads.START + timedelta(minutes=number)
+            sample_threads.post(site, f"c{number}", thread=thread, now=now)
+
+        for number in range(10):
+            post(number, "new")
+            post(number, "changed")
+        for number in range(COMMENTS):
+            post(number, "page")
+        for thread in ("page", "changed"):
+            compaction.whole(sample_threads.name_of(site, thread))
+        for number in range(5):
+            post(COMMENTS + number, "changed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        compaction.small_buckets(patch, 60)
+        return prepared_stores.grown(tmp_path_factory, grow)
+
+
+@pytest.fixture
+def world(open_store: connection.Store, engine: inprocess.Engine, site: Any) -> World:
+    with open_store.context():
+        ids = [row.id for row in ordered_query.thread(sample_threads.name_of(site))]
+    made = World(engine, ids, "", "")
+    first = made.process().client.get(PAGE)
+    return dataclasses.replace(
+        made, tag=first.headers["ETag"], cursor=api_requests.answer(first)["cursor"]
+    )
+
+
+def _measured(world: World) -> Iterator[str]:
+    found: dict[str, list[Reads]] = {}
+    for name, of in READS.items():
+        process, call = world.process(), of(world)
+        found[name] = [world.reads(process, call) for _ in range(2)]
+    with world.process().store.context():
+        site_settings.change("demo", freshness=60)
+    for name, of in READS.items():
+        process, call = world.process(), of(world)
+        for _ in range(2):
+            world.reads(process, call)
+        found[name].append(world.reads(process, call))
+    for name, costs in found.items():
+        yield f"| {name} | {' | '.join(map(str, costs))} |"
+
+
+def _written(world: World) -> Iterator[str]:
+    process = world.process()
+    process.client.get(PAGE)
+    made: dict[str, Any] = {}
+
+    def line(name: str, method: str, path: str, **sent: Any) -> str:
+        with testing.meter(world.engine) as cost:
+            answer = process.client.open(path, method=method, **sent)
+        made[name] = api_requests.answer(answer) if answer.data else None
+        reads = Reads(cost.reads, cost.reads + cost.empty)
+        return f"| {name} | {reads} | {cost.writes + cost.deletes} |"
+
+    text = {"name": "Ann", "body": "some words"}
+    yield line("first comment of a thread", "POST", f"{SITE}?thread=fresh", json=text)
+    yield line("comment", "POST", PAGE, json=text)
+    yield line("reply", "POST", PAGE, json={**text, "parent": world.ids[0]})
+    one = api_requests.ONE + made["comment"]["comment"]["id"]
+    mine = api_requests.bearer(made["comment"])
+    yield line("edit", "PATCH", one, json={"body": "other words"}, headers=mine)
+    yield line("retraction", "DELETE", one, headers=mine)
+    vote = f"{api_requests.ONE}{world.ids[0]}/vote"
+    yield line("first vote of a reader", "PUT", vote, json={"value": 1})
+    voter = api_requests.bearer(made["first vote of a reader"])
+    yield line("other vote", "PUT", vote, json={"value": -1}, headers=voter)
+    yield line("the same vote again", "PUT", vote, json={"value": -1}, headers=voter)
+    yield line("vote withdrawn", "DELETE", vote, headers=voter)
+
+
+def _listed(columns: int) -> str:
+    numbers = r" \| \d+ / \d+" * columns
+    pattern = rf"^\| [^|]*{numbers} \|(?: \d+ \|)?$"
+    found = re.findall(pattern, DOCS.read_text(), re.MULTILINE)
+    return "\n".join(found)
+
+
+def test_the_table_of_reads_is_what_the_meter_measures(world: World) -> None:
+    assert _listed(3) == "\n".join(_measured(world))
+
+
+def test_the_table_of_writes_is_what_the_meter_measures(world: World) -> None:
+    assert _listed(1) == "\n".join(_written(world))

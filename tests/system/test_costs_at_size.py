@@ -1,0 +1,182 @@
+"""Claims about cost at size: what a page of a thread of 10,000 and of 100,000 comments bills.
+
+Counted by the engine's meter, as the service would bill it, for JSON and HTML alike. By the strict
+reading of the price a probe that finds nothing is a read more (`empty`). The threads
+are loaded by the short way of the benchmarks, which a test there holds to an import's rows, and
+are shared: whoever posts here folds what was posted.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import flask.testing
+import pytest
+
+from benchmarks import ours, talk
+from comments import app as apps
+from comments.domain import records
+from comments.reading.materialized import directories, view_cache
+from comments.reading.thread_pages import Order
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
+from comments.tree.threads import thread_cache
+from comments.web.http import responses
+from emulator import inprocess, testing
+from emulator.execution import cost_meter
+from tests.conftest import ROOT
+from tests.support.threads import compaction, large_thread, sample_threads
+
+pytestmark = pytest.mark.slow
+
+API = "/api/v1/sites/{site}/comments"
+FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
+NAME = ours.NAME
+# Reads of the directory, which holds the first page, and of one bucket for what it does not hold.
+FIRST, COLD = 1, 2
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """A store with one thread of a size, folded and cleared."""
+
+    engine: inprocess.Engine
+    store: connection.Store
+    client: flask.testing.FlaskClient
+    site: records.Site
+    ids: list[str]
+
+    def forget(self) -> None:
+        """Be a process that has just started, but for its copy of the site."""
+        for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
+            each.forget(self.store)
+
+    def url(self, form: str, query: str = "") -> str:
+        path = FORMS[form].format(site=NAME.site)
+        return f"{path}?thread={NAME.id}{query}"
+
+    def cost(self, url: str) -> cost_meter.Cost:
+        """What a request bills. None of them may write."""
+        with testing.meter(self.engine) as cost:
+            response = self.client.get(url)
+        assert response.status_code == 200, response.text
+        assert (cost.writes, cost.deletes) == (0, 0)
+        return cost
+
+    def cold(self, url: str) -> int:
+        """What a cold process is billed; one probe, which finds something or not.
+
+        Two where the rows come from the floor: the second proves that they fit the numbers.
+        """
+        self.forget()
+        cost = self.cost(url)
+        is_flat = any(each in url for each in ("order=oldest", "order=newest", "parent="))
+        assert cost.empty <= 1 + is_flat
+        return cost.reads
+
+    def settle(self) -> None:
+        with self.store.context():
+            compaction.whole(NAME)
+        self.forget()
+
+
+@pytest.fixture(scope="module", params=[10_000, 100_000])
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    path = large_thread.copied(tmp_path_factory, request.param)
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
+        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        with store.context():
+            site = site_settings.get(NAME.site)
+        # Its keeper would fold what a test means to leave unfolded.
+        client = apps.create_app(sample_threads.SETTINGS, store).test_client()
+        ids = talk.ids(request.param)
+        made = World(engine, store, client, site, ids)
+        made.client.get(made.url("json"))  # the site is known from here on
+        yield made
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("query", "least", "most"),
+    [("", FIRST, FIRST), ("&limit=51", COLD, COLD), ("&order=recent", COLD, COLD + 1)],
+)
+def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
+    world: World, form: str, query: str, least: int, most: int
+) -> None:
+    """One where the directory has it. The newest may begin in the last bucket but one."""
+    url = world.url(form, query)
+    assert least <= world.cold(url) <= most
+    warm = world.cost(url)
+    assert (warm.reads, warm.empty, warm.small) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(world: World, form: str) -> None:
+    url = world.url(form, "&order=best")
+    assert world.cold(url) == 3
+    warm = world.cost(url)
+    assert (warm.reads, warm.empty) == (0, 1)
+    with world.store.context():
+        assert directories.load_directory(NAME).content.best is not None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_page_around_any_comment_costs_three_reads(world: World, form: str) -> None:
+    for place in (0, len(world.ids) // 3, len(world.ids) // 2, len(world.ids) - 1):
+        assert 2 <= world.cold(world.url(form, f"&around={world.ids[place]}")) <= 3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_folded_costs_one_probe_and_each_row_once(world: World, form: str) -> None:
+    url = world.url(form)
+    try:
+        for number in range(5):
+            with world.store.context():
+                sample_threads.post(
+                    world.site, f"{form} {number}", world.ids[number], thread=NAME.id
+                )
+        assert world.cold(url) == COLD + 1 + 5
+        warm = world.cost(url)
+        assert (warm.reads, warm.empty) == (1, 0)
+        for number in range(3):
+            with world.store.context():
+                sample_threads.post(
+                    world.site, f"{form} more {number}", world.ids[0], thread=NAME.id
+                )
+            assert world.cost(url).reads == 1 + 1
+            assert world.cost(url).reads == 1
+    finally:
+        world.settle()
+
+
+def test_a_page_from_anywhere_costs_what_it_shows(world: World) -> None:
+    """Each page after a cursor: the directory, and the two buckets that its rows can lie in."""
+    url = world.url("json")
+    with world.store.context():
+        middle = ordered_query.listed(world.ids[len(world.ids) // 2])
+    cursor = world.client.get(world.url("json", f"&around={middle.id}")).get_json()["cursor"]
+    for _ in range(3):
+        assert world.cold(f"{url}&cursor={cursor}") <= 3
+        cursor = world.client.get(f"{url}&cursor={cursor}").get_json()["cursor"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("order", list(Order))
+def test_no_order_writes(world: World, form: str, order: str) -> None:
+    world.cold(world.url(form, f"&order={order}&limit=5"))  # `cost` says so if it does
+
+
+READS: list[Callable[[World], str]] = [
+    lambda world: world.url("json", "&parent=root&limit=20"),
+    lambda world: world.url("json", f"&parent={world.ids[0]}&limit=20"),
+    lambda world: f"/api/v1/comments/{world.ids[0]}/replies",
+    lambda world: f"/api/v1/comments/{world.ids[-1]}",
+    lambda world: world.url("html", f"&below={world.ids[0]}"),
+]
+
+
+@pytest.mark.parametrize("read", range(len(READS)))
+def test_no_other_listing_writes(world: World, read: int) -> None:
+    world.cold(READS[read](world))

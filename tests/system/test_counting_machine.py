@@ -1,0 +1,389 @@
+"""Claims about counters, events and followers in any order of steps: a ledger is the oracle.
+
+People post, answer, edit, retract, vote, follow and leave in three threads of two sites; exports
+are imported, threads folded and filed under categories, votes counted, lists compacted, counters
+spread, gathered and recounted, events delivered in any order, often, by handlers that fail, and
+given up; clocks pass every retention, and those of processes differ. Calls fail before or after
+they are applied, with every status, and one step is overtaken by another between any two of its
+calls. After each step everything that is stored equals the ledger. At the end everything is
+delivered, and nothing else was.
+
+The long run, which says its seeds:
+
+    COUNTING_SECONDS=900 .venv/bin/python -m pytest -s tests/system/test_counting_machine.py
+"""
+
+import contextlib
+import copy
+import itertools
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+from unittest import mock
+
+import pytest
+from google.cloud import ndb
+from hypothesis import HealthCheck, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from comments import errors
+from comments.domain import counting
+from comments.events import dispatcher, outbox
+from comments.jobs import recount, repair, wiring
+from comments.moderation import policy_changes, rules
+from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.reading.compaction import compactor
+from comments.store import connection, ownership, reads, transactions
+from comments.tree import ordered_query
+from comments.tree.counters import shard_choice, sharding, totals
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.conftest import ROOT
+from tests.support import stored_state
+from tests.support.histories import ledger, operator_steps, reader_steps
+from tests.support.histories.operator_steps import Step, Wish
+
+pytestmark = pytest.mark.slow
+
+STATUSES = [
+    "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
+    "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
+]  # fmt: skip
+RPCS = ["BeginTransaction", "Lookup", "RunQuery", "Commit", "Commit"]
+PAUSES = [1.0, 31.0, shard_choice.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
+UNKNOWN = "unknown"
+# Bounds at which a short history meets every one of them.
+SMALL: list[tuple[Any, dict[str, Any]]] = [
+    (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}),
+    (follower_lists, {"MARKS": 4, "_AT_ONCE": 2}),
+    (compactor, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
+    (dispatcher, {"AT_ONCE": 4, "MOST_ROWS": 12}),
+    (outbox, {"MOST_ATTEMPTS": 3}),
+    (recount, {"_NOTE_EVERY": 1, "_AT_ONCE": 2}),
+]
+NUMBERS = st.integers(0, 30)
+WISHES = st.builds(Wish, st.sampled_from(reader_steps.KINDS), NUMBERS, NUMBERS, NUMBERS)
+WHEN = st.sampled_from(["before", "after"])
+FAULT = st.fixed_dictionaries(
+    {
+        "rpc": st.sampled_from(RPCS),
+        "call": st.integers(1, 5),
+        "when": WHEN,
+        "status": st.sampled_from(STATUSES),
+    }
+)
+
+
+class Machine(RuleBasedStateMachine):
+    """One store, two processes, and everybody who changes something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = reader_steps.World()
+        self.is_sound = True
+        self.calls = self.looks = 0
+        self.was_overtaken = False
+        self.overtaking: tuple[int, Callable[[], object]] | None = None
+        self.stack = contextlib.ExitStack()
+        for module, bounds in SMALL:
+            self.stack.enter_context(mock.patch.multiple(module, **bounds))
+        self.engine = self.stack.enter_context(
+            inprocess.open_engine(
+                None, indexes=ROOT / "index.yaml", concurrency="optimistic", history=0
+            )
+        )
+        self.store, self.other = self._process(self._call), self._process(None)
+        self.stack.enter_context(self.store.context())
+        held = rules.Rule(id="held", action=rules.Action.HOLD, words=(ledger.HELD,))
+        for site in ("a", "b"):
+            policy_changes.put_rule(site, held, reader_steps.MODERATOR, now=self.world.now)
+
+    def _process(self, interceptor: inprocess.Interceptor | None) -> connection.Store:
+        store = connection.Store(inprocess.Channel(self.engine, interceptor), project="test")
+        shard_choice.SHARDS.put(store, self.world.shards())
+        return store
+
+    def _call(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
+        self.calls += 1
+        if self.overtaking is not None and self.calls == self.overtaking[0]:
+            run, self.overtaking = self.overtaking[1], None
+            run()
+        return proceed()
+
+    @rule(wish=WISHES)
+    def take(self, wish: Wish) -> None:
+        self._settle(self.world.step(wish), [])
+
+    @rule(wish=WISHES)
+    def take_elsewhere(self, wish: Wish) -> None:
+        """In the other process, of which this one learns nothing."""
+        with ThreadPoolExecutor(1) as pool:
+            step = self.world.step(wish)
+            outcome = pool.submit(self._elsewhere, step).result()
+            assert outcome == step.note(self.world.ledger)
+
+    def _elsewhere(self, step: Step) -> str:
+        with self.other.context():
+            return _outcome(step.act)
+
+    @rule(wish=WISHES, failing=st.lists(FAULT, min_size=1, max_size=3))
+    def take_while_calls_fail(self, wish: Wish, failing: list[dict[str, object]]) -> None:
+        self._settle(self.world.step(wish), failing)
+
+    @rule(wish=WISHES, rpc=st.sampled_from(RPCS), when=WHEN)
+    def take_in_a_storm(self, wish: Wish, rpc: str, when: str) -> None:
+        """Each call of a method fails until the caller gives up."""
+        self.store.deadline = 0.02
+        # A repair is patient on its own account: four minutes with each thread.
+        with (
+            mock.patch.object(repair, "_SECONDS", 0.02),
+            mock.patch.object(reads, "_LONGEST", 0.02),
+        ):
+            self._settle(self.world.step(wish), [{"rpc": rpc, "when": when, "status": "ABORTED"}])
+        self.store.deadline = 20.0
+
+    @rule(wish=WISHES, other=WISHES, call=st.integers(1, 12))
+    def take_overtaken(self, wish: Wish, other: Wish, call: int) -> None:
+        """Another process takes a whole step before the n-th call of this one."""
+        self._overtake(self.world.step(wish), self.world.step(other), call)
+
+    @rule(wish=WISHES, call=st.integers(2, 12))
+    def take_twice_at_once(self, wish: Wish, call: int) -> None:
+        """The same step, not knowing of each other."""
+        step = self.world.step(wish)
+        self._overtake(step, step, call)
+
+    def _overtake(self, slow: Step, fast: Step, call: int) -> None:
+        between: list[Future[str]] = []
+        with ThreadPoolExecutor(1) as pool:
+
+            def overtake() -> None:
+                between.append(pool.submit(self._elsewhere, fast))
+                between[0].exception()
+
+            self.calls, self.overtaking = 0, (call, overtake)
+            taken = [(slow, _outcome(slow.act))]
+            self.overtaking = None
+            self.was_overtaken = bool(between)
+            if not between:
+                overtake()
+            taken.append((fast, between[0].result()))
+        # Some order of the two explains what was answered and what is stored.
+        orders = [taken, taken[::-1]]
+        orders += [[(fast, taken[1][1])]] if slow.may_do_nothing else []
+        for order in orders:
+            book = copy.deepcopy(self.world.ledger)
+            is_so = all(step.note(book) == outcome for step, outcome in order) and _stands(book)
+            # Two orders may leave the same rows, and tell of them at other revisions.
+            if is_so and book.events.keys() <= self.world.told | stored_state.events().keys():
+                self.world.ledger = book
+                return
+        raise AssertionError(taken)
+
+    @rule(seconds=st.sampled_from(PAUSES))
+    def wait(self, seconds: float) -> None:
+        self.world.wait(seconds)
+
+    @precondition(lambda self: self.world.ledger.said)
+    @rule(
+        pick=NUMBERS,
+        more=st.sampled_from([-2, -1, 1, 5]),
+        is_lost=st.booleans(),
+        call=st.integers(0, 12),
+    )
+    def drift(self, pick: int, more: int, call: int, *, is_lost: bool) -> None:
+        """Numbers of some row are changed, or lost with it: a recount tells exactly of them.
+
+        Another one, before the n-th call of the first, mends nothing twice.
+        """
+        rows = [
+            (kind, each)
+            for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance")
+            for each in stored_state.rows(kind)
+        ]
+        if not rows:
+            return
+        kind, message = sorted(rows, key=lambda each: (each[0], str(each[1].key)))[pick % len(rows)]
+        path = [part for each in message.key.path for part in (each.kind, each.name)]
+        row = reads.get(ndb.Key(*path))
+        numbers = totals.numbers_of(row)
+        wrong = {"approved": more, "spam": -more}
+        if is_lost:
+            wrong = {name: -number for name, number in numbers.items()}
+        sums = {name: numbers.get(name, 0) + wrong.get(name, 0) for name in {*numbers, *wrong}}
+        row.numbers = totals.encoded({name: number for name, number in sums.items() if number})
+        writes = ownership.Writes("tallies", put=(row,))
+        if is_lost:
+            writes = ownership.Writes("tallies", delete=(row.key,))
+        transactions.transaction(lambda: transactions.apply(writes))
+        found: list[recount.Difference] = []
+        with ThreadPoolExecutor(1) as pool:
+            self.calls = 0
+            self.overtaking = (call, lambda: pool.submit(self._elsewhere, mending).result())
+            mending = Step(lambda: _recount(found))
+            mending.act()
+            self.overtaking = None
+        told = {each.name: each.stored - each.expected for each in found if each.name != "shards"}
+        assert told == wrong, (kind, path)
+
+    @invariant()
+    def what_is_stored_is_what_the_ledger_says(self) -> None:
+        self.is_sound = False
+        book, told = self.world.ledger, self.world.told
+        assert stored_state.said() == book.said
+        assert stored_state.roots() == book.roots
+        assert stored_state.votes() == book.votes
+        assert _is_filed(book)
+        assert stored_state.in_threads() == ledger.in_threads(book.said.values())
+        waiting = stored_state.events_of_comments()
+        known = {*book.events, *(f"{event}{operator_steps.FOLLOWS}" for event in book.events)}
+        assert book.events.keys() <= told | waiting.keys() <= known
+        letters = {stored_state.name_of(each) for each in stored_state.rows("Message")}
+        assert letters <= {f"{event}{operator_steps.WRITTEN}" for event in book.events}
+        uncounted = [event for event in book.events if _is_uncounted(waiting.get(event))]
+        assert stored_state.later() == book.later(uncounted)
+        self._look(book)
+        self.is_sound = True
+
+    def _look(self, book: ledger.Ledger) -> None:
+        """What readers get of one thread after the other equals what is stored."""
+        self.looks += 1
+        name = operator_steps.NAMES[self.looks % len(operator_steps.NAMES)]
+        sums = ledger.in_threads(book.said.values())
+        (numbers,) = totals.of_threads([name])
+        numbers.pop(counting.FOLLOWERS, None)  # of events that may wait; checked at the end
+        assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
+        members = follower_lists.every(subscriptions.list_of(name), limit=8)
+        assert list(members) == sorted(book.followers.get(operator_steps.key_of(name), ()))
+        stored = stored_state.subscribers().get(subscriptions.list_of(name).text, ())
+        assert sorted(stored) == sorted(book.followers.get(operator_steps.key_of(name), ()))
+
+    def teardown(self) -> None:
+        with self.stack:
+            if self.is_sound:
+                self._end()
+
+    def _end(self) -> None:
+        """Whoever comes next finishes everything, and nothing is found wrong."""
+        world = self.world
+        for thread in range(3):
+            self._settle(world.step(Wish("walk", thread, 0, 0)), [])
+        for number in range(len(world.ledger.said)):
+            self._settle(world.step(Wish("count", number, 0, 1)), [])
+        for _ in range(50):
+            world.step(Wish("revive", 0, 0, 0)).act()
+            world.wait(outbox.LONGEST_PAUSE.total_seconds())
+            dispatcher.sweep(now=world.now, handlers=world.handlers())
+            if not stored_state.events():
+                break
+        events = set(world.ledger.events)
+        assert world.told == events | {f"{event}{operator_steps.FOLLOWS}" for event in events}
+        letters = {stored_state.name_of(each) for each in stored_state.rows("Message")}
+        assert letters == {f"{event}{operator_steps.WRITTEN}" for event in events}
+        for name in operator_steps.NAMES:
+            sharding.gather(name)
+            assert compactor.fold(operator_steps.SETTINGS.scheme, name, now=world.now) is not None
+            assert follower_compaction.compact(subscriptions.list_of(name))
+            assert repair.find_problems(operator_steps.SETTINGS.scheme, name) == []
+            order = [row.id for row in ordered_query.thread(name)]
+            assert order == world.ledger.in_order(operator_steps.key_of(name))
+        assert sorted(stored_state.audit()) == sorted(world.ledger.audit)
+        assert {name for name, _ in _names_of("ErasureDue")} == world.ledger.refused
+        cast = [name for name, value in world.ledger.votes.items() if value]
+        assert sorted(_names_of("Vote")) == sorted(cast)
+        assert _names_of("VotesDue") == []
+        for _ in range(2):  # the first may go on where an interrupted one ended
+            for site in ("a", "b"):
+                assert recount.site(site, tell=print, fixes=True) == 0
+        stored_state.check_sums()
+        self.what_is_stored_is_what_the_ledger_says()
+
+    def _settle(self, step: Step, failing: list[dict[str, object]]) -> None:
+        """Take a step while calls fail, and note what came of it."""
+        if failing:
+            self.engine.install_faults(fault_plans.Plan.parse({"rules": failing}))
+        try:
+            outcome = _outcome(step.act)
+        finally:
+            self.engine.install_faults(None)
+        if outcome == UNKNOWN:
+            assert failing
+            outcome = step.note(self.world.ledger) if step.stands() else UNKNOWN
+            assert outcome in (ledger.DONE, UNKNOWN)
+        else:
+            assert outcome == step.note(self.world.ledger)
+
+
+def _names_of(kind: str) -> list[tuple[str, str]]:
+    return [(each.key.path[0].name, each.key.path[-1].name) for each in stored_state.rows(kind)]
+
+
+def _recount(found: list[recount.Difference]) -> None:
+    for site in ("a", "b"):
+        recount.site(site, tell=found.append, fixes=True)
+
+
+def _is_uncounted(done: set[str] | None) -> bool:
+    """Whether an event waits to be counted, by who is done with it."""
+    return done is not None and wiring.COUNTERS not in done
+
+
+def _outcome(act: Callable[[], object]) -> str:
+    try:
+        act()
+    except errors.Overloaded:
+        return UNKNOWN
+    except errors.FlatthreadError as error:
+        return type(error).__name__
+    return ledger.DONE
+
+
+def _stands(book: ledger.Ledger) -> bool:
+    stored = (stored_state.said(), stored_state.roots(), stored_state.votes(), _followers(book))
+    return stored == (book.said, book.roots, book.votes, book.followers) and _is_filed(book)
+
+
+def _is_filed(book: ledger.Ledger) -> bool:
+    return all(
+        found == book.categories.get(thread, ())
+        for thread, found in stored_state.categories().items()
+    )
+
+
+def _followers(book: ledger.Ledger) -> dict[str, set[str]]:
+    """The followers of the threads that a ledger knows some of."""
+    return {
+        thread: set(
+            follower_lists.every(subscriptions.list_of(operator_steps.name_of(thread)), limit=8)
+        )
+        for thread in book.followers
+    }
+
+
+def test_everything_stored_is_what_the_ledger_says_whatever_happens() -> None:
+    seconds = float(os.environ.get("COUNTING_SECONDS", "0"))
+    end = time.monotonic() + seconds
+    for number in itertools.count(1):
+        _run(number, examples=100 if seconds else 10)
+        if time.monotonic() >= end:
+            break
+        print(f"seed {number}: {number * 100} histories", flush=True)  # noqa: T201 - the long run's
+
+
+def _run(number: int, *, examples: int) -> None:
+    run = settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    run_state_machine_as_test(seed(number)(Machine), settings=run)

@@ -1,0 +1,325 @@
+"""Claims about counters and events under everything at once: processes, threads, faults and kills.
+
+Two processes of 16 threads each post, answer, repeat themselves, edit, retract, vote, follow and
+leave at random in two threads of a site, and file them under other categories, while their workers
+deliver, count and compact; calls fail with every status, before and after they are applied, and in
+some rounds the processes die at a named point. Afterwards a third process finishes what is left.
+Then every counter must equal its recount, votes and followers must be what people were told, and
+what was told of must be what was committed.
+
+The long run gives each plan of faults so many seconds, round after round:
+
+    COUNTING_SECONDS=150 .venv/bin/python -m pytest -s tests/system/test_counting_processes.py
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from comments.domain import records
+from comments.events import dispatcher, outbox
+from comments.jobs import recategorize, recount, repair, wiring
+from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.posting import cast_vote
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree.counters import sharding
+from emulator import inprocess
+from emulator.fault_injection import fault_rules
+from tests.support import programs, stored_state
+from tests.support.threads import sample_threads
+
+pytestmark = pytest.mark.slow
+
+INDEXES = programs.ROOT / "index.yaml"
+THREADS = 16  # of each of two processes
+STEPS = 10  # of each thread
+STATUSES = [
+    "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
+    "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
+]  # fmt: skip
+
+# Says what was acknowledged, "A" and the event's id; what was told of, "T" and the event's id;
+# under which key which comment is, "K"; and of a vote or a follower what is wanted, "I" before the
+# call, and what was answered, "D".
+CHANGING = """
+import json, random, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from comments import errors
+from comments.store import connection
+from comments.events import dispatcher
+from comments.jobs import recategorize
+from comments.notifications import follower_lists
+from comments.events import outbox
+from comments.posting import submission
+from comments.domain import records
+from comments.notifications import subscriptions
+from comments.posting import cast_vote
+from comments.jobs import worker_thread
+from comments.jobs import wiring
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.support.threads import sample_threads
+from tests.system import test_counting_processes
+
+path, label, seed, roots, plan = sys.argv[1:4] + [json.loads(each) for each in sys.argv[4:6]]
+follower_lists.MARKS = 8
+indexes = test_counting_processes.INDEXES
+engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic")
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=5.0)
+site = records.Site("demo", (), "", 2)
+
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")
+    sys.stdout.flush()
+
+recorder = dispatcher.Sending("recorder", lambda event: say("T", event.id), outbox.COUNTED)
+wiring.HANDLERS = (*wiring.HANDLERS, recorder)
+gate = threading.Barrier(test_counting_processes.THREADS)
+
+def tried(step):
+    for _ in range(4):
+        try:
+            return step()
+        except errors.Overloaded:
+            continue  # perhaps it was applied, perhaps not: again, as clients do
+        except (errors.Conflict, errors.NotFound):
+            return None  # somebody else took it back first
+    return None
+
+def wish(step, *words):
+    say("I", *words)
+    if tried(lambda: step() or True):
+        say("D", *words)
+
+def post(rng, key, own):
+    author = records.Author("somebody", id=f"g:{label}{rng.randrange(6)}")
+    thread = rng.choice(sorted(roots))
+    parent = rng.choice([None, *roots[thread], *[r.id for r in own if r.thread == thread]])
+    for _ in range(rng.choice([1, 1, 2])):
+        row = tried(
+            lambda: sample_threads.post(site, key, parent, thread=thread, author=author, key=key)
+        )
+        if row is not None:
+            say("K", key, row.id)
+    return row
+
+def change(rng, number, step, own):
+    dice = rng.random()
+    name = records.ThreadName("demo", rng.choice(sorted(roots)))
+    if dice < 0.5 or not own:
+        row = post(rng, f"{label}-{number}-{step}".ljust(16, "."), own)
+        own.extend([] if row is None else [row])
+        return row
+    if dice < 0.6:
+        # Each voter and each follower is one thread's alone.
+        comment = rng.choice([*roots[name.id], *[row.id for row in own]])
+        voter, value = f"v:{label}{number}", rng.choice([-1, 0, 1])
+        known = cast_vote.Voter(voter, f"{label}{number}")
+        return wish(
+            lambda: cast_vote.vote(
+                comment, "demo", known, value,
+                settings=sample_threads.SETTINGS, now=sample_threads.START,
+            ),
+            "vote", comment, voter, value,
+        )
+    if dice < 0.7:
+        follower, follows = f"f:{label}{number}", rng.random() < 0.7
+        def step():
+            if follows:
+                subscriptions.follow(name, follower, now=sample_threads.START)
+            else:
+                subscriptions.unfollow(name, follower, now=sample_threads.START)
+        return wish(step, "follow", name.id, follower, int(follows))
+    if dice < 0.73:
+        names = rng.choice([[], ["news"], ["news", "sport"]])
+        tried(lambda: recategorize.change(name, names, now=sample_threads.START))
+        return None
+    row = own.pop(rng.randrange(len(own)))
+    if dice < 0.87:
+        return tried(lambda: submission.edit(
+            row.id, author_id=row.author.id, body=f"edited {step}", revision=None,
+            settings=sample_threads.SETTINGS, now=sample_threads.START,
+        ))
+    return tried(lambda: submission.retract(
+        row.id, author_id=row.author.id, revision=None, now=sample_threads.START,
+    ))
+
+def work(number):
+    rng, own = random.Random(f"{seed}{label}{number}"), []
+    with store.context():
+        gate.wait(60)
+        for step in range(test_counting_processes.STEPS):
+            row = change(rng, number, step, own)
+            if row is not None:
+                say("A", f"{row.id}.{row.revision}")
+
+worker = worker_thread.Worker(store, sample_threads.SETTINGS.scheme)
+worker.start()
+engine.install_faults(fault_plans.Plan.parse(plan))
+with ThreadPoolExecutor(test_counting_processes.THREADS) as pool:
+    list(pool.map(work, range(test_counting_processes.THREADS)))
+worker.stop(30)
+"""
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[connection.Store]:
+    """A store in a file that other processes share, with its context entered."""
+    with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
+        opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
+        with opened.context():
+            yield opened
+
+
+def _failing() -> list[dict[str, object]]:
+    """Every status, before and after: of the calls of a post one in eight or so."""
+    return [
+        {"rpc": rpc, "probability": 0.004, "when": when, "status": status}
+        for rpc in ("BeginTransaction", "Lookup", "Commit")
+        for when in ("before", "after")
+        for status in STATUSES
+    ]
+
+
+def _killed(point: str, call: int) -> list[dict[str, object]]:
+    return [*_failing(), {"point": point, "call": call, "kill": True}]
+
+
+def _start(path: Path, label: str, seed: int, roots: object, rules: object) -> "_Child":
+    arguments = [str(path), label, str(seed), json.dumps(roots)]
+    plan = json.dumps({"seed": seed, "rules": rules})
+    return subprocess.Popen(
+        [sys.executable, "-c", CHANGING, *arguments, plan],
+        cwd=programs.ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+_Child = subprocess.Popen[str]
+
+
+def _said(child: _Child) -> list[list[str]]:
+    """The whole lines of a child, which may have died within one."""
+    lines = child.communicate(timeout=5 * programs.PATIENCE)[0].splitlines(keepends=True)
+    return [line.split() for line in lines if line.endswith("\n")]
+
+
+PLANS = [
+    (_failing(), 0),
+    *(
+        (_killed(point, 40 + 25 * number), -signal.SIGKILL)
+        for number, point in enumerate(sorted(fault_rules.POINTS))
+    ),
+]
+
+
+@pytest.mark.parametrize("plan", range(len(PLANS)))
+def test_counters_and_events_are_exact_whatever_fails(tmp_path: Path, plan: int) -> None:
+    seconds = float(os.environ.get("COUNTING_SECONDS", "0"))
+    end = time.monotonic() + seconds
+    changes = 0
+    for number in itertools.count():
+        seed = 1 + plan + 100 * number
+        path = tmp_path / f"{seed}.db"
+        with _opened(path):
+            changes += _round(path, seed, *PLANS[plan])
+        path.unlink()
+        if time.monotonic() >= end:
+            break
+        print(f"plan {plan}, seed {seed}: {changes} changes", flush=True)  # noqa: T201 - the long run's
+
+
+def _round(path: Path, seed: int, rules: object, status: int) -> int:
+    """Everybody at once, and then nothing is wrong; how many changes were told of."""
+    site = site_settings.add(
+        "demo",
+        ["https://a.example"],
+        scheme=sample_threads.SETTINGS.scheme,
+        now=sample_threads.START,
+    )
+    roots = {
+        thread: [sample_threads.post(site, f"{n}", thread=thread).id for n in range(6)]
+        for thread in ("page", "other")
+    }
+    children = [_start(path, label, seed, roots, rules) for label in "ab"]
+    said = [words for child in children for words in _said(child)]
+    assert [child.returncode for child in children] == [status] * 2
+    told = [words[1] for words in said if words[0] == "T"]
+    told += _finish()
+    stored_state.check_sums()
+    for thread in roots:
+        name = records.ThreadName("demo", thread)
+        assert repair.find_problems(sample_threads.SETTINGS.scheme, name) == []
+        sharding.gather(name)
+    stored_state.check_sums()
+    assert recount.site("demo", tell=print, fixes=False) == 0
+    _check_told(said, told)
+    _check_wishes(said, sorted(roots))
+    return len(set(told))
+
+
+def _finish() -> list[str]:
+    """What processes left behind is done by whoever comes next; what that was told of."""
+    told: list[str] = []
+    recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
+    now = sample_threads.START + timedelta(days=3650)
+    recategorize.finish(now=now)
+    for comment in cast_vote.waiting(now):
+        cast_vote.count(comment.id, now=now)
+    while stored_state.events():
+        dispatcher.sweep(now=now, handlers=(*wiring.HANDLERS, recorder))
+        now += outbox.LONGEST_PAUSE
+    return told
+
+
+def _check_told(said: list[list[str]], told: list[str]) -> None:
+    """Each change that was answered was told of, each comment that is there, and nothing else."""
+    stored = stored_state.said()
+    assert {words[1] for words in said if words[0] == "A"} <= set(told)
+    assert {f"{comment}.1" for comment in stored} <= set(told)
+    for event in told:
+        comment, _, revision = event.partition(".")
+        assert revision.startswith("c") or 1 <= int(revision) <= stored[comment].revision
+    keys = [(words[1], words[2]) for words in said if words[0] == "K"]
+    assert len(dict(keys)) == len(set(keys))  # one comment for each key, however often it was sent
+    assert {comment for _, comment in keys} <= stored.keys()
+
+
+def _check_wishes(said: list[list[str]], threads: list[str]) -> None:
+    """Votes and followers are as the last answer said, or as a call without an answer wanted."""
+    allowed: dict[tuple[str, ...], set[int]] = {}
+    for letter, *words in said:
+        if letter in "ID":
+            *key, value = words
+            wanted = allowed.setdefault(tuple(key), {0})
+            allowed[tuple(key)] = {int(value)} if letter == "D" else {*wanted, int(value)}
+    stored = {("vote", *key): value for key, value in stored_state.votes().items()}
+    for thread in threads:
+        name = subscriptions.list_of(records.ThreadName("demo", thread))
+        for _ in range(2):
+            members = [("follow", thread, each) for each in follower_lists.every(name, limit=50)]
+            stored |= dict.fromkeys(members, 1)
+            follower_compaction.compact(name)
+        stored_rows = stored_state.subscribers().get(name.text, set())
+        assert stored_rows == {each for _, _, each in members}
+        assert len(members) == sum(key[:2] == ("follow", thread) for key in stored)
+    assert stored.keys() <= allowed.keys()
+    retracted = {row.id for row in stored_state.said().values() if row.status == "retracted"}
+    for key, values in allowed.items():
+        if key[0] == "follow" or key[1] not in retracted:
+            assert stored.get(key, 0) in values
+    for row in stored_state.said().values():
+        cast = [value for key, value in stored.items() if key[:2] == ("vote", row.id)]
+        assert (row.up, row.down) == (cast.count(1), cast.count(-1))

@@ -1,0 +1,295 @@
+"""Claims about what was taken back: it is in no answer at once, and in no stored byte soon after.
+
+Two real processes have shown the text in every form and hold it in their caches; the store is a
+file, searched row by row and byte by byte, in plain and as it was compressed.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from comments.domain import records
+from comments.domain.records import Policy, Status, Verb
+from comments.events import dispatcher
+from comments.jobs import personal_data, scheduler, wiring, worker_thread
+from comments.moderation import decisions, policy_changes
+from comments.posting import submission
+from comments.reading.compaction import compactor
+from comments.reading.materialized import view_cache
+from comments.sites import site_settings
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from emulator import inprocess
+from emulator.storage import file_store
+from tests.support import programs
+from tests.support.histories import counter_oracle
+from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
+
+pytestmark = pytest.mark.slow
+
+SCHEME = sample_threads.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+INDEXES = programs.ROOT / "index.yaml"
+CANARY = "quetzalcoatlus"
+ADDRESS = "archaeopteryx"
+ADA = records.Actor("cli", "Ada")
+AGE = 1.5  # seconds that a directory may be used by these processes
+
+# Answers what it is asked, line by line: paths in, answers out.
+READING = """
+import json
+import sys
+from comments import app, config
+from comments.store import connection
+from comments.reading.materialized import thread_view
+from emulator import inprocess
+from tests.system import test_erasure
+
+thread_view.CACHE_MAX_AGE = test_erasure.AGE
+with inprocess.open_engine(sys.argv[1], indexes=test_erasure.INDEXES, history=0) as engine:
+    store = connection.Store(inprocess.Channel(engine), project="test")
+    client = app.create_app(config.Settings(secret="a secret of the tests"), store).test_client()
+    for line in sys.stdin:
+        answers = [client.get(path) for path in json.loads(line)]
+        print(json.dumps([[each.status_code, each.text] for each in answers]), flush=True)
+"""
+
+
+class Process:
+    """A process that answers."""
+
+    def __init__(self, path: Path) -> None:
+        self.child = subprocess.Popen(
+            [sys.executable, "-c", READING, str(path)],
+            cwd=programs.ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def answers(self, paths: list[str]) -> list[str]:
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        self.child.stdin.write(json.dumps(paths) + "\n")
+        self.child.stdin.flush()
+        found = json.loads(self.child.stdout.readline())
+        assert {status for status, _ in found} <= {200, 404}
+        return [text for _, text in found]
+
+    def end(self) -> None:
+        self.child.communicate(timeout=programs.PATIENCE)
+        assert self.child.returncode == 0
+
+
+class Processes:
+    """Two of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.all = [Process(path), Process(path)]
+
+    def showing(self, paths: list[str]) -> list[list[str]]:
+        """Of each process the paths whose answers hold the text."""
+        answers = [process.answers(paths) for process in self.all]
+        return [
+            [path for path, text in zip(paths, texts, strict=True) if CANARY in text]
+            for texts in answers
+        ]
+
+
+class Clock:
+    """A clock for the engine's commits, which the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data" / "store.db"
+
+
+@pytest.fixture
+def processes(path: Path, said: list[records.Comment]) -> Iterator[Processes]:
+    made = Processes(path)
+    yield made
+    for process in made.all:
+        process.end()
+
+
+@pytest.fixture
+def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
+    """A store in a file, as the product opens it."""
+    with inprocess.open_engine(
+        path, indexes=INDEXES, concurrency="pessimistic", history=0, clock=clock
+    ) as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield store
+
+
+@pytest.fixture
+def said(entered: connection.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
+    """Three comments that are to vanish: in a bucket, which `best` shows, in the tail, in a row."""
+    compaction.small_buckets(monkeypatch)
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
+    rows = sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
+    ann = records.Author("Ann", id="g:ann")
+    said = [sample_threads.post(site, f"{CANARY} in a bucket", rows["0"].id, author=ann)]
+    _vote(rows["0"])
+    compaction.whole(NAME)
+    for text in ("the tail", "a row"):
+        said.append(sample_threads.post(site, f"{CANARY} in {text}", author=ann))
+        if text == "the tail":
+            compaction.whole(NAME)
+    return said
+
+
+def _vote(row: records.Comment) -> None:
+    def body() -> None:
+        stored = reads.get(comment_rows.comment_key(row.id))
+        stored.up += 3
+        stored.revision += 1
+        stored.unfolded = True
+        transactions.apply(ownership.Writes("tree", put=(stored,)))
+
+    transactions.transaction(body)
+
+
+def _paths(said: list[records.Comment]) -> list[str]:
+    """Every way to a comment's text."""
+    page = "/api/v1/sites/demo/comments?thread=page"
+    paths = [f"{page}&order={order}" for order in ("thread", "recent", "best", "oldest", "newest")]
+    paths += [f"{page}&parent=root", f"{page}&limit=200", "/embed/demo?thread=page"]
+    paths += ["/embed/demo/fragment?thread=page"]
+    for row in said:
+        paths += [f"/api/v1/comments/{row.id}", f"/api/v1/comments/{row.id}/replies"]
+        paths += [f"{page}&around={quote(row.id)}"]
+    return paths
+
+
+def _stored_forms() -> set[bytes]:
+    """The blobs that hold the text, as they are stored."""
+    return {
+        bytes(blob)
+        for kind in ("Bucket", "BucketDirectory", "Ranking")
+        for message in reads.fetch(reads.Query(kind))
+        if CANARY.encode() in reader_processes.decompressed(message)
+        for blob in reader_processes.blobs(message)
+        if blob
+    }
+
+
+def _files_with(path: Path, forms: set[bytes], text: bytes = CANARY.encode()) -> set[str]:
+    """The files that hold one of these, or the text itself."""
+    wanted = {text, *(form[8:40] for form in forms)}
+    return {
+        each.name
+        for each in path.parent.rglob("*")
+        if each.is_file() and any(form in each.read_bytes() for form in wanted)
+    }
+
+
+@pytest.mark.parametrize("verb", ["edit", "retract"])
+def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
+    path: Path, clock: Clock, said: list[records.Comment], processes: "Processes", verb: str
+) -> None:
+    paths = _paths(said)
+    # Cold, and from their caches. Nobody has answered these comments.
+    shown = [path for path in paths if not path.endswith("/replies")]
+    assert processes.showing(paths) == processes.showing(paths) == [shown, shown]
+    forms = _stored_forms()
+    assert len(forms) > 1
+    assert _files_with(path, forms)
+
+    for row in said:
+        _take_back(row, verb)
+    assert processes.showing(paths) == [[], []]
+    keeper = scheduler.Upkeep(SCHEME)
+    keeper.round([NAME])
+    assert processes.showing(paths) == [[], []]
+    _let_age_pass()
+    for switched in keeper.waiting:
+        scheduler.clear(switched)
+    sample_votes.count_waiting()
+    assert scheduler.look() == []
+    assert processes.showing(paths) == processes.showing(paths) == [[], []]
+    assert _stored_forms() == set()
+    assert _rows_with_the_text() == set()
+
+    clock.now += file_store.LOG_SECONDS
+    assert scheduler.look() == []  # any request
+    assert _files_with(path, forms) == set()
+
+
+def test_what_is_erased_is_in_no_file_and_an_address_never_was(
+    path: Path, clock: Clock, entered: connection.Store
+) -> None:
+    site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
+    eve = records.Author("Eve", email=f"{ADDRESS}@example.org", id="g:eve")
+    title = f"{CANARY} as a title"
+    policy_changes.set_policy("demo", ADA, now=sample_threads.START, policy=Policy.ALL)
+    held = [sample_threads.post(site, f"{CANARY} {n}", author=eve, title=title) for n in range(3)]
+    decisions.decide("demo", held[0].id, Verb.APPROVE, ADA, now=sample_threads.START)
+    decisions.decide("demo", held[1].id, Verb.SPAM, ADA, now=sample_threads.START)
+    compaction.whole(NAME)
+    assert held[2].status is Status.PENDING
+    assert _files_with(path, set())
+    assert _files_with(path, set(), ADDRESS.encode()) == set()
+
+    personal_data.erase("g:eve", now=sample_threads.START)
+    keeper = scheduler.Upkeep(SCHEME, clock=lambda: clock.now)
+    keeper.round([NAME])
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    # A worker folds within seconds, and makes a request each time it sweeps.
+    assert file_store.LOG_SECONDS + worker_thread.SWEEP_EVERY < 120 - 10
+    clock.now += file_store.LOG_SECONDS
+    keeper.sweep()
+    assert _files_with(path, set()) == set()
+    # Nor is it in a bucket any more once nobody can read that.
+    clock.now += compactor.GRACE
+    keeper.round(scheduler.look())
+    assert _rows_with_the_text() == set()
+    assert _stored_forms() == set()
+
+
+def _rows_with_the_text() -> set[str]:
+    return {
+        kind
+        for kind in ("Comment", "Thread", "Site", "Bucket", "BucketDirectory", "Ranking")
+        for message in reads.fetch(reads.Query(kind))
+        if CANARY.encode() in message.SerializeToString()
+    }
+
+
+def _take_back(row: records.Comment, verb: str) -> None:
+    if verb == "retract":
+        submission.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
+        return
+    submission.edit(
+        row.id,
+        author_id=row.author.id,
+        body="nothing",
+        revision=None,
+        settings=sample_threads.SETTINGS,
+        now=sample_threads.START,
+    )
+
+
+def _let_age_pass() -> None:
+    since = view_cache.seconds()
+    programs.wait_until(lambda: view_cache.seconds() - since > AGE)

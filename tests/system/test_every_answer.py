@@ -1,0 +1,416 @@
+"""Claims about every answer there is: what each must say to browsers and caches, whatever made it.
+
+Asked is every route of `test_who_may.ROWS`, also such as come later, by people who may and people
+who may not, and in every way that may go wrong: another method, another type, a body too long, a
+damaged query, a page elsewhere, a fault of ours, a store that is away, a path that is none.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import re
+from collections.abc import Iterator
+
+import argon2
+import flask
+import pytest
+from werkzeug.test import TestResponse
+
+from comments import app as apps
+from comments import config, errors
+from comments.accounts.passwords import hashing
+from comments.store import connection
+from comments.web.admin import signed_in
+from comments.web.http import context, security_headers
+from comments.web.public import service_pages
+from emulator import inprocess
+from tests.comments.web.http.test_cors import FOREIGN
+from tests.conftest import ROOT
+from tests.support.outside import mail_server
+from tests.system.test_who_may import ROWS, Row, World, path_of
+
+REGISTERED = "https://demo.example"
+ALLOW = "Access-Control-Allow-Origin"
+NOBODY = "a" * 26
+API = "/api/v1"
+PERSONAL = {f"{API}/sites/<site:site_id>/{name}" for name in ("author", "votes", "held")}
+STAFF = ("/admin", "/sign-in")
+LINKED = ("/subscriptions", "/decisions")  # whose address is a key
+TYPES = {
+    "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
+    "text/html; charset=utf-8", "text/javascript; charset=utf-8",
+}  # fmt: skip
+CANARY = "a canary of a fault"
+NOWHERE = (
+    "/nothing", "//", "/api/v1/", "/api/v1/nothing", "/api/v1/sites/NO/comments",
+    "/api/v1/comments/x", "/api/v2/openapi.json", "/widget/", "/widget/nothing.js",
+    "/widget/..%2fcors.py", "/embed", "/embed/NO%0d%0aX-Injected:%201?thread=t", "/embed/nobody",
+    "/feeds/NO", "/feeds/nobody", "/admin/nothing", "/admin/sites/NO/queue", "/sign-in/nothing",
+    "/subscriptions/nothing", "/decisions/nothing", "/tasks/nothing", "/healthz/",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """An answer, and to what."""
+
+    method: str
+    path: str
+    rule: str
+    response: TestResponse
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}: {self.response.status_code}"
+
+    @property
+    def is_read(self) -> bool:
+        return self.method in {"GET", "HEAD"}
+
+    @property
+    def is_refusal(self) -> bool:
+        return self.response.status_code >= 400
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        mail_server.serving() as box,
+        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
+    ):
+        patch.setattr(hashing, "_hasher", lambda: weak)
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield World(store, apps.create_app(box.settings(), store))
+
+
+@pytest.fixture(scope="module")
+def answers(world: World) -> dict[str, list[Answer]]:
+    """All of them, by the way they came about."""
+    return {way: list(ask(world)) for way, ask in WAYS.items()}
+
+
+@contextlib.contextmanager
+def failing(app: flask.Flask, error: Exception) -> Iterator[None]:
+    """Have every view fail."""
+    kept = dict(app.view_functions)
+
+    def broken(view: object) -> object:
+        @functools.wraps(view)  # type: ignore[arg-type]
+        def fail(**_: object) -> None:
+            raise error
+
+        return fail
+
+    app.view_functions.update({name: broken(view) for name, view in kept.items()})  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        app.view_functions.update(kept)
+
+
+def rules() -> list[str]:
+    return sorted({row.rule for row in ROWS})
+
+
+def asked(world: World, row: Row, caller: str, comment: str = "") -> Answer:
+    comment = comment or world.comment().id
+    response = world.ask(row, caller, comment)
+    return Answer(row.method, path_of(row.rule, comment), row.rule, response)
+
+
+def ordinary(world: World) -> Iterator[Answer]:
+    """Every route, as it is meant: by somebody who may and by others."""
+    for row, caller in itertools.product(ROWS, ("nobody", "")):
+        answer = asked(world, row, caller or _known(row))
+        yield answer
+        tag = answer.response.headers.get("ETag")
+        if row.method == "GET" and tag:
+            yield sent(world, row, headers={"If-None-Match": tag}, query_string=row.query)
+
+
+def wrong(world: World) -> Iterator[Answer]:
+    """Every route, asked wrongly."""
+    own = {"Sec-Fetch-Site": "same-origin"}
+    for row in ROWS:
+        if row.method == "GET":
+            yield sent(world, row, method="HEAD", query_string=row.query)
+            for query in ("limit=1&limit=2", "%ff=%ff"):
+                yield sent(world, row, query_string=query)
+            continue
+        right = "application/x-www-form-urlencoded" if row.form is not None else "application/json"
+        for data, kind in (
+            (b"{", right),
+            (b"x" * 100_000, right),
+            (b"x", "text/plain"),
+            (b"x", ""),
+        ):
+            yield sent(world, row, data=data, content_type=kind, headers=own)
+        yield sent(world, row, headers={"Content-Encoding": "gzip"}, data=b"x")
+        yield sent(world, row, headers={"Origin": "https://evil.example"})
+        yield sent(world, row, headers={"Sec-Fetch-Site": "cross-site"})
+    for rule in rules():
+        methods = {row.method for row in ROWS if row.rule == rule}
+        for method in ("OPTIONS", *sorted({"GET", "POST", "DELETE"} - methods)[:1]):
+            yield sent(world, Row(method, rule, {}, 0))
+
+
+def _known(row: Row) -> str:
+    return "owner" if row.rule.startswith("/admin") else "author"
+
+
+def at_fault(world: World) -> Iterator[Answer]:
+    """Every route, when its view or the store fails."""
+    comment = world.comment().id
+    for error, rows in ((RuntimeError(CANARY), ROWS), (errors.Overloaded("later"), ROWS[::4])):
+        with failing(world.app, error):
+            for row in rows:
+                yield asked(world, row, _known(row), comment)
+
+
+def nowhere(world: World) -> Iterator[Answer]:
+    """Paths that are none."""
+    client = world.app.test_client()
+    for path, method in itertools.product(NOWHERE, ("GET", "HEAD", "POST", "OPTIONS")):
+        yield Answer(method, path, "", client.open(path, method=method))
+    yield Answer("GET", "/", "/", client.get("/", headers={"Host": "a b<"}))
+    for path, method in itertools.product(("/", "/admin"), ("GET", "HEAD", "POST", "OPTIONS")):
+        elsewhere = client.open(path, method=method, headers={"Host": "elsewhere.example"})
+        assert elsewhere.status_code == 421
+        yield Answer(method, path, "", elsewhere)
+
+
+def sent(world: World, row: Row, *, method: str = "", **given: object) -> Answer:
+    path = path_of(row.rule, NOBODY)
+    method = method or row.method
+    response = world.app.test_client().open(path, method=method, **given)  # type: ignore[arg-type]
+    return Answer(method, path, row.rule, response)
+
+
+WAYS = {"ordinary": ordinary, "wrong": wrong, "at fault": at_fault, "nowhere": nowhere}
+
+
+def problems(answer: Answer) -> Iterator[str]:
+    """What an answer lacks, or has too much."""
+    yield from _required(answer)
+    yield from _names(answer)
+    yield from _policy(answer)
+    yield from _keeping(answer)
+    yield from _sharing(answer)
+    yield from _cookies(answer)
+    yield from _body(answer)
+
+
+def _required(answer: Answer) -> Iterator[str]:
+    found = answer.response.headers
+    required = {
+        "X-Content-Type-Options": "nosniff",
+        "Strict-Transport-Security": "max-age=31536000",
+        "Permissions-Policy": None,
+        "Content-Security-Policy": None,
+        "Cross-Origin-Resource-Policy": _embedders(answer),
+        "Cache-Control": None,
+    }
+    if answer.path.startswith("/admin"):
+        required["Cross-Origin-Opener-Policy"] = "same-origin"
+    is_page = answer.response.mimetype == "text/html"
+    is_private = answer.rule.startswith((*STAFF, *LINKED)) and is_page
+    if answer.path.startswith(("/api/", "/admin")) or is_private:
+        required["X-Robots-Tag"] = "noindex"
+    for name, value in required.items():
+        if not found.get(name) or value not in {None, found[name]}:
+            yield f"{name} is {found.get(name)!r}"
+    if found.get("Referrer-Policy") not in _referrers(answer):
+        yield f"Referrer-Policy is {found.get('Referrer-Policy')!r}"
+    devices = {"camera=()", "microphone=()", "geolocation=()"}
+    if not devices <= set(found["Permissions-Policy"].split(", ")):
+        yield "devices"
+
+
+def _names(answer: Answer) -> Iterator[str]:
+    names = [name.lower() for name, _ in answer.response.headers if name != "Set-Cookie"]
+    if len(names) != len(set(names)):
+        yield "a header twice"
+    if {"server", "x-powered-by", "x-injected", "access-control-allow-credentials"} & set(names):
+        yield f"too much of {names}"
+
+
+def _referrers(answer: Answer) -> set[str]:
+    # No page: there is nothing to follow.
+    if answer.response.mimetype == "application/problem+json":
+        return {"strict-origin-when-cross-origin"}
+    if answer.rule.startswith(LINKED):
+        return {"no-referrer"}
+    if answer.path.startswith(STAFF):
+        return {"same-origin", "no-referrer"}
+    return {"strict-origin-when-cross-origin"}
+
+
+def _embedders(answer: Answer) -> str | None:
+    if answer.rule in PERSONAL:
+        # For one person. What refuses it may be read by anybody.
+        return None if answer.is_refusal else "same-origin"
+    is_public = answer.path.startswith("/api/") and answer.is_read
+    return "cross-origin" if is_public or answer.path.startswith("/widget/") else "same-origin"
+
+
+def _policy(answer: Answer) -> Iterator[str]:
+    policy = answer.response.headers["Content-Security-Policy"]
+    found = {name: rest for name, _, rest in (each.partition(" ") for each in policy.split("; "))}
+    if found["default-src"] != "'none'" or "unsafe" in policy or "*" in policy:
+        yield f"policy {policy}"
+    framed = {"'none'"}
+    if answer.rule.startswith("/embed") and "/demo" in answer.path:
+        framed.add(REGISTERED)
+    if found["frame-ancestors"] not in framed:
+        yield f"framed by {found['frame-ancestors']}"
+    is_document = answer.response.mimetype == "text/html"
+    if not is_document and "sandbox" not in found and not answer.rule.startswith("/"):
+        yield "a document that is none"
+    if "script-src" in found and (
+        found["script-src"] != "'self'" or found.get("require-trusted-types-for") != "'script'"
+    ):
+        yield f"scripts {policy}"
+    if is_document and found.get("base-uri") != "'none'":
+        yield "base"
+
+
+def _keeping(answer: Answer) -> Iterator[str]:
+    kept = answer.response.headers["Cache-Control"]
+    is_private = answer.rule in PERSONAL or answer.path.startswith(("/admin", *LINKED, "/sign-in"))
+    is_change = not answer.is_read
+    if (answer.is_refusal or is_private or is_change) and "no-store" not in kept:
+        yield f"kept: {kept}"
+    if "public" in kept:
+        yield f"kept too long: {kept}"
+    is_own = answer.rule in PERSONAL and answer.response.status_code == 200
+    if is_own and not ("private" in kept and "Authorization" in answer.response.vary):
+        yield "somebody else's"
+    is_page = answer.response.mimetype == "text/html"
+    if answer.path.startswith("/admin") and is_page and "Cookie" not in answer.response.vary:
+        yield f"varies by {answer.response.vary}"
+
+
+def _sharing(answer: Answer) -> Iterator[str]:
+    allowed = answer.response.headers.get(ALLOW)
+    is_api = answer.path.startswith("/api/")
+    if is_api and "Origin" not in answer.response.vary:
+        yield "Vary lacks Origin"
+    is_public = answer.is_read and is_api and answer.rule not in PERSONAL
+    is_file = answer.rule == "/widget/<name>" and not answer.is_refusal and answer.is_read
+    if allowed != ("*" if is_public or is_file else None):
+        yield f"{ALLOW} is {allowed}"
+
+
+def _cookies(answer: Answer) -> Iterator[str]:
+    for cookie in answer.response.headers.getlist("Set-Cookie"):
+        name, *rest = cookie.split("; ")
+        if not name.startswith("__Host-") or not {"Secure", "HttpOnly", "Path=/"} <= set(rest):
+            yield f"cookie {name} with {rest}"
+        # What only our own pages need goes to nobody else's.
+        ways = {"SameSite=Strict"}
+        if not name.startswith(f"{signed_in.COOKIE}="):
+            ways.add("SameSite=Lax")
+        if not ways & set(rest) or any(each.startswith("Domain") for each in rest):
+            yield f"cookie {name} with {rest}"
+        if not answer.path.startswith(STAFF):
+            yield f"a cookie from {answer.path}"
+
+
+def _body(answer: Answer) -> Iterator[str]:
+    response = answer.response
+    if response.data and response.content_type not in TYPES:
+        yield f"type {response.content_type}"
+    if answer.is_refusal and re.search(rf"Traceback|\.py\b|{CANARY}|werkzeug", response.text):
+        yield "tells of our insides"
+    if answer.method == "HEAD" and response.data:
+        yield "HEAD with a body"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_every_answer_says_what_it_must(answers: dict[str, list[Answer]], way: str) -> None:
+    found = [f"{answer}: {problem}" for answer in answers[way] for problem in problems(answer)]
+    assert len(answers[way]) > 80
+    assert found == []
+
+
+@pytest.mark.slow
+def test_every_kind_of_answer_is_among_them(answers: dict[str, list[Answer]]) -> None:
+    seen = {answer.response.status_code for each in answers.values() for answer in each}
+    assert seen >= {200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 500, 503}
+
+
+def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(world: World) -> None:
+    """Also where the origin only looks like a registered one, and whatever else is wrong."""
+    client = world.app.test_client()
+    shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
+    assert len(shut) > 12
+    comment = world.comment().id  # one for all: nothing becomes of it
+    for row, origin in itertools.product(shut, FOREIGN):
+        path = path_of(row.rule, comment)
+        headers = {"Origin": origin, "Authorization": f"Bearer {world.tokens['author']}"}
+        for response in (
+            client.open(path, method=row.method, query_string=row.query, json=row.json,
+                        headers=headers),
+            client.options(path, headers={"Origin": origin,
+                                          "Access-Control-Request-Method": row.method}),
+        ):  # fmt: skip
+            assert response.status_code in {403, 204}, (row, origin)
+            assert not [name for name, _ in response.headers if name.startswith("Access-Control")]
+            assert "Origin" in response.vary
+
+
+def test_a_page_of_the_site_reads_every_answer_also_why_it_was_refused(world: World) -> None:
+    for row in [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]:
+        for token in (world.tokens["author"], "x.y.z"):
+            comment = world.comment().id
+            headers = {"Origin": REGISTERED, "Authorization": f"Bearer {token}"}
+            response = world.app.test_client().open(
+                path_of(row.rule, comment), method=row.method, query_string=row.query,
+                json=row.json, headers=headers,
+            )  # fmt: skip
+            assert response.headers[ALLOW] == REGISTERED, row
+            assert "Origin" in response.vary
+
+
+def test_a_browser_that_says_elsewhere_has_to_say_where(world: World) -> None:
+    for row in [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]:
+        for said in ("cross-site", "same-site"):
+            comment = world.comment().id
+            response = world.app.test_client().open(
+                path_of(row.rule, comment), method=row.method, query_string=row.query,
+                json=row.json, headers={"Sec-Fetch-Site": said,
+                                        "Authorization": f"Bearer {world.tokens['author']}"},
+            )  # fmt: skip
+            assert response.status_code == 403, row
+            assert response.json["code"] == "origin-not-allowed"
+
+
+@pytest.mark.parametrize("public", ["", "http://localhost:8080"])
+def test_browsers_are_not_told_to_come_by_https_where_nobody_does(
+    world: World, public: str
+) -> None:
+    for scheme in ("http", "https"):
+        answer = _health(world, f"{scheme}://localhost", public_url=public)
+        assert "Strict-Transport-Security" not in answer.headers
+
+
+def test_on_app_engine_they_are(world: World) -> None:
+    answer = _health(world, "http://localhost", on_app_engine=True)
+    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
+
+
+def _health(world: World, url: str, **given: object) -> TestResponse:
+    settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
+    app = flask.Flask("test")
+    context.keep(app, context.Context(settings, world.store))
+    app.register_blueprint(service_pages.blueprint)
+    app.after_request(security_headers.add)
+    return app.test_client().get("/healthz", base_url=url)
+
+
+def _is_shut(row: Row) -> bool:
+    return row.method != "GET" or row.rule in PERSONAL

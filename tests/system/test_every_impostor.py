@@ -1,0 +1,146 @@
+"""Every route, asked by who pretends to be somebody else, and while the store is away: none opens.
+
+The routes are those of `test_who_may`, so a new one is asked too. Nothing that a caller says of
+himself in a header is heard, and what takes a role is refused where nobody can look the role up.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from werkzeug.test import EnvironBuilder, run_wsgi_app
+
+from comments import app as apps
+from comments.moderation import decisions
+from comments.store import connection
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.conftest import ROOT
+from tests.support.outside import mail_server
+from tests.system.test_who_may import ROWS, Row, World, path_of
+
+pytestmark = pytest.mark.slow
+
+# What App Engine, its tasks, its proxy for identities and others' proxies say of whom they let in.
+FORGED = {
+    "X-Appengine-User-IP": "127.0.0.1",
+    "X-Appengine-Cron": "true",
+    "X-Appengine-QueueName": "flatthread",
+    "X-Appengine-TaskName": "a-task",
+    "X-Appengine-TaskRetryCount": "0",
+    "X-AppEngine-Inbound-Appid": "flatthread",
+    "X-Appengine-User-Is-Admin": "1",
+    "X-CloudTasks-QueueName": "flatthread",
+    "X-CloudScheduler": "true",
+    "X-Goog-IAP-JWT-Assertion": "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
+    "X-Goog-Authenticated-User-Email": "accounts.google.com:owner@demo.example",
+    "X-Goog-Authenticated-User-ID": "accounts.google.com:1",
+    "X-Forwarded-For": "127.0.0.1, 127.0.0.1",
+    "X-Forwarded-Host": "localhost",
+    "X-Forwarded-User": "owner",
+    "X-Remote-User": "owner",
+    "Remote-User": "owner",
+    "X-Real-IP": "127.0.0.1",
+    "X-Original-URL": "/admin",
+    "X-Rewrite-URL": "/admin",
+    "X-HTTP-Method-Override": "DELETE",
+    "Forwarded": "for=127.0.0.1;host=localhost;proto=https",
+    "CF-Connecting-IP": "127.0.0.1",
+    "True-Client-IP": "127.0.0.1",
+    "X-Client-IP": "127.0.0.1",
+    "X-Cluster-Client-IP": "127.0.0.1",
+    "Fastly-Client-IP": "127.0.0.1",
+}
+# Sooner than a request would give up: this is asked a few hundred times.
+DEADLINE = 0.03
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[inprocess.Engine]:
+    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def world(engine: inprocess.Engine) -> Iterator[World]:
+    with mail_server.serving() as box:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield World(store, apps.create_app(box.settings(), store))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
+@pytest.mark.parametrize("caller", ["nobody", "elsewhere"])
+def test_headers_that_name_somebody_else_open_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, row: Row, caller: str
+) -> None:
+    comment = world.comment()
+    client = world.client(caller)
+    for name, value in FORGED.items():
+        client.environ_base[f"HTTP_{name.upper().replace('-', '_')}"] = value
+    monkeypatch.setattr(world, "client", lambda _: client)
+    answer = world.ask(row, caller, comment.id)
+    assert answer.status_code == row.statuses.get(caller, row.others), answer.text
+    if answer.status_code >= 400:
+        assert decisions.case("demo", comment.id).comment == comment
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
+def test_while_the_store_is_away_nobody_may_what_takes_a_role(
+    world: World, engine: inprocess.Engine, row: Row
+) -> None:
+    """Who is asked for his role is told to come back; nobody is taken for what cannot be known."""
+    comment, deadline = world.comment(), world.store.deadline
+    nobodys = row.statuses.get("nobody", row.others)
+
+    def fail() -> None:
+        world.store.deadline = DEADLINE
+        rules = [{"status": "UNAVAILABLE"}]
+        engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+
+    for caller in ("nobody", "author", "moderator", "owner"):
+        usual = row.statuses.get(caller, row.others)
+        try:
+            found = world.ask(row, caller, comment.id, before=fail).status_code
+        finally:
+            engine.install_faults(None)
+            world.store.deadline = deadline
+        # What needs no store is answered as ever, which is how nobody is answered.
+        assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller
+    assert decisions.case("demo", comment.id).comment == comment
+
+
+@pytest.mark.parametrize(
+    "host", [f"xn--{'a' * 80}", "xn--", "\xe9.example", "[", "a:b:c", "a..b", ""]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_a_host_that_cannot_be_read_is_no_fault_of_ours(
+    world: World, method: str, host: str
+) -> None:
+    for rule in sorted({row.rule for row in ROWS if not row.rule.startswith("/tasks")}):
+        path, sent = path_of(rule, "a" * 26), {} if method == "POST" else None
+        environ = EnvironBuilder(path, method=method, json=sent).get_environ()
+        environ |= {"HTTP_HOST": host, "HTTP_ORIGIN": "https://demo.example"}
+        # Werkzeug's client reads the host too, and has nowhere to answer that it cannot.
+        _, status, _ = run_wsgi_app(world.app, environ)
+        assert int(status[:3]) < 500, rule
+
+
+def test_one_module_alone_reads_who_calls() -> None:
+    """Limits, rules and votes have the network from it, so what is forged is forged for none."""
+    naming = re.compile(
+        r"remote_addr|access_route|remote_user|REMOTE_|X-Forwarded(?!-Proto)|X-Real"
+    )
+    found = {
+        str(path.relative_to(ROOT / "comments"))
+        for path in (ROOT / "comments").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if naming.search(getattr(node, "attr", "") or str(getattr(node, "value", "")))
+        and not _is_docstring(node)
+    }
+    assert found == {"web/networks.py"}
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) or "\n" in str(getattr(node, "value", ""))

@@ -1,0 +1,151 @@
+"""Every page, asked with what an attacker's link would hold: it is text there, and leads nowhere.
+
+The routes are those of `test_who_may`, so a new one is asked too. Claims are about the parsed
+document: what is shown as text may look as it likes.
+"""
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import pytest
+from werkzeug.test import TestResponse
+
+from comments.domain import records
+from comments.domain.records import Verb
+from comments.domain.text import sanitizing
+from comments.moderation import decisions
+from comments.posting import submission
+from comments.web.public import nesting
+from tests.support.html import html_reader
+from tests.support.threads import sample_threads
+from tests.system.test_who_may import ROWS, Row, World, opened, path_of
+
+pytestmark = pytest.mark.slow
+
+EVIL = "evil.example"
+PAYLOADS = (
+    "javascript:alert(1)//\"'><img src=x onerror=alert(1)></script></title><svg/onload=alert(1)>",
+    f"//{EVIL}/\\{EVIL}",
+    f"https:{EVIL}",
+    f"http://demo.example@{EVIL}/",
+)
+# Parameters of ours, and those by which others' services were led astray.
+NAMES = (
+    "url", "page", "thread", "site", "from", "redirect", "redirect_uri", "next", "return_to",
+    "callback", "jsonp", "token", "cursor", "q", "id", "status", "subject", "author", "category",
+    "rule", "days", "order", "around", "below", "limit", "state", "error",
+)  # fmt: skip
+OURS = ("icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "desk.js", "ticket.js")
+READING = [row for row in ROWS if row.method == "GET"]
+LEADING = ("href", "src", "action", "formaction", "content", "data")
+
+
+def check_document(source: str) -> None:
+    """Nothing runs but our own files, and nothing leads where a stranger wants it to."""
+    for tag, values in html_reader.Elements(source).elements:
+        assert tag not in {"iframe", "object", "embed", "frame", "applet"}
+        assert not [name for name in values if name.startswith("on") or name == "style"]
+        if tag in {"script", "img"} and values.get("type") != "application/ld+json":
+            assert (values.get("src") or "").endswith(OURS), values
+        for name in LEADING:
+            where = (values.get(name) or "").strip().lower()
+            assert not where.startswith(("javascript:", "data:", "vbscript:")), values
+            if tag != "meta" or values.get("http-equiv"):
+                assert urlsplit(where.replace("\\", "/")).hostname != EVIL, values
+    assert "<svg/onload" not in source
+
+
+def check(answer: TestResponse) -> None:
+    assert answer.status_code < 500
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "Set-Cookie" not in answer.headers
+    where = answer.headers.get("Location")
+    if where is not None:
+        assert not where.startswith(("/", "\\"))
+        assert not urlsplit(where).scheme
+    if answer.mimetype == "text/html":
+        check_document(answer.text)
+    elif "json" in answer.mimetype:
+        # No function of somebody's stands before it, which is how such answers were stolen.
+        assert answer.text[:1] in "{["
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with opened(World) as made:
+        made.comment()
+        yield made
+
+
+@pytest.mark.parametrize("row", READING, ids=lambda row: row.rule)
+def test_what_a_link_holds_is_text_and_leads_nowhere(world: World, row: Row) -> None:
+    path, is_desk = path_of(row.rule, world.comment().id), row.rule.startswith("/admin")
+    client = world.client("owner" if is_desk else "nobody")
+    check(client.get(path, query_string=row.query))
+    for name, payload in itertools.product(NAMES, PAYLOADS[:2] if is_desk else PAYLOADS):
+        check(client.get(path, query_string={**row.query, name: payload}))
+    if not is_desk:
+        return
+    # Who is not signed in is shown the way, and a link from elsewhere is asked for once more.
+    stranger = world.client("nobody")
+    for payload, headers in itertools.product(PAYLOADS, ({}, {"Sec-Fetch-Site": "cross-site"})):
+        query = {**row.query, "next": payload, "cursor": payload}
+        check(stranger.get(path, query_string=query, headers=headers))
+
+
+def test_the_page_that_asks_again_asks_for_itself(world: World) -> None:
+    """A moderator follows a link of a mail, whose cookie the browser keeps back at first."""
+    cross, path = {"Sec-Fetch-Site": "cross-site"}, "/admin/sites/demo/thread?thread=https://a/b"
+    answer = world.client("nobody").get(path, headers=cross)
+    links = [
+        values.get("href")
+        for tag, values in html_reader.Elements(answer.text).elements
+        if tag == "a"
+    ]
+    assert links == ["./thread?thread=https://a/b"]
+
+
+STORED = (
+    "javascript:alert(1)", "data:text/html,x", " //x", "http://x..com", "http://x.com:65536/",
+    "http://x.com:0/", "http://\u0430pple.com/",
+)  # fmt: skip
+
+
+def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other half of the guard, without the first: an older release may have let it in."""
+    now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
+    with monkeypatch.context() as patch:
+        patch.setattr(sanitizing, "clean_website", lambda raw: raw)
+        rows = []
+        for number, website in enumerate(STORED):
+            author = records.Author("Mallory", website, id=f"g:m{number}")
+            draft = submission.Draft(world.site, "bad", None, author, f"text {number}")
+            rows.append(submission.post(draft, settings=sample_threads.SETTINGS, now=now).comment)
+    assert all(row.author.website for row in rows)
+    decisions.decide("demo", rows[0].id, Verb.HOLD, ada, now=now)
+    client, owner = world.app.test_client(), world.client("owner")
+    documents = [
+        client.get("/embed/demo?thread=bad"), client.get("/embed/demo/fragment?thread=bad"),
+        owner.get("/admin/sites/demo/queue?status=any"), owner.get("/admin/sites/demo/queue"),
+        owner.get("/admin/sites/demo/thread?thread=bad"),
+        *(owner.get(f"/admin/sites/demo/comments/{row.id}") for row in rows),
+        *(owner.get(f"/admin/sites/demo/author?id=g:m{number}") for number in range(len(rows))),
+    ]  # fmt: skip
+    for answer in documents:
+        assert answer.status_code == 200
+        assert "Mallory" in answer.text
+        check_document(answer.text)
+        assert "javascript:" not in answer.text
+        targets = [values.get("href") for _, values in html_reader.Elements(answer.text).elements]
+        assert not set(STORED) & set(targets)
+    feed = client.get("/feeds/demo/thread?thread=bad").text
+    assert "Mallory" in feed
+    assert "javascript:" not in feed
+    assert "<uri>" not in feed
+    listed = client.get("/api/v1/sites/demo/comments?thread=bad").get_json()["comments"]
+    assert len(listed) == len(STORED) - 1
+    assert nesting.web_address("https://x.example/") == "https://x.example/"

@@ -1,0 +1,216 @@
+"""Claims about tokens of somebody else, or of another site: what is not his stays byte for byte.
+
+One account may write on many sites under one id, and the page of each can read its token there. So
+every call is tried with the right account's token of another site, too.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import (
+    app as apps,
+)
+from comments import config
+from comments.accounts import accounts
+from comments.domain import records
+from comments.jobs import personal_data
+from comments.notifications import double_opt_in, subscriptions
+from comments.posting import cast_vote, submission
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import follower_rows
+from comments.tree import votes
+from comments.web.api import api_tokens
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support import store_snapshot
+from tests.support.people import account_holders, api_requests
+from tests.support.people.account_holders import SECRET
+from tests.support.threads import sample_threads
+
+SETTINGS = config.Settings(secret=SECRET)
+
+
+class World:
+    """Two sites, an account that wrote and voted on both, and tokens of it and of others."""
+
+    def __init__(self, client: FlaskClient) -> None:
+        self.client = client
+        now, scheme = datetime.now(UTC), sample_threads.SETTINGS.scheme
+        self.sites = {
+            name: site_settings.add(name, [f"https://{name}.example"], scheme=scheme, now=now)
+            for name in ("demo", "blog")
+        }
+        self.ann = account_holders.account("ann", password="")
+        self.bob = account_holders.account("bob", password="")
+        self.rows = {name: self.say(name, self.ann.author, f"ann on {name}") for name in self.sites}
+        self.others = {name: self.say(name, "g:eve", f"eve on {name}") for name in self.sites}
+        for name, row in self.others.items():
+            voter = cast_vote.Voter(self.ann.author, "192.0.2.1")
+            cast_vote.vote(row.id, name, voter, votes.UP, settings=SETTINGS, now=now)
+        self.subscriber = double_opt_in.subscriber_of("ann@example.org", SECRET)
+        for name in self.sites:
+            wanted = subscriptions.Wanted(name, "", self.ann.author, replies=True)
+            subscriptions.subscribe(self.subscriber, "sealed", wanted, now=now)
+
+    def say(self, site: str, author: str, body: str) -> records.Comment:
+        draft = submission.Draft(self.sites[site], "t", None, records.Author("X", id=author), body)
+        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+
+    def token(self, site: str, account: accounts.Account) -> dict[str, str]:
+        member = api_tokens.Member(site, account.id, account.epoch)
+        return {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
+
+    @property
+    def strangers(self) -> dict[str, dict[str, str]]:
+        """Who may do nothing with Ann's comment on "demo"."""
+        guests = {
+            f"guest of {site}": api_tokens.sign(api_tokens.Guest(site, "g:eve"), secret=SECRET)
+            for site in self.sites
+        }
+        ended = api_tokens.Member("demo", self.ann.id, "another epoch")
+        nobody = api_tokens.Member("demo", "a" * 26, self.ann.epoch)
+        return {
+            "nobody": {},
+            "another account": self.token("demo", self.bob),
+            "herself on another site": self.token("blog", self.ann),
+            "herself on no site": self.token("", self.ann),
+            **{name: {"Authorization": f"Bearer {token}"} for name, token in guests.items()},
+            **{
+                name: {"Authorization": f"Bearer {api_tokens.sign_member(member, secret=SECRET)}"}
+                for name, member in {"an ended token": ended, "an account gone": nobody}.items()
+            },
+            "her id as a guest of another site": {
+                "Authorization": "Bearer "
+                + api_tokens.sign(api_tokens.Guest("blog", self.ann.author), secret=SECRET)
+            },
+        }
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield World(apps.create_app(SETTINGS, store).test_client())
+
+
+CHANGES = [
+    ("PATCH", "", {"body": "another text"}),
+    ("DELETE", "", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "sent"), CHANGES)
+def test_nobody_changes_a_comment_with_a_token_that_is_not_its_authors_there(
+    world: World, method: str, path: str, sent: dict[str, str] | None
+) -> None:
+    one = f"{api_requests.ONE}{world.rows['demo'].id}{path}"
+    stored = store_snapshot.everything()
+    for name, headers in world.strangers.items():
+        answer = world.client.open(one, method=method, json=sent, headers=headers)
+        assert answer.status_code in {401, 403, 404}, name
+        assert store_snapshot.everything() == stored, name
+    mine = world.client.open(one, method=method, json=sent, headers=world.token("demo", world.ann))
+    assert mine.status_code == 200
+    assert store_snapshot.everything() != stored
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_another_thread_of_the_same_site_is_as_foreign(world: World, method: str) -> None:
+    """What a guest earned in one thread is his there; others' comments are elsewhere too."""
+    draft = submission.Draft(world.sites["demo"], "t2", None, records.Author("Bob"), "in t2")
+    row = submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+    posted = api_requests.post(world.client)
+    stored = store_snapshot.everything()
+    sent = {"body": "x"} if method == "PATCH" else None
+    answer = world.client.open(
+        f"{api_requests.ONE}{row.id}", method=method, json=sent, headers=api_requests.bearer(posted)
+    )
+    assert answer.status_code == 403
+    assert store_snapshot.everything() == stored
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [("PUT", "/vote", {"value": -1}), ("DELETE", "/vote", None), ("POST", "/report", {})],
+)
+def test_a_token_of_another_site_neither_votes_nor_reports(
+    world: World, method: str, path: str, sent: dict[str, object] | None
+) -> None:
+    stored = store_snapshot.everything("RateBucket")
+    answer = world.client.open(
+        f"{api_requests.ONE}{world.others['demo'].id}{path}",
+        method=method,
+        json=sent,
+        headers=world.token("blog", world.ann),
+    )
+    assert answer.status_code == 404
+    assert store_snapshot.everything("RateBucket") == stored
+
+
+def test_what_is_told_by_a_sites_token_is_of_that_site(world: World) -> None:
+    told = {}
+    for name in world.sites:
+        path, headers = f"/api/v1/sites/{name}/author", world.token(name, world.ann)
+        told[name] = api_requests.answer(world.client.get(path, headers=headers))
+    for name, found in told.items():
+        assert [each["body"] for each in found["comments"]] == [f"ann on {name}"]
+        assert found["votes"] == {world.others[name].id: 1}
+        assert found["mailed"] == 1
+        # With that name he signs in elsewhere; the page has no use for it.
+        assert found["account"]["login"] == ""
+    everything = personal_data.export(
+        world.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+    )
+    assert len(everything.comments) == len(everything.votes) == everything.mailed == 2
+    assert everything.account is not None
+    assert everything.account.login == "ann"
+
+
+def test_what_is_erased_by_a_sites_token_is_of_that_site(world: World) -> None:
+    path, headers = "/api/v1/sites/demo/author", world.token("demo", world.ann)
+    erased = api_requests.answer(world.client.delete(path, headers=headers))
+    assert erased == {"comments": 1, "votes": 1, "done": True}
+    left = personal_data.export(
+        world.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+    )
+    assert [each.body for each in left.comments] == ["ann on blog"]
+    assert left.votes == {world.others["blog"].id: 1}
+    assert len(subscriptions.of_subscriber(world.subscriber)) == 1
+    # She is still who she was there; where nothing is left, she is nobody.
+    there = "/api/v1/sites/blog/author"
+    assert world.client.delete(there, headers=world.token("blog", world.ann)).status_code == 200
+    assert accounts.get(world.ann.id) is None
+    assert subscriptions.of_subscriber(world.subscriber) == []
+    assert reads.get(follower_rows.subscriber_key(world.subscriber)) is None
+
+
+def test_who_is_erased_takes_no_subscription_of_others_along(world: World) -> None:
+    """Somebody had another's address told of replies to himself, and she agreed."""
+    hers = double_opt_in.subscriber_of("victim@example.org", SECRET)
+    now = datetime.now(UTC)
+    for author in (world.ann.author, "g:victim"):
+        wanted = subscriptions.Wanted("demo", "", author, replies=True)
+        subscriptions.subscribe(hers, "sealed", wanted, now=now)
+    personal_data.erase(world.ann.author, now=now, site="demo")
+    assert [each.name for each in subscriptions.of_subscriber(hers)] == [
+        subscriptions.name_of_replies("demo", "g:victim")
+    ]
+
+
+def test_votes_of_a_site_are_found_whatever_its_threads_are_called(world: World) -> None:
+    now, voter = datetime.now(UTC), cast_vote.Voter("g:long", "192.0.2.9")
+    cast = {}
+    for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):
+        author = records.Author("X", id="g:x")
+        draft = submission.Draft(world.sites[site], thread, None, author, thread)
+        row = submission.post(draft, settings=SETTINGS, now=now).comment
+        cast_vote.vote(row.id, site, voter, votes.DOWN, settings=SETTINGS, now=now)
+        cast.setdefault(site, {})[row.id] = -1
+    assert {site: dict(votes.by("g:long", site)) for site in cast} == cast
+    assert dict(votes.by("g:long")) == cast["demo"] | cast["blog"]
+    assert dict(votes.by("g:long", "dem")) == dict(votes.by("g:long", "")) == {}

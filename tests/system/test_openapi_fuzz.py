@@ -1,0 +1,130 @@
+"""Claims about the API and its document: whatever is asked, the answer is one that it names.
+
+schemathesis reads the document that is served and asks for everything it allows, and for what it
+forbids: values on and beyond each limit, fields that lack, methods there are none of, calls without
+their token. The gate asks with one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` asks for longer.
+"""
+
+import collections
+import dataclasses
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events, from_schema
+
+from comments.store import connection
+from comments.web.api import openapi
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support import api_fuzzing
+from tests.support.outside import mail_server
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "5"))
+SEED = int(os.environ.get("CONTRACT_SEED", "1"))
+CHECKS = {
+    "not_a_server_error", "status_code_conformance", "content_type_conformance",
+    "response_headers_conformance", "response_schema_conformance", "negative_data_rejection",
+    "unsupported_method", "allow_header_conformance", "ignored_auth",
+}  # fmt: skip
+
+
+# What takes a signature over its very bytes, or what a provider said, is always refused here.
+VOUCHED = {"giveOpinion", "enterByProvider"}
+
+
+@dataclasses.dataclass
+class Run:
+    """What was asked, what came of it, and what was wrong with it."""
+
+    statuses: dict[str, collections.Counter[int]]
+    checks: collections.Counter[str]
+    failures: list[str]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with (
+        mail_server.serving() as box,
+        inprocess.open_engine(
+            None, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0
+        ) as engine,
+    ):
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        stocked = api_fuzzing.stocked(store, box.settings())
+        with api_fuzzing.served(stocked.app) as url:
+            yield asked(stocked, url)
+
+
+def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
+    """Have everything asked."""
+    settings = SchemathesisConfig.from_dict(
+        {
+            "seed": SEED,
+            "continue-on-failure": True,
+            "generation": {"max-examples": EXAMPLES},
+            "auth": {"auto-signup": False},
+            # A schema cannot say all that makes a text, a name or a cursor a good one.
+            "checks": {"positive_data_acceptance": {"enabled": False}},
+        }
+    )
+    schema = schemathesis.openapi.from_url(f"{url}/api/v1/openapi.json", config=settings)
+
+    @schemathesis.hook
+    def before_call(_context: Any, case: schemathesis.Case, _kwargs: Any) -> None:
+        stocked.fill(case)
+
+    @schema.auth(refresh_interval=None)  # none is kept: each call has its own speaker
+    class Token:
+        def get(self, case: schemathesis.Case, _context: Any) -> str:
+            return stocked.token(case)
+
+        def set(self, case: schemathesis.Case, data: str, _context: Any) -> None:
+            case.headers["Authorization"] = f"Bearer {data}"
+
+    found = Run(collections.defaultdict(collections.Counter), collections.Counter(), [])
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.FatalError):
+            raise event.exception
+        if isinstance(event, events.NonFatalError):
+            found.failures.append(f"{event.label}: {event.value!r}")
+        if isinstance(event, events.ScenarioFinished):
+            _note(found, event)
+    return found
+
+
+def _note(run: Run, event: events.ScenarioFinished) -> None:
+    recorder = event.recorder
+    for number, interaction in recorder.interactions.items():
+        case = recorder.cases[number].value
+        if interaction.response is not None and case.method == case.operation.method.upper():
+            name = case.operation.definition.raw["operationId"]
+            run.statuses[name][interaction.response.status_code] += 1
+    for number, checks in recorder.checks.items():
+        run.checks.update(each.name for each in checks)
+        for each in [each for each in checks if each.failure_info is not None]:
+            failure, response = each.failure_info.failure, recorder.interactions[number].response
+            said = "" if response is None else f"{response.status_code} {response.content!r:.300}"
+            call = recorder.cases[number].value.as_curl_command()
+            run.failures.append(f"{each.name}: {failure.title}: {failure.message}; {call}: {said}")
+
+
+def test_every_answer_is_one_that_the_document_names(run: Run) -> None:
+    assert run.failures == []
+
+
+def test_all_of_it_was_asked_and_looked_at(run: Run) -> None:
+    """That the claim above is about something."""
+    # The document itself is left out by the one that reads it.
+    assert run.statuses.keys() == {each.name for each in openapi.OPERATIONS} - {"describe"}
+    fine = {name for name, found in run.statuses.items() if any(each < 300 for each in found)}
+    assert run.statuses.keys() - fine == VOUCHED
+    refused = {status for found in run.statuses.values() for status in found}
+    assert refused >= {400, 401, 404}
+    assert run.checks.keys() >= CHECKS
+    assert sum(run.checks.values()) > 5_000

@@ -1,0 +1,266 @@
+"""Claims about what leaves the service: our words and links, nothing that a caller chose or hid.
+
+A whole service with a mail server and a webhook: people post over HTTP, and what arrives is read.
+"""
+
+import dataclasses
+import json
+import re
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from comments import app as apps
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.domain.records import Policy
+from comments.events import message_sender, webhook_endpoints, webhooks
+from comments.jobs import scheduler, wiring
+from comments.moderation import policy_changes
+from comments.notifications import double_opt_in, subscriptions
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.models import comment_rows
+from tests.support import loopback_servers, programs
+from tests.support.histories import counter_oracle
+from tests.support.loopback_servers import Receiver
+from tests.support.outside import mail_server
+from tests.support.outside.mail_server import PUBLIC, Box
+from tests.support.threads import sample_threads
+
+URL = "/api/v1/sites/demo/comments?thread=page"
+PAGE = "http://localhost:8080/post"
+SECRET = webhooks.secret(bytes(32))
+NEVER_SAID = "canary"
+# What a mail program may be told by a message of ours, and nothing else.
+HEADERS = {
+    "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "X-Auto-Response-Suppress",
+    "List-Unsubscribe", "List-Unsubscribe-Post", "MIME-Version", "Content-Type",
+}  # fmt: skip
+
+
+@dataclasses.dataclass
+class World:
+    """The service, the mail server, and the receiver of the site's webhook."""
+
+    client: FlaskClient
+    store: connection.Store
+    upkeep: scheduler.Upkeep
+    box: Box
+    told: Receiver
+
+    def post(self, **more: Any) -> dict[str, Any]:
+        options = {
+            name: more.pop(name) for name in ("headers", "environ_overrides") if name in more
+        }
+        sent = {"name": "Bob", "body": "text"} | more
+        answer = self.client.post(URL, json=sent, **options)
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json
+        return found
+
+    def deliver(self) -> None:
+        """Have everything told, inside and outside."""
+        with self.store.context():
+            while events := counter_oracle.events():
+                self.upkeep.deliver(events)
+            message_sender.serve(lambda: datetime.now(UTC))
+
+    def left(self) -> str:
+        """All that left, as text: messages with their headers, requests with theirs."""
+        mails = [made.as_string() for _, made in self.box.taken]
+        texts = [self.box.text(number) for number in range(len(mails))]
+        heard = [f"{each.path}{each.headers}{each.body.decode()}" for each in self.told.heard]
+        return "".join([*mails, *texts, *heard])
+
+
+@pytest.fixture
+def world(open_store: connection.Store, site: records.Site) -> Iterator[World]:
+    """Ann follows the thread."""
+    with mail_server.serving() as box, loopback_servers.receiver() as told:
+        settings = box.settings()
+        client = loopback_servers.client(told.port)
+        message_sender.OUTBOUND.put(open_store, client)
+        with open_store.context():
+            made = webhook_endpoints.Registered(
+                "one", told.url, (SECRET,), tuple(webhooks.Type), sample_threads.START
+            )
+            webhook_endpoints.add("demo", made, client)
+            thread = comment_rows.thread_key_name(records.ThreadName("demo", "page"))
+            now = datetime.now(UTC)
+            subscriptions.subscribe(
+                double_opt_in.subscriber_of("ann@example.org", settings.secret),
+                encryption.seal("ann@example.org", "address", settings.secret, now=now),
+                subscriptions.Wanted("demo", thread, "", replies=False),
+                now=now,
+            )
+        app = apps.create_app(settings, open_store)
+        work = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
+        yield World(app.test_client(), open_store, work, box, told)
+
+
+class Shown(HTMLParser):
+    """The elements of a page, and where its links lead."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in {"href", "src"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\r\nBcc: eve@evil.example",
+        "a\nReply-To: eve@evil.example",
+        "a\rSubject: Buy",
+        "a\r\n\r\n<p>",
+        "https://a.example/\r\nX-Evil: 1",
+    ],
+)
+def test_a_line_end_in_what_becomes_a_header_is_refused(world: World, text: str) -> None:
+    for field in ("name", "title", "url", "website", "email"):
+        refused = world.client.post(URL, json={"name": "Bob", "body": "text"} | {field: text})
+        assert (refused.status_code, json.loads(refused.text)["field"]) == (400, field)
+    world.deliver()
+    assert (world.box.taken, world.told.heard) == ([], [])
+    assert world.client.get(URL).json == {
+        "comments": [], "cursor": None, "total": 0, "changed": None
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", ["site=demo%0d%0aX-Evil:1", "thread=a%0d%0aX-Evil:%201", "x%0d%0a=1"]
+)
+def test_a_line_end_in_an_address_is_in_no_header_of_the_answer(world: World, path: str) -> None:
+    for url in (
+        f"/api/v1/sites/demo/comments?{path}",
+        f"/embed/demo?{path}",
+        f"/%0d%0aX-Evil:1?{path}",
+    ):
+        answer = world.client.get(url)
+        assert answer.status_code in {400, 404}
+        assert not any("vil" in f"{name}{value}" for name, value in answer.headers)
+
+
+def test_links_images_and_html_of_a_comment_are_words_in_mail(world: World) -> None:
+    world.post(
+        name="<b>Bob</b><img src=x>",
+        title="<a href='https://evil.example/t'>Win</a>",
+        url=PAGE,
+        body="[win](https://evil.example/a) ![x](https://evil.example/i.png)\n\n"
+        "<u>u</u> <a href='https://evil.example/b'>b</a> <img src=//evil.example/c> evil.example",
+    )
+    world.deliver()
+    ((recipient, made),) = world.box.taken
+    assert recipient == "ann@example.org"
+    assert set(made.keys()) == HEADERS
+    plain, rich = made.iter_parts()
+    assert (plain.get_content_type(), rich.get_content_type()) == ("text/plain", "text/html")
+    shown = Shown(rich.get_content())
+    assert shown.tags <= {"p", "a", "blockquote", "br"}
+    for link in (*shown.links, *re.findall(r"\w+://\S+", world.box.text())):
+        assert link.startswith((f"{PUBLIC}/", f"{PAGE}#"))
+    assert "evil" not in f"{made['Subject']}{plain.get_content()}{rich.get_content()}"
+
+
+def test_a_host_that_a_caller_names_leaves_in_nothing(world: World) -> None:
+    evil = {
+        "Host": "evil.example",
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Server": "evil.example",
+        "X-Forwarded-Proto": "gopher",
+        "Forwarded": "host=evil.example;proto=gopher",
+        "X-Original-URL": "https://evil.example/",
+    }
+    world.post(headers=evil)
+    world.deliver()
+    assert (len(world.box.taken), len(world.told.heard)) == (1, 1)
+    assert "evil" not in world.left()
+    assert "gopher" not in world.left()
+    assert f"{PUBLIC}/embed/demo" in world.box.text()
+
+
+def test_a_host_that_a_caller_names_is_in_no_link_to_decide(world: World) -> None:
+    with world.store.context():
+        site_settings.change("demo", moderators=["boss@demo.example"])
+        policy_changes.set_policy(
+            "demo", records.Actor("cli", "Ada"), now=sample_threads.START, policy=Policy.ALL
+        )
+    evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    answer = world.client.post(URL, json={"name": "Bob", "body": "text"}, headers=evil)
+    assert answer.status_code == 202
+    world.deliver()
+    assert world.box.recipients == ["boss@demo.example"]
+    assert f"{PUBLIC}/decisions?token=" in world.box.text()
+    assert "evil" not in world.left()
+
+
+def test_a_webhook_says_what_readers_see_and_nothing_else(world: World) -> None:
+    private = {
+        "headers": {
+            "User-Agent": NEVER_SAID,
+            "Referer": f"http://localhost:8080/{NEVER_SAID}",
+            "Idempotency-Key": f"{NEVER_SAID}-0123456789",
+            "Cookie": f"a={NEVER_SAID}",
+            "X-Forwarded-For": "198.51.100.77",
+        },
+        "environ_overrides": {"REMOTE_ADDR": "198.51.100.77"},
+    }
+    posted = world.post(email=f"{NEVER_SAID}@example.org", **private)
+    world.deliver()
+    url = f"/api/v1/comments/{posted['comment']['id']}"
+    token = {"Authorization": f"Bearer {posted['token']}"}
+    assert world.client.patch(url, json={"body": "other words"}, headers=token).status_code == 200
+    world.deliver()
+    assert world.client.delete(url, headers=token).status_code in {200, 204}
+    world.deliver()
+    heard = [json.loads(each.body) for each in world.told.heard]
+    assert [each["type"] for each in heard] == [type_.value for type_ in webhooks.Type]
+    for told in heard:
+        assert set(told) == {"type", "timestamp", "data"}
+        assert set(told["data"]) == {"site", "thread", "title", "url", "comment"}
+        assert set(told["data"]["comment"]) == set(posted["comment"]) - {"replies", "cursor"}
+    with world.store.context():
+        (subscriber,) = reads.fetch(reads.Query("Subscriber", keys_only=True))
+    everything = "".join(f"{each.path}{each.headers}{each.body!r}" for each in world.told.heard)
+    secrets = [NEVER_SAID, "198.51.100.77", posted["token"], SECRET, "g:", "ann@example.org"]
+    for secret in (*secrets, subscriber.key.path[-1].name):
+        assert secret not in everything
+    # Of what was taken back there is no word.
+    assert "Bob" not in json.dumps(heard[-1])
+    assert "other words" not in json.dumps(heard[-1])
+
+
+def test_while_a_receiver_hangs_people_post_and_read(world: World) -> None:
+    heard, over = threading.Event(), threading.Event()
+
+    def hang(_: loopback_servers.Heard) -> None:
+        heard.set()
+        over.wait(programs.PATIENCE)
+
+    world.told.then = hang
+    messenger = message_sender.Messenger(world.store, lambda: datetime.now(UTC))
+    messenger.start()
+    try:
+        world.post(body="first")
+        with world.store.context():
+            world.upkeep.deliver(counter_oracle.events())
+        messenger.nudge()
+        assert heard.wait(programs.PATIENCE)
+        world.post(body="second")
+        assert len(world.client.get(URL).json["comments"]) == 2  # type: ignore[index]
+        assert not over.is_set()
+    finally:
+        over.set()
+        assert messenger.stop(programs.PATIENCE)

@@ -1,0 +1,291 @@
+"""Everything that opens a door, shown at every other door: each is good at its own one alone.
+
+`KEYS` has whatever this service takes as a key, made the way the product makes it and all of one
+secret. Doors are the headers, fields and parameters that keys are shown in, among them every route
+of `test_who_may` that takes a link's key, so a new one of those needs a line in `OF_LINKS`.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import flask
+import msgspec
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import app as apps
+from comments import config
+from comments.accounts import email_login, invitations, one_time_links
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.moderation import decisions
+from comments.notifications import double_opt_in, form_tokens, moderation_links
+from comments.posting import submission
+from comments.sites import site_settings
+from comments.store import connection, transactions
+from comments.web.admin import signed_in
+from comments.web.api import api_tokens
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support import store_snapshot
+from tests.support.outside import mail_server
+from tests.support.people import account_holders, api_requests, proof_solver, site_tokens
+from tests.support.people.account_holders import PASSWORD, SECRET
+from tests.support.threads import sample_threads
+from tests.system.test_who_may import ROWS
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+CRON = "a secret of cron in the tests"
+BOSS = "boss@demo.example"
+GUARDED = "/api/v1/sites/guarded"
+GUEST = api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET)
+# That somebody tried is counted, whatever comes of it; and sessions are the test's own.
+COUNTED = ("RateBucket", store_snapshot.SESSIONS)
+
+
+class House:
+    """A service with every door, and who shows keys there."""
+
+    def __init__(self, store: connection.Store, settings: config.Settings) -> None:
+        self.app: flask.Flask = apps.create_app(settings, store)
+        self.client: FlaskClient = self.app.test_client()
+        now, scheme = datetime.now(UTC), sample_threads.SETTINGS.scheme
+        self.site = site_settings.add("demo", ["https://demo.example"], scheme=scheme, now=now)
+        site_settings.change("demo", moderators=[BOSS])
+        site_settings.add("guarded", ["https://guarded.example"], scheme=scheme, now=now)
+        site_settings.change("guarded", guard={"proof_of_work": 10})
+        self.shared = site_tokens.share()
+        self.owner = account_holders.account("owner", account_holders.OWNER)
+        self.reader = account_holders.account("reader", password="")
+        self.lost = account_holders.account("lost", account_holders.moderator(), password="")
+        self.mine = account_holders.session(self.owner.id).token
+        self.number = 0
+        for row in [self.post(), self.post()]:
+            path, headers = f"{api_requests.ONE}{row.id}/vote", {"Authorization": f"Bearer {GUEST}"}
+            assert self.client.put(path, json={"value": 1}, headers=headers).status_code == 200
+        self.sign_in()
+
+    def post(self) -> records.Comment:
+        self.number += 1
+        author = records.Author("Bob", id="g:bob")
+        draft = submission.Draft(self.site, "t", None, author, f"number {self.number}")
+        return submission.post(
+            draft, settings=sample_threads.SETTINGS, now=datetime.now(UTC)
+        ).comment
+
+    def sign_in(self) -> None:
+        """Have somebody ask for a link to sign in with."""
+        now, self.key = datetime.now(UTC), one_time_links.new_token()
+        address = encryption.seal("ann@example.org", "sign-in link", SECRET, now=now)
+        content = msgspec.json.encode({"site": "demo", "address": address}).decode()
+        ticket, term = (
+            one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content),
+            email_login.TERM,
+        )
+        transactions.transaction(
+            lambda: transactions.apply(
+                one_time_links.issuing(self.key, ticket, SECRET, now=now, term=term)
+            )
+        )
+        link = msgspec.json.encode([self.key, "demo", "ann@example.org"]).decode()
+        self.link = encryption.seal(link, "sign-in link", SECRET, now=now)
+        self.code = email_login.code(self.link, secret=SECRET, now=now)
+
+    def signed_in(self, token: str) -> FlaskClient:
+        client = self.app.test_client()
+        client.set_cookie(signed_in.COOKIE, token)
+        return client
+
+    def form_token(self) -> str:
+        page = self.signed_in(self.mine).get("/admin/account").text
+        found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
+        assert found
+        return found[1]
+
+
+def _warrant(house: House) -> str:
+    actor, now = records.Actor("cli", "Ada"), datetime.now(UTC)
+    held = decisions.decide("demo", house.post().id, records.Verb.HOLD, actor, now=now)
+    return moderation_links.link(held, BOSS, secret=SECRET, now=now)
+
+
+def _request(_house: House) -> str:
+    request = double_opt_in.Request(
+        "ann@example.org", "demo", "", "g:ann", replies=True, id=one_time_links.new_token()
+    )
+    text = msgspec.json.encode(request).decode()
+    return encryption.seal(text, "confirm", SECRET, now=datetime.now(UTC))
+
+
+def _cursor(house: House) -> str:
+    return str(api_requests.answer(house.client.get(f"{api_requests.THREAD}&limit=1"))["cursor"])
+
+
+def _votes_cursor(house: House) -> str:
+    return str(api_requests.answer(_votes(house, limit="1"))["cursor"])
+
+
+def _votes(house: House, **query: str) -> TestResponse:
+    headers = {"Authorization": f"Bearer {GUEST}"}
+    query = {"thread": "t", **query}
+    return house.client.get("/api/v1/sites/demo/votes", query_string=query, headers=headers)
+
+
+SLIPS = {"confirm": "confirm", "unsubscribe": "unsubscribe", "decision": "decide"}
+
+
+def _slip(name: str, purpose: str) -> Callable[[House], str]:
+    """What the page of a link posts."""
+    return lambda house: form_tokens.make(KEYS[name](house), purpose, SECRET, now=datetime.now(UTC))
+
+
+KEYS: dict[str, Callable[[House], str]] = {
+    "guest": lambda _: GUEST,
+    "member": lambda house: api_tokens.sign_member(
+        api_tokens.Member("demo", house.reader.id, house.reader.epoch), secret=SECRET
+    ),
+    "session": lambda house: account_holders.session(house.owner.id).token,
+    "form": House.form_token,
+    "site's token": lambda house: site_tokens.token(house.shared),
+    "sign-in key": lambda house: house.key,
+    "code": lambda house: house.code,
+    "sign-in link": lambda house: house.link,
+    "invitation": lambda _: account_holders.invite(
+        account_holders.moderator("club"), now=datetime.now(UTC)
+    ),
+    "reset": lambda house: invitations.reset(house.lost, secret=SECRET, now=datetime.now(UTC)),
+    "confirm": _request,
+    "unsubscribe": lambda _: double_opt_in.ending_link(
+        double_opt_in.Ending("a" * 26, ("replies:b",)), SECRET
+    ),
+    "decision": _warrant,
+    **{f"{name} slip": _slip(name, purpose) for name, purpose in SLIPS.items()},
+    "proof": lambda house: proof_solver.solved(
+        api_requests.answer(house.client.get(f"{GUARDED}/challenge"))
+    ),
+    "cron": lambda _: CRON,
+    "cursor": _cursor,
+    "cursor of votes": _votes_cursor,
+}  # fmt: skip
+OF_LINKS = {
+    "/sign-in": "sign-in link",
+    "/admin/welcome": "invitation",
+    "/admin/reset": "reset",
+    "/subscriptions/confirm": "confirm",
+    "/subscriptions/unsubscribe": "unsubscribe",
+    "/decisions": "decision",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Door:
+    """Where keys are shown, and whose they are."""
+
+    name: str
+    keys: tuple[str, ...]
+    show: Callable[[House, str], TestResponse]
+
+
+def _bearer(path: str) -> Callable[[House, str], TestResponse]:
+    return lambda house, key: house.client.get(path, headers={"Authorization": f"Bearer {key}"})
+
+
+def _entering(house: House, key: str, code: str) -> TestResponse:
+    sent = {"key": key[:100], "code": code[:40], "name": "Ann"}
+    return house.client.post("/api/v1/sites/demo/sign-in/code", json=sent)
+
+
+def _posting(house: House, key: str) -> TestResponse:
+    house.number += 1
+    sent = {"name": "Ann", "body": f"number {house.number}", "proof": key}
+    return house.client.post(f"{GUARDED}/comments?thread=t", json=sent)
+
+
+DOORS = [
+    Door("token", ("guest", "member"), _bearer("/api/v1/sites/demo/author")),
+    Door("cookie", ("session",), lambda house, key: house.signed_in(key).get("/admin")),
+    Door("form", ("form",), lambda house, key: house.signed_in(house.mine).post(
+        "/admin/account/authenticator/remove", data={"form": key, "current": PASSWORD},
+        headers=OWN)),
+    Door("site's token", ("site's token",), lambda house, key: house.client.post(
+        "/api/v1/sites/demo/session", json={"token": key})),
+    Door("key", ("sign-in key",), lambda house, key: _entering(house, key, house.code)),
+    Door("code", ("code",), lambda house, key: _entering(house, house.key, key)),
+    Door("proof", ("proof",), _posting),
+    Door("cron", ("cron",), _bearer("/tasks/deliver")),
+    Door("cursor", ("cursor",), lambda house, key: house.client.get(
+        "/api/v1/sites/demo/comments",
+        query_string={"thread": "t", "limit": "1", "cursor": key})),
+    Door("cursor of votes", ("cursor of votes",), lambda house, key: _votes(
+        house, limit="1", cursor=key)),
+]  # fmt: skip
+
+
+def _of_link(method: str, rule: str) -> Door:
+    """The door of a link: in the query, or as a field of a form."""
+    found = next(name for start, name in OF_LINKS.items() if f"{rule}/".startswith(f"{start}/"))
+    found += " slip" if method == "POST" and found in SLIPS else ""
+
+    def show(house: House, key: str) -> TestResponse:
+        house.number += 1
+        sent = {"token": key}
+        if rule in {"/admin/welcome", "/admin/reset"}:
+            sent |= {"password": PASSWORD}
+        if rule == "/admin/welcome":
+            sent |= {"name": "New", "login": f"new{house.number}"}
+        client = house.signed_in(house.mine if rule.endswith("/accept") else "")
+        is_form = rule.startswith(("/admin", "/sign-in")) or method == "POST"
+        return client.open(
+            rule, method=method, headers=OWN, data=sent if is_form else None,
+            query_string=None if is_form else sent,
+        )  # fmt: skip
+
+    return Door(f"{method} {rule}", (found,), show)
+
+
+DOORS += [
+    Door("one click", ("unsubscribe",), lambda house, key: house.client.post(
+        "/subscriptions/unsubscribe", query_string={"token": key},
+        data={"List-Unsubscribe": "One-Click"})),
+]  # fmt: skip
+DOORS += [_of_link(row.method, row.rule) for row in ROWS if row.made is not None]
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with (
+        mail_server.serving() as box,
+        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
+    ):
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield House(store, box.settings(tasks_secret=CRON))
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+@pytest.mark.usefixtures("quick_passwords")
+def test_a_key_opens_its_own_doors_and_no_other(house: House, door: Door) -> None:
+    keys = {name: make(house) for name, make in KEYS.items() if name not in door.keys}
+    stored = store_snapshot.everything(*COUNTED)
+    # After five wrong codes the right one is none, either: so many are shown one key.
+    is_guessed = door.name == "code"
+    for number, (name, key) in enumerate(keys.items()):
+        if is_guessed and number % (email_login.TRIES - 1) == 0:
+            house.sign_in()
+            stored = store_snapshot.everything("Ticket", *COUNTED)
+        answer = door.show(house, key)
+        assert answer.status_code in {303, 400, 401, 403, 404}, (name, answer.text)
+        if answer.status_code == 303:
+            assert answer.headers["Location"].endswith("admin/sign-in"), name
+        assert "Set-Cookie" not in answer.headers
+    left = ("Ticket", *COUNTED) if is_guessed else COUNTED
+    assert store_snapshot.everything(*left) == stored
+    for name in door.keys:
+        answer = door.show(house, KEYS[name](house))
+        assert answer.status_code in {200, 201, 303}, (name, answer.text)
+        assert not answer.headers.get("Location", "").endswith("admin/sign-in")
+    house.sign_in()
+    house.mine = account_holders.session(house.owner.id).token
