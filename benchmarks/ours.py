@@ -176,7 +176,7 @@ def cold() -> None:
     held.cache = caches.Cache(view_cache.CACHE_BYTES)
 
 
-def _all(page: Callable[[str | None], presentation.Page]) -> list[bytes]:
+def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
     """The comments of a listing, page after page."""
     found = page(None)
     comments = list(found.comments)
@@ -240,7 +240,7 @@ class Floor(_Ours):
     def subtree(self, comment_id: str) -> list[bytes]:
         """What stands below a comment."""
 
-        def page(cursor: str | None) -> presentation.Page:
+        def page(cursor: str | None) -> presentation.ThreadPage:
             found = ordered_query.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
             return presentation.page(found)
 
@@ -268,7 +268,7 @@ class Materialized(_Ours):
     def subtree(self, comment_id: str) -> list[bytes]:
         """What stands below a comment."""
 
-        def page(cursor: str | None) -> presentation.Page:
+        def page(cursor: str | None) -> presentation.ThreadPage:
             return thread_pages.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
 
         return _all(page)

@@ -26,7 +26,9 @@ _form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.
 _day = click.DateTime(["%Y-%m-%d"])
 
 
-def _print(kind: type[S], read: "Callable[[str], statistics.Page[S]]", form: tables.Form) -> None:
+def _print(
+    kind: type[S], read: "Callable[[str], statistics.ReportPage[S]]", form: tables.Form
+) -> None:
     from comments.tree.counters import statistics
 
     lines = list(statistics.whole(read))
@@ -42,7 +44,7 @@ def _site(site_id: str, form: tables.Form) -> None:
     from comments.tree.counters import statistics
 
     line = statistics.site(site_settings.get(site_id).id)
-    _print(statistics.Line, lambda _: statistics.Page((line,), None), form)
+    _print(statistics.Line, lambda _: statistics.ReportPage((line,), None), form)
 
 
 @stats.command("categories")

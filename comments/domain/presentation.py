@@ -106,7 +106,7 @@ class Run(msgspec.Struct, frozen=True):
         return _RAW.decode(b"[%b]" % self.sent)
 
 
-class Page(msgspec.Struct, frozen=True):
+class ThreadPage(msgspec.Struct, frozen=True):
     """A run of a listing.
 
     `cursor` continues after the last one and is None at the end. `total` counts the comments of
@@ -163,10 +163,10 @@ _OWN = {
 }
 
 
-def page(listing: records.Page) -> Page:
+def page(listing: records.OrderedPage) -> ThreadPage:
     """A page of the floor as the public may see it."""
     rows = Rows(tuple(map(fragment, listing.comments)), listing.replies)
-    return Page(rows, listing.cursor, listing.total, listing.changed)
+    return ThreadPage(rows, listing.cursor, listing.total, listing.changed)
 
 
 def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:

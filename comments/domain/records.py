@@ -319,7 +319,7 @@ class ImportedComment(msgspec.Struct, frozen=True):
     down: int = 0
 
 
-class Page(msgspec.Struct, frozen=True):
+class OrderedPage(msgspec.Struct, frozen=True):
     """A run of a listing. `replies[i]` is how many listed comments stand below `comments[i]`.
 
     `cursor` continues after the last one and is None at the end. `changed` is the newest change

@@ -48,7 +48,7 @@ class Letter(NamedTuple):
     detail: str
 
 
-class Page(NamedTuple):
+class DeadLetterPage(NamedTuple):
     """Letters that were given up, by id; the next page begins after `after`, None at the end."""
 
     letters: tuple[Letter, ...]
@@ -64,13 +64,13 @@ def waiting(now: datetime) -> Waiting:
     return Waiting(events, told, max(0, int(age)), min(dead, MOST_COUNTED))
 
 
-def dead(*, after: str = "", limit: int = PAGE) -> Page:
+def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
     """Letters that were given up, by id."""
     ids = list(heapq.merge(*(_dead(kind, after, limit + 1) for kind in _KINDS)))
     shown = ids[:limit]
     letters = (_find(each) for each in shown)
     more = shown[-1] if len(ids) > limit else None
-    return Page(tuple(letter for letter in letters if letter is not None), more)
+    return DeadLetterPage(tuple(letter for letter in letters if letter is not None), more)
 
 
 def show(letter: str) -> Letter:

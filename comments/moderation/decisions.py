@@ -46,7 +46,7 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class StatusPage:
     """Comments for moderators, newest first. `cursor` continues them; None at the end."""
 
     cases: tuple[records.Case, ...]
@@ -186,7 +186,7 @@ def case(site: str, comment_id: str) -> records.Case:
 
 def queue(
     site: str, status: Status = Status.PENDING, *, before: datetime | None = None, limit: int = 50
-) -> Page:
+) -> StatusPage:
     """A site's comments of a status, newest first; those of before a moment.
 
     Comments of one moment are on one page, so that none is left out or shown twice: a page may be
@@ -199,12 +199,12 @@ def queue(
         raise errors.BadInput("limit", f"is from 1 to {MOST}")
     found = _of_status(site, status, before, limit)
     if len(found) <= limit:
-        return Page(_cases(found), None)
+        return StatusPage(_cases(found), None)
     moment = found[limit][1]
     page = [each for each in found[:limit] if each[1] != moment]
     if not page:
         page = _of_moment(site, status, moment)
-    return Page(_cases(page), page[-1][1])
+    return StatusPage(_cases(page), page[-1][1])
 
 
 def _of_status(

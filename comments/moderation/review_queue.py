@@ -79,7 +79,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class QueuePage:
     """Comments, newest first. `cursor` goes on behind the oldest that was looked at, `back_to`."""
 
     cases: tuple[records.Case, ...]
@@ -103,7 +103,7 @@ class Run:
     cursor: str | None
 
 
-def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Page:
+def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> QueuePage:
     """A page of comments.
 
     Raises:
@@ -126,7 +126,7 @@ def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret
             break
     last = places[looked - 1] if looked else None
     more = last is not None and looked < len(places)
-    return Page(
+    return QueuePage(
         tuple(found),
         _sealed(last, wanted.label, secret) if more and last else None,
         last[0] if last else None,

@@ -58,7 +58,7 @@ class Pointer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class FollowerPage:
     """Some ids of a list, in order. Go on behind `position`; None says that these are the last."""
 
     ids: tuple[str, ...]
@@ -125,7 +125,7 @@ def contains(name: records.ListName, follower: str) -> bool:
     return transactions.snapshot(body)
 
 
-def page(name: records.ListName, *, after: str = "", limit: int) -> Page:
+def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage:
     """The next ids of a list behind a position, in the order of ids.
 
     Each page is of one moment. Positions are ids, so whatever is folded between two pages, an id
@@ -138,7 +138,7 @@ def page(name: records.ListName, *, after: str = "", limit: int) -> Page:
         return tuple(itertools.islice(ids, limit))
 
     ids = transactions.snapshot(body)
-    return Page(ids, ids[-1] if len(ids) == limit else None)
+    return FollowerPage(ids, ids[-1] if len(ids) == limit else None)
 
 
 def every(name: records.ListName, *, limit: int) -> Iterator[str]:

@@ -297,7 +297,7 @@ def is_following(thread: records.ThreadName, follower: str) -> bool:
     return follower_lists.contains(list_of(thread), follower)
 
 
-def page(thread: records.ThreadName, *, after: str = "", limit: int) -> follower_lists.Page:
+def page(thread: records.ThreadName, *, after: str = "", limit: int) -> follower_lists.FollowerPage:
     """The next followers of a thread behind a position, for delivery; see `follower_lists.page`."""
     return follower_lists.page(list_of(thread), after=after, limit=limit)
 

@@ -42,8 +42,8 @@ from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
 
-Listing = page_source.Listing[presentation.Page]
-Offer = page_source.Offer[presentation.Page]
+Listing = page_source.Listing[presentation.ThreadPage]
+Offer = page_source.Offer[presentation.ThreadPage]
 
 _TRIES = 3
 
@@ -82,19 +82,19 @@ def page(
     *,
     order: Order = Order.THREAD,
     parent: str | None = None,
-) -> presentation.Page:
+) -> presentation.ThreadPage:
     """A page of a thread, see `listing`."""
     return listing(scheme, name, asked, order=order, parent=parent).page()
 
 
-def replies(comment_id: str, asked: Asked) -> presentation.Page:
+def replies(comment_id: str, asked: Asked) -> presentation.ThreadPage:
     """A page of everything below one comment, see `listing_below`."""
     return listing_below(comment_id, asked).page()
 
 
 def around(
     scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
-) -> presentation.Page:
+) -> presentation.ThreadPage:
     """The page that a comment stands on, see `listing_around`."""
     return listing_around(scheme, name, comment_id, asked).page()
 
@@ -135,12 +135,12 @@ def listing(
         secret=asked.secret,
     )
 
-    def otherwise() -> presentation.Page:
+    def otherwise() -> presentation.ThreadPage:
         return _of_floor(rows) if is_whole else _flat(name, rows)
 
     is_whole = order is Order.THREAD and parent is None
 
-    def top(head: first_page.Head) -> presentation.Page:
+    def top(head: first_page.Head) -> presentation.ThreadPage:
         return head.page(asked.limit, label=label, secret=asked.secret)
 
     key = _key(asked, label)
@@ -170,7 +170,7 @@ def listing_under(row: records.Comment, asked: Asked) -> Listing:
     low = max(_past(row.sort_hash), _start(asked, label))
     run = _Run(asked, label, low, sorthash.subtree_range(row.sort_hash)[1])
 
-    def otherwise() -> presentation.Page:
+    def otherwise() -> presentation.ThreadPage:
         return presentation.page(
             ordered_query.replies(
                 comment_id, limit=asked.limit, cursor=asked.cursor, secret=asked.secret
@@ -196,10 +196,10 @@ def listing_around(
     root = buckets.root_of(scheme, row.sort_hash)
     label = cursors.label(comment_rows.thread_key_name(name), Order.THREAD, "")
 
-    def cut(view: merged_view.View) -> presentation.Page:
+    def cut(view: merged_view.View) -> presentation.ThreadPage:
         return _near(view, row, root, asked, label=label)
 
-    def otherwise() -> presentation.Page:
+    def otherwise() -> presentation.ThreadPage:
         return presentation.page(
             ordered_query.around(name, comment_id, limit=asked.limit, secret=asked.secret)
         )
@@ -210,7 +210,7 @@ def listing_around(
 
 def _near(
     view: merged_view.View, row: records.Comment, root: str, asked: Asked, *, label: str
-) -> presentation.Page:
+) -> presentation.ThreadPage:
     """A page that holds a comment, of the rows that stand in one bucket with it."""
     low, high, following = view.stretch(row.sort_hash)
     rows = list(view.rows(max(low, root), high))
@@ -229,11 +229,11 @@ def _recent(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, lab
     """A page of discussions, newest first."""
     after = _position(asked, label)
 
-    def cut(view: merged_view.View) -> presentation.Page:
+    def cut(view: merged_view.View) -> presentation.ThreadPage:
         found = _newest_first(scheme, view, after, asked.limit + 1)
         return _cut(view, list(itertools.islice(found, asked.limit + 1)), asked, label)
 
-    def otherwise() -> presentation.Page:
+    def otherwise() -> presentation.ThreadPage:
         return cut(_from_floor(name))
 
     return page_source.Listing(name, _key(asked, label), asked.secret, otherwise, cut)
@@ -254,7 +254,7 @@ def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label
             raise errors.CursorExpired if asked.cursor else directories.Gone
         return key, found
 
-    def cut(view: merged_view.View) -> presentation.Page:
+    def cut(view: merged_view.View) -> presentation.ThreadPage:
         key, found = ranked(view)
         best = view.directory.content.best
         if best is not None and asked.cursor is None:
@@ -264,7 +264,7 @@ def _best(scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked, label
             rows = ranking.rows(view, scheme, found, after=after, limit=most)
         return _ranked_page(view, list(itertools.islice(rows, most)), asked, label, key=key)
 
-    def otherwise() -> presentation.Page:
+    def otherwise() -> presentation.ThreadPage:
         return cut(_from_floor(name))
 
     check = ranked if asked.cursor else None
@@ -280,7 +280,9 @@ def _from_floor(name: records.ThreadName) -> merged_view.View:
     return transactions.at_one_moment(read)
 
 
-def _flat(name: records.ThreadName, rows: Callable[[], ordered_query.Run]) -> presentation.Page:
+def _flat(
+    name: records.ThreadName, rows: Callable[[], ordered_query.Run]
+) -> presentation.ThreadPage:
     """A page of the floor's rows with a view's numbers, where there is one: no query per row.
 
     The rows are read between two probes. If both find the same, nothing changed in between, so
@@ -294,7 +296,7 @@ def _flat(name: records.ThreadName, rows: Callable[[], ordered_query.Run]) -> pr
     return _of_floor(rows)
 
 
-def _of_floor(rows: Callable[[], ordered_query.Run]) -> presentation.Page:
+def _of_floor(rows: Callable[[], ordered_query.Run]) -> presentation.ThreadPage:
     """A page of the floor, its rows and numbers of one moment."""
     return presentation.page(transactions.at_one_moment(lambda: rows().counted()))
 
@@ -306,12 +308,12 @@ def _ranked_page(
     label: str,
     *,
     key: str,
-) -> presentation.Page:
+) -> presentation.ThreadPage:
     shown = rows[: asked.limit]
     cursor = None
     if len(rows) > asked.limit:
         cursor = cursors.seal([key, shown[-1][0].sort_hash], label, asked.secret)
-    return presentation.Page(
+    return presentation.ThreadPage(
         rows=presentation.Rows(
             tuple(entry.json for entry, _ in shown), tuple(below for _, below in shown)
         ),
@@ -330,7 +332,7 @@ class _Run(msgspec.Struct, frozen=True):
     low: str
     high: str = sorthash.ABOVE
 
-    def page(self, view: merged_view.View) -> presentation.Page:
+    def page(self, view: merged_view.View) -> presentation.ThreadPage:
         """Cut the page from a view."""
         most = self.asked.limit + 1
         rows = list(itertools.islice(view.rows(self.low, self.high, limit=most), most))
@@ -351,11 +353,11 @@ def _newest_first(
 
 def _cut(
     view: merged_view.View, rows: Sequence[buckets.Entry], asked: Asked, label: str
-) -> presentation.Page:
+) -> presentation.ThreadPage:
     """A page of the first rows, with a cursor if there are more."""
     shown = rows[: asked.limit]
     has_more = len(rows) > asked.limit
-    return presentation.Page(
+    return presentation.ThreadPage(
         rows=presentation.Rows(
             tuple(row.json for row in shown), tuple(view.below(row.sort_hash) for row in shown)
         ),
@@ -376,10 +378,10 @@ def _about(view: merged_view.View) -> _About:
     return {"about": found, "is_renamed": found is None}
 
 
-def _counted(view: merged_view.View, run: ordered_query.Run) -> presentation.Page:
+def _counted(view: merged_view.View, run: ordered_query.Run) -> presentation.ThreadPage:
     """A page of the floor with the view's numbers: no query per row."""
     view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
-    return presentation.Page(
+    return presentation.ThreadPage(
         rows=presentation.Rows(
             tuple(map(presentation.fragment, run.rows)),
             tuple(_below(view, row) for row in run.rows),

@@ -68,9 +68,9 @@ class Run:
     beyond: list[records.Comment]
     cursor: str | None
 
-    def counted(self) -> records.Page:
+    def counted(self) -> records.OrderedPage:
         """The page, its numbers counted in the store: a query for each that the rows do not say."""
-        return records.Page(
+        return records.OrderedPage(
             comments=tuple(self.rows),
             replies=_replies(self.listing, self.rows, self.beyond),
             cursor=self.cursor,
@@ -87,10 +87,10 @@ def page(
     limit: int,
     cursor: str | None,
     secret: str,
-) -> records.Page:
+) -> records.OrderedPage:
     """A page of a thread, as `run` reads it."""
 
-    def read() -> records.Page:
+    def read() -> records.OrderedPage:
         found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
         return found.counted()
 
@@ -126,7 +126,7 @@ def run(
     return _run(listing, limit=limit, cursor=cursor, secret=secret)
 
 
-def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.Page:
+def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.OrderedPage:
     """A page of everything below one comment, in reading order.
 
     Raises:
@@ -134,7 +134,7 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
         errors.BadInput, errors.BadCursor: see `page`.
     """
 
-    def read() -> records.Page:
+    def read() -> records.OrderedPage:
         row = listed(comment_id)
         low, high = sorthash.subtree_range(row.sort_hash)
         name = records.ThreadName(row.site, row.thread)
@@ -145,7 +145,9 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
     return transactions.at_one_moment(read)
 
 
-def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str) -> records.Page:
+def around(
+    name: records.ThreadName, comment_id: str, *, limit: int, secret: str
+) -> records.OrderedPage:
     """The page of the thread that starts with the root a comment stands under.
 
     If the comment is further down than `limit`, the page starts with the comment itself.
@@ -156,7 +158,7 @@ def around(name: records.ThreadName, comment_id: str, *, limit: int, secret: str
     """
     check_limit(limit)
 
-    def read() -> records.Page:
+    def read() -> records.OrderedPage:
         row = listed_in(name, comment_id, field="around")
         root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
         listing = _Listing(name)

@@ -36,7 +36,7 @@ class Whole:
     `read` reads the buckets of pieces that are to be made, in one call.
     """
 
-    about: presentation.Page
+    about: presentation.ThreadPage
     pieces: tuple[Piece, ...]
     read: Callable[[Sequence[Piece]], None]
 
@@ -58,7 +58,7 @@ class Whole:
 
 def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:
     """The rows with low <= hash < high, all of them."""
-    about = presentation.Page(presentation.Rows((), ()), None, view.total, view.changed)
+    about = presentation.ThreadPage(presentation.Rows((), ()), None, view.total, view.changed)
     return Whole(
         about,
         tuple(_pieces(view, low, high)),

@@ -45,12 +45,12 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
         """Whether it is enough for a page of this length."""
         return len(self.hashes) >= min(limit, self.total)
 
-    def page(self, limit: int, *, label: str, secret: str) -> presentation.Page:
+    def page(self, limit: int, *, label: str, secret: str) -> presentation.ThreadPage:
         """The first page, of a length that it `holds`; `label` is the listing's."""
         run = presentation.Run(self.sent)
         hashes = self.hashes[:limit]
         has_more = self.total > len(hashes)
-        return presentation.Page(
+        return presentation.ThreadPage(
             rows=run if hashes == self.hashes else run.first(limit),
             cursor=cursors.seal([hashes[-1]], label, secret) if has_more else None,
             total=self.total,

@@ -31,7 +31,7 @@ class Ranked:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class LeaderboardPage:
     """A run of authors; `cursor` continues it and is None at the end."""
 
     authors: tuple[Ranked, ...]
@@ -46,7 +46,7 @@ class Known:
     cursor: str | None
 
 
-def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Page:
+def best(site: str, *, limit: int, cursor: str | None, secret: str) -> LeaderboardPage:
     """A page of authors: one query and one look-up, and a query more behind a cursor.
 
     Raises:
@@ -54,7 +54,7 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Page:
         errors.BadCursor: a cursor of another listing, or none of ours.
     """
     found = known(site, limit=limit, cursor=cursor, secret=secret)
-    return Page(
+    return LeaderboardPage(
         tuple(
             Ranked(name, each.score, each.numbers.get(records.Status.APPROVED.value, 0))
             for name, each in found.standings

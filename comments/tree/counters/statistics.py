@@ -64,7 +64,7 @@ class Place(msgspec.Struct, frozen=True):
     comments: int
 
 
-class Page(msgspec.Struct, Generic[T], frozen=True):
+class ReportPage(msgspec.Struct, Generic[T], frozen=True):
     """A part of a report; `after` continues it, None at the end."""
 
     lines: tuple[T, ...]
@@ -76,7 +76,7 @@ def site(site_id: str) -> Line:
     return _line("", "", totals.of_site(site_id))
 
 
-def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> Page[Line]:
+def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> ReportPage[Line]:
     """The categories of a website with comments in them, in order: one scan."""
     low = f"{site_id}/{after}" if after else f"{site_id}/"
     rows = _by_key("Category", low, f"{site_id}/{_LAST}", limit)
@@ -95,7 +95,7 @@ def by_day(
     until: date | None = None,
     after: str = "",
     limit: int = MOST,
-) -> Page[Line]:
+) -> ReportPage[Line]:
     """The days (UTC) of a category, or of the whole site, with comments on them: one scan."""
     category = _canonical(category)
     before = f"{site_id}/{category}/"
@@ -113,7 +113,7 @@ def by_day_and_category(
     until: date | None = None,
     after: str = "",
     limit: int = MOST,
-) -> Page[Line]:
+) -> ReportPage[Line]:
     """The days of the site and of all its categories, by day and category: one scan for all."""
     low, high = _range(since, until)
     query = reads.Query(
@@ -133,7 +133,9 @@ def by_day_and_category(
     return _page(lines, entries, limit)
 
 
-def commenters(name: records.ThreadName, *, after: str = "", limit: int = MOST) -> Page[Person]:
+def commenters(
+    name: records.ThreadName, *, after: str = "", limit: int = MOST
+) -> ReportPage[Person]:
     """Who wrote in a thread, by id. A page may hold fewer than it read: some only have others."""
     where = (("__key__", ">", counter_rows.participation_key(name, after)),) if after else ()
     query = reads.Query(
@@ -149,14 +151,16 @@ def commenters(name: records.ThreadName, *, after: str = "", limit: int = MOST) 
 
 def commenters_of_category(
     site_id: str, category: str, *, after: str = "", limit: int = MOST
-) -> Page[Person]:
+) -> ReportPage[Person]:
     """Who wrote in a category, by id: one scan."""
     before = f"{site_id}/{categories.canonical(category)}//"
     rows = _by_key("Appearance", f"{before}{after}", f"{before}{_LAST}", limit)
     return _people([(name[len(before) :], numbers) for name, numbers in rows], limit)
 
 
-def threads_of(site_id: str, author: str, *, after: str = "", limit: int = MOST) -> Page[Place]:
+def threads_of(
+    site_id: str, author: str, *, after: str = "", limit: int = MOST
+) -> ReportPage[Place]:
     """In which threads somebody has approved comments: one scan, and a look-up of its threads."""
     where: list[tuple[str, str, object]] = [
         ("author", "=", comment_rows.author_name(site_id, author))
@@ -225,21 +229,21 @@ def _line(category: str, day: str, numbers: totals.Numbers) -> Line:
     )
 
 
-def _people(rows: list[tuple[str, totals.Numbers]], limit: int) -> Page[Person]:
+def _people(rows: list[tuple[str, totals.Numbers]], limit: int) -> ReportPage[Person]:
     people = [Person(author, numbers.get(counting.APPROVED, 0)) for author, numbers in rows]
     return _page([each for each in people if each.comments > 0], [name for name, _ in rows], limit)
 
 
-def _page(lines: list[T], read: list[str], limit: int) -> Page[T]:
+def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
     """A page of the lines, to be continued after the last row that was read for it."""
-    return Page(tuple(lines), read[-1] if len(read) == limit else None)
+    return ReportPage(tuple(lines), read[-1] if len(read) == limit else None)
 
 
 def _numbers(message: Any) -> totals.Numbers:
     return totals.decoded(message.properties["numbers"].string_value)
 
 
-def whole(read: Callable[[str], Page[T]]) -> Iterator[T]:
+def whole(read: Callable[[str], ReportPage[T]]) -> Iterator[T]:
     """Every line of a report that is read from a position on, page after page."""
     after: str | None = ""
     while after is not None:

@@ -93,13 +93,13 @@ class Form:
     `describe` gives headers of an answer that sends the page.
     """
 
-    render: Callable[[presentation.Page], bytes]
+    render: Callable[[presentation.ThreadPage], bytes]
     made_of: str = ""
     content_type: str = _JSON
-    describe: Callable[[presentation.Page], dict[str, str]] | None = None
+    describe: Callable[[presentation.ThreadPage], dict[str, str]] | None = None
 
 
-_AS_JSON = Form(presentation.Page.json)
+_AS_JSON = Form(presentation.ThreadPage.json)
 
 
 def age(site: records.Site, cache_control: str) -> float:

@@ -210,14 +210,17 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     return response
 
 
-def _pointer(asked: _Asked, found: presentation.Page) -> dict[str, str]:
+def _pointer(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
     """The next page in the same form, for builders: they need not read the HTML."""
     query = asked.next(found.cursor).partition("?")[2]
     return {"Link": f'<?{query}>; rel="next"'} if query else {}
 
 
 def _rendered(
-    asked: _Asked, template: str, comments: list[presentation.Comment], found: presentation.Page
+    asked: _Asked,
+    template: str,
+    comments: list[presentation.Comment],
+    found: presentation.ThreadPage,
 ) -> bytes:
     ask = thread_info.fresh if found.is_renamed else thread_info.get
     query, about = asked.query, found.about or ask(asked.name)

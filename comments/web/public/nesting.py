@@ -122,7 +122,7 @@ def items(comments: Sequence[presentation.Comment], order: request_shapes.Order)
     return arranged
 
 
-def shown(page: presentation.Page) -> list[presentation.Comment]:
+def shown(page: presentation.ThreadPage) -> list[presentation.Comment]:
     """The comments of a page."""
     return list(map(presentation.read, page.comments, page.replies))
 

@@ -69,12 +69,12 @@ def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
         subscriptions.follow(THREAD, "ann", now=sample_threads.START)
         subscriptions.follow(THREAD, "bob", now=sample_threads.START)
     assert subscriptions.count(THREAD) == 2
-    assert subscriptions.page(THREAD, limit=9) == follower_lists.Page(("ann", "bob"), None)
+    assert subscriptions.page(THREAD, limit=9) == follower_lists.FollowerPage(("ann", "bob"), None)
     for _ in range(2):
         subscriptions.unfollow(THREAD, "ann", now=sample_threads.START)
     assert not subscriptions.is_following(THREAD, "ann")
-    assert subscriptions.page(THREAD, limit=1) == follower_lists.Page(("bob",), "bob")
-    assert subscriptions.page(THREAD, after="bob", limit=1) == follower_lists.Page((), None)
+    assert subscriptions.page(THREAD, limit=1) == follower_lists.FollowerPage(("bob",), "bob")
+    assert subscriptions.page(THREAD, after="bob", limit=1) == follower_lists.FollowerPage((), None)
 
 
 class Lost:

@@ -34,7 +34,7 @@ WRITERS = 50
 FOLDINGS = 8
 REST = 3  # times a walk's time between two walks of a reader
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
-Read = Callable[[thread_pages.Asked], presentation.Page]
+Read = Callable[[thread_pages.Asked], presentation.ThreadPage]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[
     yield Listing("replies", lambda asked: thread_pages.replies(rows["1"].id, asked), below)
     target = rows["2.1.1"]
 
-    def around(asked: thread_pages.Asked) -> presentation.Page:
+    def around(asked: thread_pages.Asked) -> presentation.ThreadPage:
         if asked.cursor is None:
             return thread_pages.around(SCHEME, name, target.id, asked)
         return thread_pages.page(SCHEME, name, asked)
@@ -101,7 +101,7 @@ def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[
     yield Listing("around", around, frozenset(behind))
 
 
-def _ids(page: presentation.Page) -> list[str]:
+def _ids(page: presentation.ThreadPage) -> list[str]:
     return [json.loads(fragment)["id"] for fragment in page.comments]
 
 

@@ -81,7 +81,9 @@ def _fold(name: records.ThreadName) -> None:
     compaction.forget()
 
 
-def _page(name: records.ThreadName, limit: int = 4, cursor: str | None = None) -> presentation.Page:
+def _page(
+    name: records.ThreadName, limit: int = 4, cursor: str | None = None
+) -> presentation.ThreadPage:
     asked = thread_pages.Asked(limit, cursor, SECRET)
     return thread_pages.page(SCHEME, name, asked, order=Order.BEST)
 

@@ -54,7 +54,7 @@ def grown(
     return sample_threads.name_of(site)
 
 
-def _pages(read: Callable[[str | None], presentation.Page]) -> list[presentation.Page]:
+def _pages(read: Callable[[str | None], presentation.ThreadPage]) -> list[presentation.ThreadPage]:
     pages = [read(None)]
     while pages[-1].cursor is not None:
         pages.append(read(pages[-1].cursor))

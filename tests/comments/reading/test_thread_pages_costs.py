@@ -38,7 +38,7 @@ def name(
     return sample_threads.name_of(site)
 
 
-def _first_page(name: records.ThreadName) -> presentation.Page:
+def _first_page(name: records.ThreadName) -> presentation.ThreadPage:
     return thread_pages.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
 
 

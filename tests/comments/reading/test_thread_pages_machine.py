@@ -151,7 +151,7 @@ def _shown(order: thread_pages.Order | None) -> Shown:
 
 def _by_the_ordered_query() -> Shown:
     rows, below, total = reader_processes.of_floor(NAME)
-    page = presentation.Page(
+    page = presentation.ThreadPage(
         presentation.Rows(tuple(rows), tuple(below)), None, total, ordered_query.changed(NAME)
     )
     return _decoded(page.json())

@@ -213,7 +213,7 @@ def test_the_rows_and_numbers_of_a_page_of_the_floor_are_of_one_moment(
 ) -> None:
     """Each post makes the total larger; the page shows all rows there are at its moment."""
 
-    def page() -> records.Page:
+    def page() -> records.OrderedPage:
         return ordered_query.page(
             raw,
             order=ordered_query.Order.THREAD,

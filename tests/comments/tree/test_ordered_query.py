@@ -98,7 +98,7 @@ def test_one_level_is_paged_by_parent(
 def test_replies_are_everything_below_one_comment(
     site: records.Site, grown: dict[str, records.Comment], limit: int
 ) -> None:
-    def read(cursor: str | None) -> records.Page:
+    def read(cursor: str | None) -> records.OrderedPage:
         return ordered_query.replies(grown["1"].id, limit=limit, cursor=cursor, secret=SECRET)
 
     found = [text for page in _pages(read) for text in sample_threads.texts(page.comments)]
@@ -212,12 +212,12 @@ def test_threads_of_one_site_do_not_mix(
     assert sample_threads.listed(site, "page2") == ["elsewhere"]
 
 
-def _page(site: records.Site, *, thread: str = "page", **asked: object) -> records.Page:
+def _page(site: records.Site, *, thread: str = "page", **asked: object) -> records.OrderedPage:
     values = {"order": Order.THREAD, "parent": None, "limit": 50, "cursor": None, "secret": SECRET}
     return ordered_query.page(sample_threads.name_of(site, thread), **{**values, **asked})
 
 
-def _pages(read: Callable[[str | None], records.Page]) -> list[records.Page]:
+def _pages(read: Callable[[str | None], records.OrderedPage]) -> list[records.OrderedPage]:
     pages = [read(None)]
     while pages[-1].cursor:
         assert len(pages) < 100, "paging does not end"

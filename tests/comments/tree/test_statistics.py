@@ -82,7 +82,7 @@ def test_a_site_has_its_numbers(told: records.Site) -> None:
 def test_categories_have_theirs(told: records.Site) -> None:
     expected = [("news", -1, 4, 2), ("newsletter", -1, 1, 1), ("sport", -1, 4, 2)]
     assert _short(statistics.by_category("demo").lines) == expected
-    assert statistics.by_category("nobody") == statistics.Page((), None)
+    assert statistics.by_category("nobody") == statistics.ReportPage((), None)
 
 
 def test_days_of_a_site_of_a_category_and_of_all(told: records.Site) -> None:
@@ -109,7 +109,7 @@ def test_a_range_holds_its_first_and_its_last_day(
             statistics.by_day("demo", since=first, until=last)
         assert refused.value.field == "since"
         return
-    reads: list[Callable[..., statistics.Page[statistics.Line]]] = [
+    reads: list[Callable[..., statistics.ReportPage[statistics.Line]]] = [
         statistics.by_day,
         statistics.by_day_and_category,
         lambda *a, **o: statistics.by_day(*a, "news", **o),
@@ -123,7 +123,7 @@ def test_a_range_holds_its_first_and_its_last_day(
         assert list(read("demo", since=first, until=last).lines) == inside
 
 
-REPORTS: list[Callable[[str, int], statistics.Page[Any]]] = [
+REPORTS: list[Callable[[str, int], statistics.ReportPage[Any]]] = [
     lambda after, limit: statistics.by_category("demo", after=after, limit=limit),
     lambda after, limit: statistics.by_day("demo", since=FIRST, after=after, limit=limit),
     lambda after, limit: statistics.by_day("demo", "news", after=after, limit=limit),
