@@ -10,7 +10,16 @@ WIDGET = Path(__file__).parents[2] / "comments" / "web" / "static" / "widget"
 # Bytes, modules and the style sheet as they are sent; what comes when somebody writes, each file.
 LIMIT = 19_600
 LATER = dict.fromkeys(
-    ("notify.js", "proof.js", "provider.js", "signin.js", "turnstile.js", "weaving.js"), 2_000
+    (
+        "changes.js",
+        "notify.js",
+        "proof.js",
+        "provider.js",
+        "signin.js",
+        "turnstile.js",
+        "weaving.js",
+    ),
+    2_000,
 )
 
 

@@ -10,17 +10,21 @@
 import { load, save } from "./memory.js";
 
 const VERBS = { a: "approve", r: "reject", s: "spam", h: "hide", w: "hold" };
+/** @type {HTMLFormElement | null} */
 const form = document.querySelector("#decide");
-const live = document.querySelector("#live");
-const dialog = document.querySelector("#keys");
+const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
+const dialog = /** @type {HTMLDialogElement} */ (document.querySelector("#keys"));
 const undoable = [];
+/** @type {HTMLElement | null} */
 let current = null;
 let line = Promise.resolve();
 
+/** @returns {HTMLElement[]} */
 function rows() {
-  return [...document.querySelectorAll(".ft-case")];
+  return Array.from(document.querySelectorAll(".ft-case"));
 }
 
+/** @returns {HTMLElement | null} */
 function rowOf(id) {
   return document.querySelector(`#case-${id}`);
 }
@@ -43,7 +47,7 @@ function focus(row) {
 /** Go to the row `step` further, or to the first one. */
 function move(step) {
   const all = rows();
-  const place = all.indexOf(current);
+  const place = current ? all.indexOf(current) : -1;
   focus(place < 0 ? all[0] : all[Math.min(all.length - 1, Math.max(0, place + step))]);
 }
 
@@ -116,8 +120,9 @@ function tell(report) {
 }
 
 async function send(verb, sent) {
-  const body = new URLSearchParams({ act: verb, form: form.elements.form.value });
-  const reason = form.elements.reason?.value.trim();
+  const fields = /** @type {any} */ (form?.elements);
+  const body = new URLSearchParams({ act: verb, form: fields.form.value });
+  const reason = fields.reason?.value.trim();
   if (reason) body.set("reason", reason);
   for (const row of sent) body.set(`c.${row.dataset.id}`, box(row).value);
   const response = await fetch(location.href.split("#")[0], {
@@ -139,7 +144,13 @@ class Refused extends Error {
   }
 }
 
-/** Do something to rows when all before it is done. `stay` is where the focus goes. */
+/**
+ * Do something to rows when all before it is done. `stay` is where the focus goes.
+ *
+ * @param {string} verb
+ * @param {HTMLElement[]} decided
+ * @param {{ stay?: HTMLElement | null }} [options]
+ */
 function decide(verb, decided, { stay = null } = {}) {
   if (decided.length === 0) {
     say("Nothing is selected.");
@@ -155,9 +166,9 @@ function decide(verb, decided, { stay = null } = {}) {
 async function act(verb, decided, { keeps = true } = {}) {
   try {
     const report = await send(verb, decided);
-    const back = { verb: "", rows: [] };
+    const back = { verb: "", rows: /** @type {HTMLElement[]} */ ([]) };
     for (const outcome of report.outcomes) {
-      const row = rowOf(outcome.id);
+      const row = /** @type {HTMLElement} */ (rowOf(outcome.id));
       update(row, outcome);
       show(row, outcome, verb);
       if (outcome.undo) back.rows.push(row);
@@ -192,11 +203,17 @@ function undo() {
 
 function pin() {
   const [row] = chosen();
+  /** @type {HTMLButtonElement | null} */
   const button = row?.querySelector(
     '.ft-acts button[value^="pin:"], .ft-acts button[value^="unpin:"]',
   );
   if (button) decide(button.value.split(":")[0], [row]);
   else say("Only what readers see can be pinned.");
+}
+
+/** @returns {HTMLElement | null | undefined} */
+function find(selector, root = /** @type {ParentNode | null} */ (document)) {
+  return root?.querySelector(selector);
 }
 
 const KEYS = {
@@ -209,9 +226,9 @@ const KEYS = {
   },
   u: undo,
   p: pin,
-  o: () => current?.querySelector(".ft-open")?.click(),
-  n: () => document.querySelector('a[rel="next"]')?.click(),
-  "/": () => document.querySelector("#q")?.focus(),
+  o: () => find(".ft-open", current)?.click(),
+  n: () => find('a[rel="next"]')?.click(),
+  "/": () => find("#q")?.focus(),
   "?": () => dialog.showModal(),
 };
 
@@ -231,27 +248,34 @@ function submit(event) {
   if (event.submitter?.name !== "act") return;
   event.preventDefault();
   const [verb, id] = value.split(":");
-  decide(verb, id ? [rowOf(id)] : rows().filter((row) => box(row).checked));
+  const isMeant = id ? (row) => row.dataset.id === id : (row) => box(row).checked;
+  decide(verb, rows().filter(isMeant));
+}
+
+/** The row that an event happened in. */
+function caseOf(target) {
+  return target.closest(".ft-case");
 }
 
 function offerKeys() {
-  const button = document.querySelector("#keys-button").content.firstElementChild.cloneNode(true);
+  const template = /** @type {HTMLTemplateElement} */ (document.querySelector("#keys-button"));
+  const button = /** @type {HTMLElement} */ (template.content.firstElementChild?.cloneNode(true));
   button.addEventListener("click", () => dialog.showModal());
   live.before(button);
-  const used = dialog.querySelector("[data-use-keys]");
+  const used = /** @type {HTMLInputElement} */ (dialog.querySelector("[data-use-keys]"));
   used.checked = load("desk-keys") !== false;
   used.addEventListener("change", () => save("desk-keys", used.checked));
 }
 
 if (form) {
   form.addEventListener("submit", submit);
-  form.addEventListener("focusin", (event) => {
-    current = event.target.closest(".ft-case") ?? current;
+  form.addEventListener("focusin", ({ target }) => {
+    current = caseOf(target) ?? current;
   });
   // Whoever selects with a pointer goes on with keys: the box would keep them.
-  form.addEventListener("click", (event) => {
-    if (event.target.matches(".ft-pick input") && event.detail > 0)
-      focus(event.target.closest(".ft-case"));
+  form.addEventListener("click", ({ target, detail }) => {
+    if (target instanceof Element && target.matches(".ft-pick input") && detail > 0)
+      focus(caseOf(target));
   });
 }
 document.addEventListener("keydown", press);

@@ -2,7 +2,7 @@
 //
 // Nothing is listened to here. Where the window that opened this one is lost, the code is typed.
 
-const shown = document.getElementById("code");
+const shown = /** @type {HTMLElement} */ (document.getElementById("code"));
 history.replaceState(null, "", location.pathname);
 if (window.opener) {
   window.opener.postMessage({ flatthread: "code", code: shown.textContent }, shown.dataset.origin);

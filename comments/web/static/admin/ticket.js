@@ -5,9 +5,11 @@
 
 const token = location.hash.slice(1);
 if (token) {
-  for (const field of document.querySelectorAll("input[name=token]")) {
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const fields = document.querySelectorAll("input[name=token]");
+  for (const field of fields) {
     field.value = token;
-    for (const each of [field, ...field.labels]) each.hidden = true;
+    for (const each of [field, ...(field.labels ?? [])]) each.hidden = true;
   }
   history.replaceState(null, "", location.pathname + location.search);
 }

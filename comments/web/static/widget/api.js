@@ -26,7 +26,13 @@ export class Problem extends Error {
   }
 }
 
-/** A page of a thread: {comments, cursor, total}. `position` is {cursor}, {around} or nothing. */
+/**
+ * A page of a thread.
+ *
+ * @param {Place} place
+ * @param {Position} [position]
+ * @returns {Promise<CommentPage>}
+ */
 export function list({ site, query }, position) {
   return call("GET", `sites/${part(site)}/comments`, {
     __proto__: null,
@@ -39,7 +45,14 @@ function bare(list) {
   return Object.setPrototypeOf([...list], null);
 }
 
-/** Post a comment: {comment, token, expires}. `attempt` is {key, token}. */
+/**
+ * Post a comment.
+ *
+ * @param {Place} place
+ * @param {Values & Proved & { parent?: string, subject?: string }} values
+ * @param {Pick<Attempt, "key" | "token">} attempt
+ * @returns {Promise<Capability & { comment: UncountedComment }>}
+ */
 export function post({ site, query, title, url, categories }, values, { key, token }) {
   return call("POST", `sites/${part(site)}/comments`, {
     __proto__: null,
@@ -50,7 +63,13 @@ export function post({ site, query, title, url, categories }, values, { key, tok
   });
 }
 
-/** Sign in whom the site's own token names: {token, expires, name, account}. */
+/**
+ * Sign in whom the site's own token names.
+ *
+ * @param {string} site
+ * @param {string} token
+ * @returns {Promise<Member>}
+ */
 export function enter(site, token) {
   return call("POST", `sites/${part(site)}/session`, {
     __proto__: null,
@@ -77,7 +96,13 @@ export function askToEnter(site, email, proof = {}) {
   });
 }
 
-/** Sign in with {key, code, name}: {token, expires, name, account}. */
+/**
+ * Sign in with a code that was mailed.
+ *
+ * @param {string} site
+ * @param {{ key: string, code: string, name: string }} given
+ * @returns {Promise<Member>}
+ */
 export function enterByCode(site, { key, code, name }) {
   return call("POST", `sites/${part(site)}/sign-in/code`, {
     __proto__: null,
@@ -85,7 +110,13 @@ export function enterByCode(site, { key, code, name }) {
   });
 }
 
-/** Sign in with {verifier, code, name}: {token, expires, name, account}. */
+/**
+ * Sign in with a provider's code.
+ *
+ * @param {string} site
+ * @param {{ verifier: string, code: string, name: string }} given
+ * @returns {Promise<Member>}
+ */
 export function enterByProvider(site, { verifier, code, name }) {
   return call("POST", `sites/${part(site)}/sign-in/provider`, {
     __proto__: null,
@@ -93,15 +124,32 @@ export function enterByProvider(site, { verifier, code, name }) {
   });
 }
 
-/** GET {mail}, or PUT what is wanted. */
-export function subscription(method, { site, query }, body, token) {
+/**
+ * GET {mail}, or PUT what is wanted.
+ *
+ * @param {"GET" | "PUT"} method
+ * @param {Partial<Place>} place
+ * @param {{ email: string, replies: boolean, thread: boolean }} [body]
+ * @param {string} [token]
+ */
+export function subscription(method, { site = "", query }, body, token) {
   return call(method, `sites/${part(site)}/subscription`, { __proto__: null, query, body, token });
 }
 
+/**
+ * @param {string} id
+ * @returns {Promise<{ comment: CommentData }>}
+ */
 export function read(id) {
   return call("GET", `comments/${part(id)}`, { __proto__: null });
 }
 
+/**
+ * @param {Pick<CommentData, "id" | "revision">} comment
+ * @param {string} body
+ * @param {string} [token]
+ * @returns {Promise<{ comment: CommentData }>}
+ */
 export function edit({ id, revision }, body, token) {
   return call("PATCH", `comments/${part(id)}`, {
     __proto__: null,
@@ -115,7 +163,14 @@ export function retract(id, token) {
   return call("DELETE", `comments/${part(id)}`, { __proto__: null, token });
 }
 
-/** Vote for a comment (1) or against it (-1): {token, expires}. `proof` is for a first vote. */
+/**
+ * Vote for a comment (1) or against it (-1). `proof` is for a first vote.
+ *
+ * @param {string} id
+ * @param {1 | -1} value
+ * @param {{ key: string, token: string | null, proof?: string }} attempt
+ * @returns {Promise<Capability>}
+ */
 export function vote(id, value, { key, token, proof }) {
   return call("PUT", `comments/${part(id)}/vote`, {
     __proto__: null,
@@ -129,7 +184,14 @@ export function withdraw(id, token) {
   return call("DELETE", `comments/${part(id)}/vote`, { __proto__: null, token });
 }
 
-/** How the reader votes in a thread: {votes, cursor}. */
+/**
+ * How the reader votes in a thread.
+ *
+ * @param {Place} place
+ * @param {string} token
+ * @param {string} [cursor]
+ * @returns {Promise<{ votes: Record<string, 1 | -1>, cursor: string | null }>}
+ */
 export function ownVotes({ site, query }, token, cursor) {
   return call("GET", `sites/${part(site)}/votes`, {
     __proto__: null,
@@ -138,12 +200,24 @@ export function ownVotes({ site, query }, token, cursor) {
   });
 }
 
-/** What the reader wrote in a thread that waits, for his eyes alone: {comments}. */
+/**
+ * What the reader wrote in a thread that waits, for his eyes alone.
+ *
+ * @param {Place} place
+ * @param {string} token
+ * @returns {Promise<{ comments: UncountedComment[] }>}
+ */
 export function held({ site, query }, token) {
   return call("GET", `sites/${part(site)}/held`, { __proto__: null, query, token });
 }
 
-/** A body as the server would store it: {html}. */
+/**
+ * A body as the server would store it.
+ *
+ * @param {string} site
+ * @param {string} body
+ * @returns {Promise<{ html: string }>}
+ */
 export function preview(site, body) {
   return call("POST", `sites/${part(site)}/preview`, {
     __proto__: null,
@@ -159,6 +233,17 @@ export async function styles() {
 
 const part = encodeURIComponent;
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {{
+ *   __proto__: null,
+ *   query?: Record<string, any>,
+ *   body?: object,
+ *   token?: string | null,
+ *   headers?: Record<string, string>,
+ * }} options
+ */
 async function call(method, path, { query = {}, body, token, headers = {} }) {
   const url = new URL(path, BASE);
   for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
@@ -177,6 +262,10 @@ async function call(method, path, { query = {}, body, token, headers = {} }) {
   return content;
 }
 
+/**
+ * @param {string} method
+ * @returns {RequestInit}
+ */
 function init(method) {
   const signal = AbortSignal.timeout(TIMEOUT);
   return { __proto__: null, method, signal, credentials: "omit" };

@@ -1,7 +1,8 @@
 /**
  * What people do to their own comments: edit and delete.
  *
- * Both open below the comment they are about, and close when the server has done it.
+ * Loaded when somebody wants to. Both open below the comment they are about, and close when the
+ * server has done it.
  */
 
 import * as api from "./api.js";
@@ -32,6 +33,7 @@ export class Changes {
       draft: this.#thread.draft(`${comment.id}:edit`),
       send: ({ body }) => this.#save(comment, body),
       preview: this.#thread.preview,
+      note: null,
       cancel: () => comment.leave(),
     });
     comment.element.classList.add("ft-editing");

@@ -11,16 +11,34 @@ import * as prose from "./prose.js";
 import * as times from "./times.js";
 import { words } from "./words.js";
 
+/**
+ * @typedef {{
+ *   nameOf: (id: string) => string | null,
+ *   isOwn: (id: string) => boolean,
+ *   votes: (comment: Comment) => HTMLElement[],
+ * }} Context
+ */
+
 export class Comment {
   #actions;
+  /** @type {CommentData} */
+  data;
+  /** @type {import("./composer.js").Composer | null} */
+  composer = null;
 
   /**
    * `actions` are called with this comment: reply, change, remove, and goTo with an id.
    * `context` answers what a single comment cannot know: nameOf(id), isOwn(id) and votes(comment),
    * the elements of the votes on it.
+   *
+   * @param {CommentData} data
+   * @param {Record<"reply" | "change" | "remove", (comment: Comment) => unknown>
+   *   & { goTo: (id: string) => unknown }} actions
+   * @param {Context} context
    */
   constructor(data, actions, context) {
     this.#actions = actions;
+    this.data = data;
     this.element = el("li", { class: "ft-comment", tabindex: "-1", "data-id": data.id });
     this.slot = el("div", { class: "ft-slot" });
     this.show(data, context);
@@ -51,11 +69,16 @@ export class Comment {
     return this.data.author?.name || words.anonymous;
   }
 
-  /** Draw the comment anew from `data`; what is open in the slot stays open. */
+  /**
+   * Draw the comment anew from `data`; what is open in the slot stays open.
+   *
+   * @param {CommentData} data
+   * @param {Context} context
+   */
   show(data, context) {
     this.data = data;
-    this.element.style.setProperty("--level", data.level);
-    this.element.setAttribute("aria-level", data.level + 1);
+    this.element.style.setProperty("--level", String(data.level));
+    this.element.setAttribute("aria-level", String(data.level + 1));
     this.element.classList.toggle("ft-removed", this.isRemoved);
     if (this.isRemoved) this.#showTombstone();
     else this.#showContent(context);
@@ -69,7 +92,7 @@ export class Comment {
   /** Close the slot and go back to where it was opened from. */
   leave() {
     this.close();
-    this.replyButton.focus();
+    this.replyButton?.focus();
   }
 
   #showTombstone() {

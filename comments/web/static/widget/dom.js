@@ -8,6 +8,11 @@
 /**
  * Make an element. Functions in `attributes` are listeners ("onclick"); null and false are left
  * out, true is an empty attribute. Children that are null are left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, any>} [attributes]
+ * @param {(Node | string | null)[]} children
  */
 export function el(name, attributes, ...children) {
   const node = document.createElement(name);
@@ -16,11 +21,18 @@ export function el(name, attributes, ...children) {
     else if (key === "class") setClass(node, value);
     else if (value !== null && value !== false) node.setAttribute(key, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null));
+  node.append(.../** @type {(Node | string)[]} */ (children.filter((child) => child !== null)));
   return node;
 }
 
-/** A button that never submits a form. */
+/**
+ * A button that never submits a form.
+ *
+ * @param {string} className
+ * @param {string} label
+ * @param {(event: any) => unknown} onclick
+ * @param {Record<string, any>} [attributes]
+ */
 export function button(className, label, onclick, attributes) {
   return el("button", { type: "button", class: className, onclick, ...attributes }, label);
 }

@@ -10,6 +10,7 @@ import * as memory from "./memory.js";
 
 export class Draft {
   #key;
+  /** @type {Attempt | null} */
   #attempt;
 
   /** `spot` says where the text will go, and is unique per site, thread and answered comment. */
@@ -18,7 +19,11 @@ export class Draft {
     this.#attempt = memory.load(this.#key)?.attempt ?? null;
   }
 
-  /** What was typed, or null. */
+  /**
+   * What was typed, or null.
+   *
+   * @returns {Values | null}
+   */
   get values() {
     return memory.load(this.#key)?.values ?? null;
   }
@@ -28,14 +33,20 @@ export class Draft {
     else memory.save(this.#key, { __proto__: null, values, attempt: this.#attempt });
   }
 
-  /** The attempt for these values: {key, token}. `token` is who speaks if it is a new one. */
+  /**
+   * The attempt for these values. `token` is who speaks if it is a new one.
+   *
+   * @param {Values} values
+   * @param {string | null} token
+   * @returns {Attempt}
+   */
   attempt(values, token) {
     const content = Object.values(values).join("\0");
-    if (this.#attempt?.content !== content) {
-      this.#attempt = { __proto__: null, content, key: randomKey(), token };
-    }
+    const known = this.#attempt?.content === content ? this.#attempt : null;
+    const attempt = known ?? { __proto__: null, content, key: randomKey(), token };
+    this.#attempt = attempt;
     this.write(values);
-    return this.#attempt;
+    return attempt;
   }
 
   /** The server refused the attempt: nothing is stored, the next one starts afresh. */

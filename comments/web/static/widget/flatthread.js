@@ -17,13 +17,14 @@ import { button, el } from "./dom.js";
 import { Thread } from "./thread.js";
 import { words } from "./words.js";
 // Named here as well so that the browser asks for all modules at once, not level by level.
-import "./changes.js";
 import "./comment.js";
 import "./composer.js";
 import "./drafts.js";
 import "./guest.js";
 import "./listing.js";
 import "./memory.js";
+import "./pages.js";
+import "./postforms.js";
 import "./prose.js";
 import "./times.js";
 import "./votes.js";
@@ -36,6 +37,9 @@ const styled = style();
  * Show a thread in `host`. `options` {site, thread, page} go before the attributes.
  *
  * Resolves when the first page is shown, or when the reader was told why it is not.
+ *
+ * @param {HTMLElement} host
+ * @param {{ site?: string, thread?: string, page?: string }} [options]
  */
 export async function mount(host, options = {}) {
   destroy(host);
@@ -93,14 +97,11 @@ async function style() {
   return sheet;
 }
 
+/** @returns {Place} */
 function placeOf(host, options) {
-  const {
-    site = script()?.dataset.site,
-    thread,
-    page,
-    categories = "",
-    account = "",
-  } = { __proto__: null, ...host.dataset, ...options };
+  /** @type {Record<string, string | undefined>} */
+  const said = { __proto__: null, ...host.dataset, ...options };
+  const { site = script()?.dataset.site, thread, page, categories = "", account = "" } = said;
   // An element of the page's that is called so stands in the way of its title.
   const title = typeof document.title === "string" ? document.title : "";
   const url = page ?? canonicalUrl();
@@ -117,6 +118,7 @@ function placeOf(host, options) {
 }
 
 function canonicalUrl() {
+  /** @type {HTMLLinkElement | null} */
   const link = document.querySelector('link[rel~="canonical"][href]');
   return link?.href.split("#")[0];
 }
@@ -128,6 +130,7 @@ function address() {
 }
 
 function script() {
+  /** @type {HTMLScriptElement[]} */
   const all = Array.from(document.querySelectorAll("script[data-site]"));
   return all.find((node) => node.src === import.meta.url) ?? all[0];
 }

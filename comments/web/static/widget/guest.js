@@ -13,6 +13,7 @@ import * as memory from "./memory.js";
 
 export class Guest {
   #site;
+  /** @type {Member | null} */
   #member = null;
 
   constructor(site) {
@@ -21,7 +22,11 @@ export class Guest {
     this.#member = isCurrent(kept) ? kept : null;
   }
 
-  /** Be somebody with an account: {token, expires, name, account}, on the next page too if `stays`. */
+  /**
+   * Be somebody with an account, on the next page too if `stays`.
+   *
+   * @param {Member} member
+   */
   enter(member, { stays = false } = {}) {
     this.#member = { __proto__: null, ...member, stays };
     if (stays) memory.save(this.#seat, this.#member);
@@ -43,12 +48,20 @@ export class Guest {
     return this.#member?.name ?? null;
   }
 
-  /** {name, website} as last used; either may be missing. */
+  /**
+   * The name and website as last used; either may be missing.
+   *
+   * @returns {{ name?: string, website?: string }}
+   */
   get profile() {
     return memory.load("me") ?? {};
   }
 
-  /** The current capability, or null. An account's stays: who had one does not become a guest. */
+  /**
+   * The current capability, or null. An account's stays: who had one does not become a guest.
+   *
+   * @returns {string | null}
+   */
   get token() {
     if (this.#member) return this.#member.token;
     const kept = memory.load(`guest:${this.#site}`);
@@ -60,7 +73,12 @@ export class Guest {
     if (!this.#member) memory.drop(`guest:${this.#site}`);
   }
 
-  /** {token, body, expires} of an own comment that may still be changed, or null. */
+  /**
+   * What is known of an own comment that may still be changed, or null.
+   *
+   * @param {string} id
+   * @returns {{ token: string, body: string, expires: string } | null}
+   */
   own(id) {
     const mine = this.#mine();
     if (!Object.hasOwn(mine, id)) return null;

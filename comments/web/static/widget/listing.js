@@ -9,6 +9,7 @@
 import { el } from "./dom.js";
 
 export class Listing {
+  /** @type {Map<string, import("./comment.js").Comment>} */
   #comments = new Map();
   element = el("ol", { class: "ft-list", role: "list" });
 
@@ -16,8 +17,9 @@ export class Listing {
     return this.#comments.values();
   }
 
+  /** @param {string | null | undefined} id */
   get(id) {
-    return this.#comments.get(id);
+    return id ? this.#comments.get(id) : undefined;
   }
 
   get size() {

@@ -86,7 +86,7 @@ class Notify {
     try {
       await api.subscription("PUT", this.#place, wanted, token);
       // Not asked for once more with the next comment.
-      for (const input of Object.values(this.#choices)) input.checked = false;
+      for (const input of this.#boxes) input.checked = false;
       this.#toggle();
       told.textContent = words.asked(wanted.email);
     } catch (error) {
@@ -94,8 +94,12 @@ class Notify {
     }
   }
 
+  get #boxes() {
+    return [this.#choices.replies, this.#choices.thread];
+  }
+
   #toggle() {
-    this.#address.hidden = !Object.values(this.#choices).some((input) => input.checked);
+    this.#address.hidden = !this.#boxes.some((input) => input.checked);
   }
 }
 

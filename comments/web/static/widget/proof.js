@@ -28,12 +28,16 @@ export function isStale(error) {
   return STALE.includes(error.code);
 }
 
+/** @typedef {import("./turnstile.js").Tokens} Tokens */
+
 /** Proofs for the posts of one form, or for first votes. */
 export class Proofs {
   #site;
   #form;
   #purpose;
+  /** @type {Tokens | null} */
   #tokens = null;
+  /** @type {Promise<{ proof: string, ready: number, tokens: Tokens | null }> | null} */
   #next = null;
   #since = 0;
 
@@ -45,17 +49,17 @@ export class Proofs {
 
   /** Begin with a proof, so that it is there when it is needed. */
   prepare() {
-    if (this.#next !== null) return;
+    if (this.#next !== null) return this.#next;
     this.#since = Date.now();
     this.#next = this.#find();
     this.#next.catch(() => {}); // whoever takes it is told
+    return this.#next;
   }
 
   /** What nobody has used, {proof, turnstile}, as far as asked for. Waits until it may be sent. */
   async take() {
     if (Date.now() - this.#since > FRESH) this.#next = null;
-    this.prepare();
-    const next = this.#next;
+    const next = this.prepare();
     this.#next = null;
     const { proof, ready, tokens } = await next;
     await pause(ready - Date.now());
@@ -121,7 +125,7 @@ function pause(milliseconds) {
 
 // A message, unlike a timer, is not held back in a tab that is not looked at.
 function breath() {
-  return new Promise((done) => {
+  return new Promise((/** @type {(_?: void) => void} */ done) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.close();

@@ -16,7 +16,11 @@ function makePolicy() {
   }
 }
 
-/** The nodes of sanitised HTML. */
+/**
+ * The nodes of sanitised HTML.
+ *
+ * @param {string} html
+ */
 export function nodes(html) {
   if (policy === null) return withoutPolicy(html);
   const parsed = new DOMParser().parseFromString(policy.createHTML(html), "text/html");

@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { words } from "./words.js";
 
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [
   ["minute", 60],
   ["hour", 3600],
@@ -32,6 +33,6 @@ function ago(moment) {
   if (seconds >= MONTH) return day.format(moment);
   // Clocks differ: what seems to come from the future was written now.
   if (seconds < 60) return "just now";
-  const [unit, size] = UNITS.findLast(([, size]) => seconds >= size);
+  const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return relative.format(-Math.floor(seconds / size), unit);
 }

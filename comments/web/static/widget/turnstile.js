@@ -14,7 +14,9 @@ const ACTION = "comment";
 const PATIENCE = 60_000; // milliseconds; somebody may have to click
 const FAILED = "Turnstile, which this site asks for, could not be reached. Please try again.";
 
+/** @type {Promise<Turnstile> | null} */
 let loading = null;
+/** @type {{ createScriptURL: (url: string) => string } | null} */
 let policy = null;
 let count = 0;
 
@@ -23,8 +25,9 @@ export class Tokens {
   #key;
   #form;
   #host;
+  /** @type {Promise<{ turnstile: Turnstile, id: string }> | null} */
   #widget = null;
-  #next = null;
+  #next = pending();
 
   constructor(key, form) {
     const name = `ft-turnstile-${++count}`;
@@ -39,44 +42,53 @@ export class Tokens {
   async take() {
     const { turnstile, id } = await this.#ready();
     const token = await Promise.race([this.#next.given, late()]);
-    this.#await();
+    this.#next = pending();
     turnstile.reset(id);
     return token;
   }
 
   #ready() {
-    this.#widget ??= this.#render();
-    this.#widget.catch(() => (this.#widget = null)); // tried again by who takes a token next
-    return this.#widget;
+    const widget = (this.#widget ??= this.#render());
+    widget.catch(() => (this.#widget = null)); // tried again by who takes a token next
+    return widget;
   }
 
   async #render() {
     const turnstile = await load();
     this.#form.getRootNode().host?.append(this.#host);
-    this.#await();
+    this.#next = pending();
     const id = turnstile.render(this.#host, {
       sitekey: this.#key,
       action: ACTION,
       callback: (token) => this.#next.give(token),
       // It tries again by itself, and so does whoever is told.
       "error-callback": () => this.#fail(),
-      "expired-callback": () => this.#await(),
+      "expired-callback": () => (this.#next = pending()),
     });
     return { turnstile, id };
   }
 
   #fail() {
     const { fail } = this.#next;
-    this.#await();
+    this.#next = pending();
     fail(new api.Problem(0, FAILED));
   }
+}
 
-  #await() {
-    const next = {};
-    next.given = new Promise((give, fail) => Object.assign(next, { give, fail }));
-    next.given.catch(() => {}); // whoever waits is told
-    this.#next = next;
-  }
+/**
+ * A token that is still to come, and how to give it or to fail.
+ *
+ * @typedef {{
+ *   given: Promise<string>,
+ *   give: (token: string) => void,
+ *   fail: (why: Error) => void,
+ * }} Pending
+ */
+function pending() {
+  const next = /** @type {Pending} */ ({});
+  next.given = new Promise((give, fail) => Object.assign(next, { give, fail }));
+  next.given.catch(() => {}); // whoever waits is told
+  return next;
 }
 
 function late() {
@@ -85,11 +97,12 @@ function late() {
 
 function load() {
   loading ??= new Promise((done, fail) => {
-    if (window.turnstile) return done(window.turnstile);
+    const arrived = () => done(/** @type {Turnstile} */ (window.turnstile));
+    if (window.turnstile) return arrived();
     const script = document.createElement("script");
     script.src = addressed(SCRIPT);
     script.async = true;
-    script.onload = () => done(window.turnstile);
+    script.onload = arrived;
     script.onerror = () => {
       loading = null; // tried again with the next form
       fail(new api.Problem(0, FAILED));

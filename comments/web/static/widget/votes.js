@@ -20,6 +20,7 @@ export class Votes {
   #counted = new Map();
   #controls = new Map();
   #attempts = new Map();
+  /** @type {import("./proof.js").Proofs | null} */
   #proofs = null;
   #turn = Promise.resolve();
 

@@ -1,0 +1,161 @@
+/**
+ * The forms that post: one at the top of a thread, one below each comment that is answered.
+ *
+ * Loads what only writers need when somebody begins to write: mail, signing in, proofs of work.
+ */
+
+import * as api from "./api.js";
+import { Composer } from "./composer.js";
+import { Draft } from "./drafts.js";
+import { words } from "./words.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+
+export class PostForms {
+  #guest;
+  #place;
+  #thread;
+
+  /**
+   * `thread` answers note(), nodes that say as whom one writes, preview(body), and
+   * posted(data, parent), the comment as it is shown; it is told entered(member).
+   *
+   * @param {import("./guest.js").Guest} guest
+   * @param {Place} place
+   * @param {{
+   *   note: () => (Node | string)[] | null,
+   *   preview: (body: string) => Promise<Node>,
+   *   posted: (data: UncountedComment, parent: string | null) => Comment,
+   *   entered: (member: Member) => void,
+   * }} thread
+   */
+  constructor(guest, place, thread) {
+    this.#guest = guest;
+    this.#place = place;
+    this.#thread = thread;
+  }
+
+  /** A new form for the top of the thread. */
+  main() {
+    return this.#make({
+      label: words.write,
+      submit: words.post,
+      parent: null,
+      draft: new Draft(this.#spot),
+      cancel: null,
+    });
+  }
+
+  /**
+   * Open the form below a comment, or go to it where it is open.
+   *
+   * @param {Comment} comment
+   */
+  reply(comment) {
+    if (!comment.slot.contains(comment.composer?.element ?? null)) this.#openReply(comment);
+    comment.composer?.focus();
+  }
+
+  /**
+   * Open the form below a comment that somebody began to answer.
+   *
+   * @param {Comment} comment
+   */
+  reopen(comment) {
+    if (this.draftBelow(comment.id).values) this.#openReply(comment);
+  }
+
+  draftBelow(id) {
+    return new Draft(`${this.#spot}:${id}`);
+  }
+
+  get #spot() {
+    const { site, query } = this.#place;
+    return `${site}:${query.thread ?? query.page}`;
+  }
+
+  /** @param {Comment} comment */
+  #openReply(comment) {
+    const composer = this.#make({
+      label: words.answer(comment.name),
+      submit: words.postReply,
+      parent: comment.id,
+      draft: this.draftBelow(comment.id),
+      cancel: () => comment.leave(),
+    });
+    comment.composer = composer;
+    comment.slot.replaceChildren(composer.element);
+  }
+
+  #make({ label, submit, parent, draft, cancel }) {
+    /** @type {Awaited<ReturnType<import("./notify.js").offer>> | undefined} */
+    let notify;
+    /** @type {Promise<import("./proof.js").Proofs | null> | null} */
+    let proofs = null;
+    const composer = new Composer({
+      label,
+      submit,
+      fields: this.#guest.name === null ? ["body", "name", "website"] : ["body"],
+      note: this.#thread.note(),
+      values: this.#guest.profile,
+      draft,
+      send: async (values, subject) =>
+        this.#post({ values, subject, parent }, draft, notify, await proving()),
+      preview: this.#thread.preview,
+      cancel,
+    });
+    const form = composer.element;
+    const used = async () => {
+      const mail = await import("./notify.js").catch(() => null);
+      notify = await mail?.offer(form, this.#place);
+      if (parent !== null || this.#guest.name !== null) return;
+      const signin = await import("./signin.js").catch(() => null);
+      signin?.offer(form, this.#place.site, this.#thread.entered);
+    };
+    const proving = () => {
+      if (this.#guest.name !== null) return null; // who has signed in proves nothing
+      return (proofs ??= import("./proof.js").then(
+        ({ Proofs }) => new Proofs(this.#place.site, form),
+        () => (proofs = null), // tried again; the server says what it misses
+      ));
+    };
+    const begin = async () => (await proving())?.prepare();
+    form.addEventListener("focusin", used, { __proto__: null, once: true });
+    form.addEventListener("focusin", begin);
+    form.addEventListener("input", begin);
+    return composer;
+  }
+
+  async #post({ values, subject, parent }, draft, notify, proofs) {
+    const wanted = notify?.wanted;
+    const { name } = this.#guest;
+    const said = name === null ? values : { ...values, name };
+    const body = { ...said, ...(parent && { parent }), ...(subject && { subject }) };
+    const send = (attempt) => {
+      const post = (proved) => api.post(this.#place, { ...body, ...proved }, attempt);
+      return proofs ? proofs.send(post) : post();
+    };
+    const answer = await this.#send(send, draft, values);
+    this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
+    const comment = this.#thread.posted(answer.comment, parent);
+    if (wanted) notify.ask(wanted, answer.token, comment.slot);
+  }
+
+  /** Send an attempt. A capability the server no longer takes is given up: a new one is earned. */
+  async #send(send, draft, values) {
+    const { name, token } = this.#guest;
+    if (name !== null) {
+      // An account's token is never kept: a repeat is known by its key and whose it is.
+      return send({ ...draft.attempt(values, null), token });
+    }
+    const attempt = draft.attempt(values, token);
+    try {
+      return await send(attempt);
+    } catch (error) {
+      if (error.status !== 401 || !attempt.token) throw error;
+      this.#guest.leave();
+      draft.refused(values);
+      return send(draft.attempt(values, null));
+    }
+  }
+}
