@@ -265,7 +265,7 @@ def _refuse_inside() -> None:
 
 def _refuse_unowned(request: Any) -> None:
     """Raise if a commit that NDB makes holds an owned kind."""
-    for mutation in request._pb.mutations:  # noqa: SLF001 - proto-plus hides the message there
+    for mutation in rpc_types.CommitRequest.pb(request).mutations:
         operation = mutation.WhichOneof("operation")
         value = getattr(mutation, operation)
         kind = (value if operation == "delete" else value.key).path[-1].kind

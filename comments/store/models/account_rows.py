@@ -8,8 +8,10 @@ from datetime import UTC
 
 from google.cloud import ndb
 
+from comments.store.models import schema
 
-class Account(ndb.Model):
+
+class Account(schema.Kind):
     """Somebody. `address` and `totp` are sealed, `password` is a hash, empty for none.
 
     `grants` are roles, each as "{role} {site}"; who has one is `staff`. `identities` are the key
@@ -17,53 +19,53 @@ class Account(ndb.Model):
     `reset` is the mark of the one reset link that works; empty for none.
     """
 
-    name = ndb.TextProperty(required=True)
-    login = ndb.TextProperty(default="")
-    address = ndb.TextProperty(default="")
-    password = ndb.TextProperty(default="")
-    totp = ndb.TextProperty(default="")
-    totp_step = ndb.IntegerProperty(indexed=False, default=0)
-    grants = ndb.TextProperty(repeated=True)
-    staff = ndb.BooleanProperty(default=False)
-    identities = ndb.TextProperty(repeated=True)
-    epoch = ndb.TextProperty(required=True)
-    reset = ndb.TextProperty(default="")
-    created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    name = schema.TextProperty(required=True)
+    login = schema.TextProperty(default="")
+    address = schema.TextProperty(default="")
+    password = schema.TextProperty(default="")
+    totp = schema.TextProperty(default="")
+    totp_step = schema.IntegerProperty(indexed=False, default=0)
+    grants = schema.TextProperty(repeated=True)
+    staff = schema.BooleanProperty(default=False)
+    identities = schema.TextProperty(repeated=True)
+    epoch = schema.TextProperty(required=True)
+    reset = schema.TextProperty(default="")
+    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
-class Identity(ndb.Model):
+class Identity(schema.Kind):
     """What leads to an account: a name, an address, somebody at a provider. Never two accounts."""
 
-    account = ndb.TextProperty(required=True)
+    account = schema.TextProperty(required=True)
 
 
-class Session(ndb.Model):
+class Session(schema.Kind):
     """One browser in which somebody is signed in. `epoch` is the account's of then."""
 
-    epoch = ndb.TextProperty(required=True)
-    created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    seen = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    epoch = schema.TextProperty(required=True)
+    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    seen = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
-class Ticket(ndb.Model):
+class Ticket(schema.Kind):
     """What may be done once by whoever holds its token. `used` says by which attempt it was."""
 
-    purpose = ndb.TextProperty(required=True)
-    content = ndb.TextProperty(default="")
-    expires = ndb.DateTimeProperty(tzinfo=UTC)
-    used = ndb.TextProperty(default="")
+    purpose = schema.TextProperty(required=True)
+    content = schema.TextProperty(default="")
+    expires = schema.DateTimeProperty(tzinfo=UTC)
+    used = schema.TextProperty(default="")
 
 
-class SiteKeys(ndb.Model):
+class SiteKeys(schema.Kind):
     """The keys with which a site signs who its readers are, as JSON."""
 
-    keys = ndb.TextProperty(default="[]")
+    keys = schema.TextProperty(default="[]")
 
 
-class Providers(ndb.Model):
+class Providers(schema.Kind):
     """The OpenID Connect providers that this service knows, as JSON."""
 
-    providers = ndb.TextProperty(default="[]")
+    providers = schema.TextProperty(default="[]")
 
 
 def providers_key() -> ndb.Key:

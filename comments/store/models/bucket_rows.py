@@ -6,10 +6,11 @@ from typing import Any
 from google.cloud import ndb
 
 from comments.domain import records
+from comments.store.models import schema
 from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
-class BucketDirectory(ndb.Model):
+class BucketDirectory(schema.Kind):
     """The directory of a thread's buckets. Written by `compactor` only, drawn in `buckets`.
 
     `version` is the token of the attempt that wrote it. A directory too large for one entity goes
@@ -17,23 +18,23 @@ class BucketDirectory(ndb.Model):
     older releases have none. `due` is when the first of the rankings that it replaced may go.
     """
 
-    version = ndb.TextProperty(required=True)
-    content = ndb.BlobProperty(indexed=False)
-    parts = ndb.TextProperty(repeated=True)
-    head = ndb.BlobProperty(indexed=False)
-    due = ndb.DateTimeProperty(tzinfo=UTC)
+    version = schema.TextProperty(required=True)
+    content = schema.BlobProperty(indexed=False)
+    parts = schema.TextProperty(repeated=True)
+    head = schema.BlobProperty(indexed=False)
+    due = schema.DateTimeProperty(tzinfo=UTC)
 
 
-class Bucket(ndb.Model):
+class Bucket(schema.Kind):
     """A run of a thread as readers get it, written once. Drawn in `buckets`."""
 
-    content = ndb.BlobProperty(indexed=False)
+    content = schema.BlobProperty(indexed=False)
 
 
-class Ranking(ndb.Model):
+class Ranking(schema.Kind):
     """Discussions by their votes, written once. Drawn in `ranking`."""
 
-    content = ndb.BlobProperty(indexed=False)
+    content = schema.BlobProperty(indexed=False)
 
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:

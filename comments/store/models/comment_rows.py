@@ -7,31 +7,32 @@ from google.cloud import ndb
 
 from comments.domain import records
 from comments.domain.crypto import keyed_hashes
+from comments.store.models import schema
 
 # Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
 # its comments, so long ids become a digest well before that.
 _LONGEST_PLAIN_ID = 500
 
 
-class Site(ndb.Model):
+class Site(schema.Kind):
     """One website and the scheme its hashes are written in."""
 
-    origins = ndb.TextProperty(repeated=True)
-    digits = ndb.TextProperty(required=True)
-    width = ndb.IntegerProperty(indexed=False, required=True)
-    query_keys = ndb.TextProperty(repeated=True)
-    keep_trailing_slash = ndb.BooleanProperty(indexed=False, default=False)
-    cdn_seconds = ndb.IntegerProperty(indexed=False, default=0)
-    freshness = ndb.IntegerProperty(indexed=False, default=0)
-    categories = ndb.TextProperty(repeated=True)
-    moderators = ndb.TextProperty(repeated=True)
-    guard = ndb.TextProperty(default="")
-    budget = ndb.TextProperty(default="")
-    turnstile = ndb.TextProperty(default="")
-    created = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    origins = schema.TextProperty(repeated=True)
+    digits = schema.TextProperty(required=True)
+    width = schema.IntegerProperty(indexed=False, required=True)
+    query_keys = schema.TextProperty(repeated=True)
+    keep_trailing_slash = schema.BooleanProperty(indexed=False, default=False)
+    cdn_seconds = schema.IntegerProperty(indexed=False, default=0)
+    freshness = schema.IntegerProperty(indexed=False, default=0)
+    categories = schema.TextProperty(repeated=True)
+    moderators = schema.TextProperty(repeated=True)
+    guard = schema.TextProperty(default="")
+    budget = schema.TextProperty(default="")
+    turnstile = schema.TextProperty(default="")
+    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
-class Thread(ndb.Model):
+class Thread(schema.Kind):
     """A discussion. `child_count` is the counter its roots are numbered from.
 
     `shard_choice` is over how many Counter rows its counters are spread. `filed` is how often its
@@ -41,23 +42,23 @@ class Thread(ndb.Model):
     that did not store it (`naming`). `own` lists the fields that a moderator set.
     """
 
-    site = ndb.StringProperty(required=True)
-    thread = ndb.TextProperty(required=True)
-    title = ndb.TextProperty(default="")
-    url = ndb.TextProperty(default="")
-    state = ndb.TextProperty(default=records.ThreadState.OPEN.value)
-    child_count = ndb.IntegerProperty(indexed=False, default=0)
-    categories = ndb.TextProperty(repeated=True)
-    filed = ndb.IntegerProperty(indexed=False, default=0)
-    shards = ndb.IntegerProperty(indexed=False, default=1)
-    policy = ndb.TextProperty(default="")
-    named_by = ndb.TextProperty()
-    named_at = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    own = ndb.TextProperty(repeated=True)
-    created = ndb.DateTimeProperty(tzinfo=UTC)
+    site = schema.StringProperty(required=True)
+    thread = schema.TextProperty(required=True)
+    title = schema.TextProperty(default="")
+    url = schema.TextProperty(default="")
+    state = schema.TextProperty(default=records.ThreadState.OPEN.value)
+    child_count = schema.IntegerProperty(indexed=False, default=0)
+    categories = schema.TextProperty(repeated=True)
+    filed = schema.IntegerProperty(indexed=False, default=0)
+    shards = schema.IntegerProperty(indexed=False, default=1)
+    policy = schema.TextProperty(default="")
+    named_by = schema.TextProperty()
+    named_at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    own = schema.TextProperty(repeated=True)
+    created = schema.DateTimeProperty(tzinfo=UTC)
 
 
-class Comment(ndb.Model):
+class Comment(schema.Kind):
     """One comment. `thread` is its Thread's key name. Written by `tree` only.
 
     `categories` are those it is counted in: its thread's, but while a change of them goes on.
@@ -72,52 +73,52 @@ class Comment(ndb.Model):
     not store it.
     """
 
-    site = ndb.StringProperty(required=True)
-    thread = ndb.StringProperty(required=True)
-    thread_id = ndb.TextProperty(required=True)
-    sort_hash = ndb.StringProperty(required=True)
-    level = ndb.IntegerProperty(required=True)
-    number = ndb.IntegerProperty(required=True, indexed=False)
-    child_count = ndb.IntegerProperty(default=0, indexed=False)
-    parent = ndb.StringProperty()
-    reply_to = ndb.TextProperty()
-    slug = ndb.StringProperty(required=True)
-    author_name = ndb.TextProperty(default="")
-    author_website = ndb.TextProperty(default="")
-    author_email = ndb.TextProperty(default="")
-    author_id = ndb.StringProperty(default="")
-    by_staff = ndb.BooleanProperty(indexed=False, default=False)
-    body = ndb.TextProperty(default="")
-    html = ndb.TextProperty(default="")
-    renderer = ndb.TextProperty(default="")
-    status = ndb.StringProperty(required=True)
-    listed = ndb.BooleanProperty(required=True)
-    revision = ndb.IntegerProperty(default=1)
-    unfolded = ndb.BooleanProperty(default=False)
-    fold_by = ndb.DateTimeProperty(tzinfo=UTC)
-    shelved = ndb.BooleanProperty(indexed=False, default=False)
-    rewrites = ndb.BooleanProperty(indexed=False, default=False)
-    moved = ndb.BooleanProperty(indexed=False, default=False)
-    created = ndb.DateTimeProperty(required=True, tzinfo=UTC)
-    edited = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    changed = ndb.DateTimeProperty(tzinfo=UTC)
-    text_revision = ndb.IntegerProperty(indexed=False)
-    score = ndb.IntegerProperty(default=0, indexed=False)
-    up = ndb.IntegerProperty(default=0, indexed=False)
-    down = ndb.IntegerProperty(default=0, indexed=False)
-    categories = ndb.TextProperty(repeated=True)
-    cast_up = ndb.IntegerProperty(default=0, indexed=False)
-    cast_down = ndb.IntegerProperty(default=0, indexed=False)
-    fingerprint = ndb.BlobProperty(indexed=False)
-    origin = ndb.BlobProperty(indexed=False)
-    came_from = ndb.TextProperty(default="")
-    source = ndb.TextProperty()
-    rule = ndb.TextProperty(default="")
-    why = ndb.TextProperty(default="")
-    stood = ndb.TextProperty(default="")
-    judged = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    pinned = ndb.BooleanProperty(indexed=False, default=False)
-    brought = ndb.TextProperty()
+    site = schema.StringProperty(required=True)
+    thread = schema.StringProperty(required=True)
+    thread_id = schema.TextProperty(required=True)
+    sort_hash = schema.StringProperty(required=True)
+    level = schema.IntegerProperty(required=True)
+    number = schema.IntegerProperty(required=True, indexed=False)
+    child_count = schema.IntegerProperty(default=0, indexed=False)
+    parent = schema.StringProperty()
+    reply_to = schema.TextProperty()
+    slug = schema.StringProperty(required=True)
+    author_name = schema.TextProperty(default="")
+    author_website = schema.TextProperty(default="")
+    author_email = schema.TextProperty(default="")
+    author_id = schema.StringProperty(default="")
+    by_staff = schema.BooleanProperty(indexed=False, default=False)
+    body = schema.TextProperty(default="")
+    html = schema.TextProperty(default="")
+    renderer = schema.TextProperty(default="")
+    status = schema.StringProperty(required=True)
+    listed = schema.BooleanProperty(required=True)
+    revision = schema.IntegerProperty(default=1)
+    unfolded = schema.BooleanProperty(default=False)
+    fold_by = schema.DateTimeProperty(tzinfo=UTC)
+    shelved = schema.BooleanProperty(indexed=False, default=False)
+    rewrites = schema.BooleanProperty(indexed=False, default=False)
+    moved = schema.BooleanProperty(indexed=False, default=False)
+    created = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    edited = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    changed = schema.DateTimeProperty(tzinfo=UTC)
+    text_revision = schema.IntegerProperty(indexed=False)
+    score = schema.IntegerProperty(default=0, indexed=False)
+    up = schema.IntegerProperty(default=0, indexed=False)
+    down = schema.IntegerProperty(default=0, indexed=False)
+    categories = schema.TextProperty(repeated=True)
+    cast_up = schema.IntegerProperty(default=0, indexed=False)
+    cast_down = schema.IntegerProperty(default=0, indexed=False)
+    fingerprint = schema.BlobProperty(indexed=False)
+    origin = schema.BlobProperty(indexed=False)
+    came_from = schema.TextProperty(default="")
+    source = schema.TextProperty()
+    rule = schema.TextProperty(default="")
+    why = schema.TextProperty(default="")
+    stood = schema.TextProperty(default="")
+    judged = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    pinned = schema.BooleanProperty(indexed=False, default=False)
+    brought = schema.TextProperty()
 
 
 def author_name(site: str, author: str) -> str:

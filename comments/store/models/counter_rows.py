@@ -6,10 +6,11 @@ from datetime import UTC
 from google.cloud import ndb
 
 from comments.domain import counting, records
+from comments.store.models import schema
 from comments.store.models.comment_rows import author_name, thread_key, thread_key_name
 
 
-class Counter(ndb.Model):
+class Counter(schema.Kind):
     """One shard of the numbers of a scope. Written by `tallies` only.
 
     `numbers` is a JSON object, names to numbers. `shard_choice` tells readers how many there are;
@@ -18,76 +19,76 @@ class Counter(ndb.Model):
     `began`, where there is a limit.
     """
 
-    scope = ndb.StringProperty(required=True)
-    site = ndb.StringProperty(default="")
-    shards = ndb.IntegerProperty(default=1)
-    mended = ndb.IntegerProperty(indexed=False, default=0)
-    lately = ndb.IntegerProperty(indexed=False, default=0)
-    began = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    numbers = ndb.TextProperty(default="")
+    scope = schema.StringProperty(required=True)
+    site = schema.StringProperty(default="")
+    shards = schema.IntegerProperty(default=1)
+    mended = schema.IntegerProperty(indexed=False, default=0)
+    lately = schema.IntegerProperty(indexed=False, default=0)
+    began = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    numbers = schema.TextProperty(default="")
 
 
-class Usage(ndb.Model):
+class Usage(schema.Kind):
     """What a website used on a day. Written by `usage` only, and drawn there.
 
     `mark` is that of the last one who added to it.
     """
 
-    reads = ndb.IntegerProperty(indexed=False, default=0)
-    writes = ndb.IntegerProperty(indexed=False, default=0)
-    mails = ndb.IntegerProperty(indexed=False, default=0)
-    posts = ndb.IntegerProperty(indexed=False, default=0)
-    previews = ndb.IntegerProperty(indexed=False, default=0)
-    mark = ndb.TextProperty(default="")
+    reads = schema.IntegerProperty(indexed=False, default=0)
+    writes = schema.IntegerProperty(indexed=False, default=0)
+    mails = schema.IntegerProperty(indexed=False, default=0)
+    posts = schema.IntegerProperty(indexed=False, default=0)
+    previews = schema.IntegerProperty(indexed=False, default=0)
+    mark = schema.TextProperty(default="")
 
 
-class Participation(ndb.Model):
+class Participation(schema.Kind):
     """An author in a thread. Written by `tallies` only. `author` is `author_name`."""
 
-    author = ndb.StringProperty(required=True)
-    numbers = ndb.TextProperty(default="")
+    author = schema.StringProperty(required=True)
+    numbers = schema.TextProperty(default="")
 
 
-class Standing(ndb.Model):
+class Standing(schema.Kind):
     """An author on a website. Written by `tallies` only. `score` is that of `numbers`.
 
     `takes_part` while he has an approved comment there. `alias` orders those of one score, as the
     id would, which no cursor may show. `comment` is one of his, to tell his name by.
     """
 
-    site = ndb.StringProperty(required=True)
-    score = ndb.IntegerProperty(default=0)
-    takes_part = ndb.BooleanProperty(default=False)
-    alias = ndb.StringProperty(default="")
-    comment = ndb.TextProperty(default="")
-    numbers = ndb.TextProperty(default="")
+    site = schema.StringProperty(required=True)
+    score = schema.IntegerProperty(default=0)
+    takes_part = schema.BooleanProperty(default=False)
+    alias = schema.StringProperty(default="")
+    comment = schema.TextProperty(default="")
+    numbers = schema.TextProperty(default="")
 
 
-class Category(ndb.Model):
+class Category(schema.Kind):
     """The numbers of a category of a website. Written by `tallies` only."""
 
-    numbers = ndb.TextProperty(default="")
+    numbers = schema.TextProperty(default="")
 
 
-class Day(ndb.Model):
+class Day(schema.Kind):
     """The numbers of a day on a website or in a category of it. Written by `tallies` only.
 
     `entry` is "{site id}/{date}/{category, or nothing}": the order of a report over categories.
     """
 
-    entry = ndb.StringProperty(required=True)
-    numbers = ndb.TextProperty(default="")
+    entry = schema.StringProperty(required=True)
+    numbers = schema.TextProperty(default="")
 
 
-class Appearance(ndb.Model):
+class Appearance(schema.Kind):
     """An author with approved comments in a category or on a day. Written by `tallies` only.
 
     `author` is `author_name`; `day` a date, or empty for ever.
     """
 
-    author = ndb.StringProperty(required=True)
-    day = ndb.StringProperty(default="")
-    numbers = ndb.TextProperty(default="")
+    author = schema.StringProperty(required=True)
+    day = schema.StringProperty(default="")
+    numbers = schema.TextProperty(default="")
 
 
 def usage_key(site: str, day: str) -> ndb.Key:

@@ -4,48 +4,50 @@ from datetime import UTC
 
 from google.cloud import ndb
 
+from comments.store.models import schema
 
-class RateBucket(ndb.Model):
+
+class RateBucket(schema.Kind):
     """How often something happened lately. Written by `limits` only, and drawn there."""
 
-    began = ndb.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
-    count = ndb.IntegerProperty(indexed=False, default=0)
-    recent = ndb.BlobProperty(indexed=False)
-    ends = ndb.DateTimeProperty(tzinfo=UTC)
+    began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
+    count = schema.IntegerProperty(indexed=False, default=0)
+    recent = schema.BlobProperty(indexed=False)
+    ends = schema.DateTimeProperty(tzinfo=UTC)
 
 
-class Event(ndb.Model):
+class Event(schema.Kind):
     """Something that happened to a comment. Written by `outbox` only, and drawn there."""
 
-    kind = ndb.TextProperty(required=True)
-    changes = ndb.TextProperty(required=True)
-    done = ndb.TextProperty(repeated=True)
-    at = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
-    since = ndb.DateTimeProperty(tzinfo=UTC)
-    attempts = ndb.IntegerProperty(indexed=False, default=0)
-    reason = ndb.TextProperty(default="")
-    claimed = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    detail = ndb.TextProperty(default="")
+    kind = schema.TextProperty(required=True)
+    changes = schema.TextProperty(required=True)
+    done = schema.TextProperty(repeated=True)
+    at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    due = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    since = schema.DateTimeProperty(tzinfo=UTC)
+    attempts = schema.IntegerProperty(indexed=False, default=0)
+    reason = schema.TextProperty(default="")
+    claimed = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    detail = schema.TextProperty(default="")
 
 
-class Message(ndb.Model):
+class Message(schema.Kind):
     """Something to be told to somebody outside. Written by `messages` only, and drawn there."""
 
-    queue = ndb.StringProperty(required=True)
-    content = ndb.TextProperty(required=True)
-    at = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
-    since = ndb.DateTimeProperty(required=True, tzinfo=UTC)
-    waits = ndb.BooleanProperty(default=True)
-    attempts = ndb.IntegerProperty(indexed=False, default=0)
-    reason = ndb.TextProperty(default="")
+    queue = schema.StringProperty(required=True)
+    content = schema.TextProperty(required=True)
+    at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    due = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    since = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    waits = schema.BooleanProperty(default=True)
+    attempts = schema.IntegerProperty(indexed=False, default=0)
+    reason = schema.TextProperty(default="")
 
 
-class Job(ndb.Model):
+class Job(schema.Kind):
     """How far a long work came. `position` is where it goes on, in its own terms."""
 
-    position = ndb.TextProperty(required=True)
+    position = schema.TextProperty(required=True)
 
 
 def rate_bucket_key(name: str) -> ndb.Key:
@@ -63,10 +65,10 @@ def event_key(event: str) -> ndb.Key:
     return ndb.Key(Event, event)
 
 
-class SiteHooks(ndb.Model):
+class SiteHooks(schema.Kind):
     """Where a site's owner wants to be told. Only `webhook_endpoints` writes and describes it."""
 
-    hooks = ndb.TextProperty(required=True)
+    hooks = schema.TextProperty(required=True)
 
 
 def site_hooks_key(site: str) -> ndb.Key:

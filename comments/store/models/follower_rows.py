@@ -5,38 +5,39 @@ from datetime import UTC
 from google.cloud import ndb
 
 from comments.domain import records
+from comments.store.models import schema
 
 _GENERATION = 10  # digits
 
 
-class FollowerList(ndb.Model):
+class FollowerList(schema.Kind):
     """Where a large list of ids stands. Written by `follower_compaction` only, drawn in `id_sets`.
 
     Marks of generations up to `folded` are in the segments that `content` names; new ones are
     written for `generation`. `version` is the token of the attempt that wrote the content.
     """
 
-    version = ndb.TextProperty(default="")
-    generation = ndb.IntegerProperty(indexed=False, required=True)
-    folded = ndb.IntegerProperty(indexed=False, required=True)
-    content = ndb.BlobProperty(indexed=False)
+    version = schema.TextProperty(default="")
+    generation = schema.IntegerProperty(indexed=False, required=True)
+    folded = schema.IntegerProperty(indexed=False, required=True)
+    content = schema.BlobProperty(indexed=False)
 
 
-class FollowerMark(ndb.Model):
+class FollowerMark(schema.Kind):
     """One id that joined a list or left it. Written by `follower_lists` only.
 
     `entry` is generation, sign and list, so that one query without entities gives the ids that
     joined in a generation, in order. `asks` marks ask for a folding.
     """
 
-    entry = ndb.StringProperty(required=True)
-    asks = ndb.BooleanProperty(default=False)
+    entry = schema.StringProperty(required=True)
+    asks = schema.BooleanProperty(default=False)
 
 
-class FollowerSegment(ndb.Model):
+class FollowerSegment(schema.Kind):
     """A part of a list, written once by `follower_compaction`. Drawn in `id_sets`."""
 
-    content = ndb.BlobProperty(indexed=False)
+    content = schema.BlobProperty(indexed=False)
 
 
 def follower_list_key(name: records.ListName) -> ndb.Key:
@@ -69,22 +70,22 @@ def follower_of(key: str) -> str:
     return key[_GENERATION:]
 
 
-class Subscriber(ndb.Model):
+class Subscriber(schema.Kind):
     """A confirmed mail address, sealed. Written by `subscriptions` only, and drawn there."""
 
-    address = ndb.TextProperty(required=True)
-    since = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    day = ndb.TextProperty(default="")
-    sent = ndb.IntegerProperty(indexed=False, default=0)
+    address = schema.TextProperty(required=True)
+    since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    day = schema.TextProperty(default="")
+    sent = schema.IntegerProperty(indexed=False, default=0)
 
 
-class Subscription(ndb.Model):
+class Subscription(schema.Kind):
     """One thing that a subscriber is told of. Written by `subscriptions` only, and drawn there."""
 
-    site = ndb.TextProperty(required=True)
-    owner = ndb.StringProperty()
-    list = ndb.TextProperty(default="")
-    since = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
+    site = schema.TextProperty(required=True)
+    owner = schema.StringProperty()
+    list = schema.TextProperty(default="")
+    since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
 def subscriber_key(subscriber: str) -> ndb.Key:

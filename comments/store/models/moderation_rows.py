@@ -5,34 +5,35 @@ from datetime import UTC
 from google.cloud import ndb
 
 from comments.domain import records
+from comments.store.models import schema
 from comments.store.models.times import plain
 
 
-class AuditEntry(ndb.Model):
+class AuditEntry(schema.Kind):
     """Something that was decided. Written by `audit_log` only, and drawn there."""
 
-    site = ndb.StringProperty(required=True)
-    subject = ndb.StringProperty(required=True)
-    verb = ndb.TextProperty(required=True)
-    actor = ndb.TextProperty(required=True)
-    actor_name = ndb.TextProperty(default="")
-    at = ndb.DateTimeProperty(required=True, tzinfo=UTC)
-    before = ndb.TextProperty(default="")
-    after = ndb.TextProperty(default="")
-    reason = ndb.TextProperty(default="")
-    back = ndb.TextProperty(default="")
+    site = schema.StringProperty(required=True)
+    subject = schema.StringProperty(required=True)
+    verb = schema.TextProperty(required=True)
+    actor = schema.TextProperty(required=True)
+    actor_name = schema.TextProperty(default="")
+    at = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    before = schema.TextProperty(default="")
+    after = schema.TextProperty(default="")
+    reason = schema.TextProperty(default="")
+    back = schema.TextProperty(default="")
 
 
-class Rulebook(ndb.Model):
+class Rulebook(schema.Kind):
     """How a site is moderated. Written by `rulebook` only, and drawn there."""
 
-    content = ndb.TextProperty(required=True)
+    content = schema.TextProperty(required=True)
 
 
-class ErasureDue(ndb.Model):
+class ErasureDue(schema.Kind):
     """Says that a comment was refused, and since when. Written by `retention_marks` only."""
 
-    since = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 def audit_key(entry: str) -> ndb.Key:
@@ -40,23 +41,23 @@ def audit_key(entry: str) -> ndb.Key:
     return ndb.Key(AuditEntry, entry)
 
 
-class Report(ndb.Model):
+class Report(schema.Kind):
     """Who reported a comment. Written by `reports` only, and drawn there."""
 
-    site = ndb.StringProperty(required=True)
-    people = ndb.TextProperty(repeated=True)
-    reasons = ndb.TextProperty(default="{}")
-    settled = ndb.IntegerProperty(indexed=False, default=0)
-    open = ndb.IntegerProperty(default=0)
-    vouched = ndb.IntegerProperty(indexed=False, default=0)
-    cleared = ndb.DateTimeProperty(indexed=False, tzinfo=UTC)
-    last = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    site = schema.StringProperty(required=True)
+    people = schema.TextProperty(repeated=True)
+    reasons = schema.TextProperty(default="{}")
+    settled = schema.IntegerProperty(indexed=False, default=0)
+    open = schema.IntegerProperty(default=0)
+    vouched = schema.IntegerProperty(indexed=False, default=0)
+    cleared = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    last = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
-class Advice(ndb.Model):
+class Advice(schema.Kind):
     """What advisers outside said of a comment. Written by `advice` only, and drawn there."""
 
-    said = ndb.TextProperty(required=True)
+    said = schema.TextProperty(required=True)
 
 
 def advice_key(comment_id: str) -> ndb.Key:

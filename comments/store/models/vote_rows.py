@@ -5,30 +5,31 @@ from typing import Any
 
 from google.cloud import ndb
 
+from comments.store.models import schema
 from comments.store.models.comment_rows import comment_key
 
 
-class Vote(ndb.Model):
+class Vote(schema.Kind):
     """One voter's vote on one comment. Written by `votes` only, and drawn there."""
 
-    value = ndb.IntegerProperty(indexed=False, required=True)
-    side = ndb.StringProperty(required=True)
-    own = ndb.StringProperty(required=True)
-    thread = ndb.StringProperty(required=True)
+    value = schema.IntegerProperty(indexed=False, required=True)
+    side = schema.StringProperty(required=True)
+    own = schema.StringProperty(required=True)
+    thread = schema.StringProperty(required=True)
 
 
-class VotesDue(ndb.Model):
+class VotesDue(schema.Kind):
     """Says that a comment has votes its row does not count. Written by `votes` only."""
 
-    thread = ndb.StringProperty(required=True)
-    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    thread = schema.StringProperty(required=True)
+    due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
-class VoterNetwork(ndb.Model):
+class VoterNetwork(schema.Kind):
     """The voters of one network on one comment. Written by `votes` only, and drawn there."""
 
-    voters = ndb.TextProperty(repeated=True)
-    due = ndb.DateTimeProperty(required=True, tzinfo=UTC)
+    voters = schema.TextProperty(repeated=True)
+    due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 def vote_key(comment_id: str, voter: str) -> ndb.Key:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from comments.domain import records
 from comments.store import connection
-from comments.store.models import comment_rows, counter_rows
+from comments.store.models import comment_rows, counter_rows, schema
 from comments.store.wire import codec
 from tests.comments import kinds
 
@@ -20,17 +20,17 @@ TIMES = st.datetimes(
     datetime(9999, 12, 30),  # noqa: DTZ001 - same
     timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]),
 )
-VALUES: dict[type[ndb.Property], st.SearchStrategy[Any]] = {
-    ndb.StringProperty: st.text(max_size=50),
-    ndb.TextProperty: st.text(max_size=2_000),
-    ndb.IntegerProperty: st.integers(-(2**63), 2**63 - 1),
-    ndb.BooleanProperty: st.booleans(),
-    ndb.BlobProperty: st.binary(max_size=100),
-    ndb.DateTimeProperty: TIMES,
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    schema.StringProperty: st.text(max_size=50),
+    schema.TextProperty: st.text(max_size=2_000),
+    schema.IntegerProperty: st.integers(-(2**63), 2**63 - 1),
+    schema.BooleanProperty: st.booleans(),
+    schema.BlobProperty: st.binary(max_size=100),
+    schema.DateTimeProperty: TIMES,
 }
 
 
-class Odd(ndb.Model):
+class Odd(schema.Kind):
     """A kind with a property that is not stored here."""
 
     where = ndb.GeoPtProperty()

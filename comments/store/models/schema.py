@@ -1,0 +1,77 @@
+"""What our kinds are declared with: NDB's model and properties, with the declaration readable.
+
+NDB keeps what a property was declared as in private attributes. These classes also keep it in
+public ones, and every kind by its name, so that `wire.codec` can convert rows without NDB.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from google.cloud import ndb
+
+
+class Declared(NamedTuple):
+    """What a property was declared as."""
+
+    is_indexed: bool
+    is_required: bool
+    is_repeated: bool
+    default: Any
+
+
+class _Declaring:
+    """Beside a property of NDB: keeps what it is declared as."""
+
+    _INDEXED = True  # NDB's own default for the type
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.declared = Declared(
+            bool(given.get("indexed", self._INDEXED)),
+            bool(given.get("required")),
+            bool(given.get("repeated")),
+            given.get("default"),
+        )
+
+
+if TYPE_CHECKING:
+    StringProperty = ndb.StringProperty
+    TextProperty = ndb.TextProperty
+    IntegerProperty = ndb.IntegerProperty
+    BooleanProperty = ndb.BooleanProperty
+    BlobProperty = ndb.BlobProperty
+    DateTimeProperty = ndb.DateTimeProperty
+else:
+
+    class StringProperty(_Declaring, ndb.StringProperty):
+        """Text of up to 1,500 bytes."""
+
+    class TextProperty(_Declaring, ndb.TextProperty):
+        """Text of any length."""
+
+        _INDEXED = False
+
+    class IntegerProperty(_Declaring, ndb.IntegerProperty):
+        """A whole number of 64 bits."""
+
+    class BooleanProperty(_Declaring, ndb.BooleanProperty):
+        """True or false."""
+
+    class BlobProperty(_Declaring, ndb.BlobProperty):
+        """Bytes."""
+
+        _INDEXED = False
+
+    class DateTimeProperty(_Declaring, ndb.DateTimeProperty):
+        """A moment, to the microsecond."""
+
+
+class Kind(ndb.Model):
+    """A stored kind. Its name is the class's and is for ever."""
+
+    def __init_subclass__(cls) -> None:
+        """Know the kind by its name."""
+        super().__init_subclass__()
+        KINDS[cls.__name__] = cls
+
+
+KINDS: dict[str, type[Kind]] = {}
