@@ -39,8 +39,9 @@ from comments.notifications import (
     planner,
     subscriptions,
 )
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree.counters import totals
@@ -160,8 +161,8 @@ def _subscribe(number: int, settings: config.Settings) -> None:
 
 def _post(body: str, settings: config.Settings) -> None:
     author = records.Author("Ann", id="g:ann")
-    draft = submission.Draft(SITE, THREAD.id, None, author, body)
-    submission.post(draft, settings=settings, now=STARTED)
+    draft = new_comment.Submission(THREAD.id, None, author, body)
+    new_comment.post(draft, SiteRequest(SITE, settings, STARTED))
 
 
 def _deliver(settings: config.Settings) -> None:

@@ -27,10 +27,11 @@ from benchmarks import shapes
 from comments import config
 from comments.domain import records
 from comments.events import backlog
-from comments.posting import submission
+from comments.posting import new_comment, own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess, testing
@@ -93,19 +94,18 @@ class Replay:
 
     def post(self, site: records.Site, place: int, parent: int | None, now: datetime) -> None:
         """Post the comment of a place."""
-        draft = submission.Draft(
-            site,
+        draft = new_comment.Submission(
             NAME.id,
             None if parent is None else self._posted[parent].id,
             records.Author(f"reader {place % 400}", id=f"g:{place % 400}"),
             f"{place}: {WORDS * (1 + place % 4)}",
         )
-        self._posted.append(submission.post(draft, settings=SETTINGS, now=now).comment)
+        self._posted.append(new_comment.post(draft, SiteRequest(site, SETTINGS, now)).comment)
 
     def edit(self, place: int) -> None:
         """Edit one of the last comments."""
         chosen = self._chance.choice(self._posted[-RECENT:])
-        submission.edit(
+        own_comment.edit(
             chosen.id,
             author_id=chosen.author.id,
             body=f"edited at {place}: {WORDS}",

@@ -31,8 +31,9 @@ import grpc
 from benchmarks import processes
 from comments import config, errors
 from comments.domain import records
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from comments.tree.counters import sharding
 
@@ -72,8 +73,10 @@ def served(folder: Path) -> Iterator[str]:
 def post(thread: str, parent: str | None, author: str) -> str:
     """Post a comment; its id."""
     who = records.Author(author, id=f"g:{author}")
-    draft = submission.Draft(site_settings.get(SITE), thread, parent, who, "a comment of this page")
-    return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment.id
+    draft = new_comment.Submission(thread, parent, who, "a comment of this page")
+    return new_comment.post(
+        draft, SiteRequest(site_settings.get(SITE), SETTINGS, datetime.now(UTC))
+    ).comment.id
 
 
 def write(store: connection.Store, places: Sequence[Place], seconds: float) -> Done:

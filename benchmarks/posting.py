@@ -28,8 +28,9 @@ from pathlib import Path
 
 from comments import config, errors
 from comments.domain import records
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from emulator import inprocess
 
@@ -47,8 +48,8 @@ def opened(path: str, mode: str) -> connection.Store:
 
 def post(site: records.Site, parent: str | None, author: str) -> str:
     """Post one comment; returns its id."""
-    draft = submission.Draft(site, "page", parent, records.Author(author), "a comment of this page")
-    return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment.id
+    draft = new_comment.Submission("page", parent, records.Author(author), "a comment of this page")
+    return new_comment.post(draft, SiteRequest(site, SETTINGS, datetime.now(UTC))).comment.id
 
 
 def work(path: str, mode: str, parents: list[str], seconds: float) -> list[list[float]]:

@@ -89,6 +89,9 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     then: Literal["slow", "read-only"] = "slow"
 
 
+NO_BUDGET = Budget()
+
+
 class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a website asks Turnstile about those who post (`turnstile`).
 

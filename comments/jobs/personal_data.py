@@ -31,7 +31,7 @@ from comments.domain import presentation, records
 from comments.domain.crypto import guest_addresses
 from comments.events import backlog
 from comments.notifications import subscriptions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
@@ -117,7 +117,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
     written = list(_writings(author))
     found = [each for each in written if site is None or each.site == site]
     for each in found[:AT_ONCE]:
-        submission.retract(each.id, author_id=author, revision=None, now=now)
+        own_comment.retract(each.id, author_id=author, revision=None, now=now)
     cast = list(itertools.islice(votes.by(author, site), AT_ONCE + 1))
     for comment_id, _ in cast[:AT_ONCE]:
         _withdraw(comment_id, author, now)

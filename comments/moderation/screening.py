@@ -18,7 +18,7 @@ from comments import errors
 from comments.accounts import accounts
 from comments.domain import author_ids, classifier_verdicts, records
 from comments.domain.counting import APPROVED
-from comments.domain.crypto import caller_marks
+from comments.domain.crypto import caller_marks, encryption
 from comments.domain.records import Policy, Ruling, Status
 from comments.moderation import rulebook, rules
 from comments.store import reads
@@ -47,40 +47,48 @@ class Text:
     marks: caller_marks.Marks = caller_marks.Marks()  # noqa: RUF009 - a plain value
 
 
-def of_post(
-    text: Text, *, repeats: int, now: datetime, doubt: str = ""
-) -> Callable[[records.Thread, bool], Ruling]:
-    """What decides about a new comment: by its thread, and whether its author is known there.
+def of_post(  # noqa: PLR0913 - all that a ruling may depend on
+    text: Text,
+    book: rulebook.Book,
+    thread: records.Thread,
+    is_known: bool,  # noqa: FBT001 - see `values.Decide`
+    *,
+    repeats: int,
+    now: datetime,
+    doubt: str = "",
+) -> Ruling:
+    """What becomes of a new comment in a thread, where its author may be known already.
 
     `repeats` is how often the text came to the site within a day, this time included; 0 where no
-    rule asks. With a `doubt` of the door what nothing else holds is held, and this is why. What it
-    makes raises errors.Conflict where the thread takes no comments, and errors.Forbidden where the
-    author is banned or a rule refuses the text.
+    rule asks. With a `doubt` of the door what nothing else holds is held, and this is why.
+
+    Raises:
+        errors.Conflict: the thread takes no comments.
+        errors.Forbidden: the author is banned, or a rule refuses the text.
     """
-    # Known from here on, so that the transaction does not read it.
-    book = rulebook.get(text.site)
+    _check_open(thread, book, now)
+    standing = _Standing(text)
 
-    def decide(thread: records.Thread, is_known: bool) -> Ruling:  # noqa: FBT001 - see tree.Draft
-        _check_open(thread, book, now)
-        standing = _Standing(text)
+    def approved() -> int:
+        return standing.approved or int(is_known)
 
-        def approved() -> int:
-            return standing.approved or int(is_known)
+    def otherwise() -> Ruling:
+        policy, has_links = thread.policy or book.policy, _has_links(text, now)
+        ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
+        if doubt and ruling.status is Status.APPROVED:
+            return Ruling(Status.PENDING, _DOUBT, doubt)
+        return _by_advisers(book, text, ruling)
 
-        def otherwise() -> Ruling:
-            policy, has_links = thread.policy or book.policy, _has_links(text, now)
-            ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
-            if doubt and ruling.status is Status.APPROVED:
-                return Ruling(Status.PENDING, _DOUBT, doubt)
-            return _by_advisers(book, text, ruling)
-
-        return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)
-
-    return decide
+    return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)
 
 
 def of_edit(
-    text: Text, before: records.Comment, thread: records.Thread | None, *, now: datetime
+    text: Text,
+    before: records.Comment,
+    thread: records.Thread | None,
+    book: rulebook.Book,
+    *,
+    now: datetime,
 ) -> Ruling | None:
     """What becomes of a comment with another text; None where it stays what it is.
 
@@ -88,7 +96,6 @@ def of_edit(
         errors.Conflict: the thread takes no edits.
         errors.Forbidden: the author is banned, or a rule refuses the text.
     """
-    book = rulebook.get(text.site)
     policy = (thread and thread.policy) or book.policy
     if policy is Policy.READ_ONLY:
         raise errors.Conflict("the discussion is read-only", code="read-only")
@@ -106,19 +113,41 @@ def of_edit(
     return ruling if is_stricter or is_held_anew else None
 
 
-def advisers(site: str, author: str) -> tuple[classifier_verdicts.Adviser, ...]:
-    """Whom a site asks about a text of an author; without an id he is somebody new."""
-    return _advisers(rulebook.get(site), author)
+def questions(
+    book: rulebook.Book,
+    author: str,
+    sender: classifier_verdicts.Sender,
+    secret: str,
+    *,
+    now: datetime,
+) -> str:
+    """What the event of a text says of who is to be asked about it; "" for nobody.
+
+    Without an id the `author` is somebody new. `sender` is sealed, for those who need it.
+    """
+    names = tuple(each.name for each in _advisers(book, author))
+    if not names:
+        return ""
+    sent = ""
+    if classifier_verdicts.AKISMET in names:
+        told = classifier_verdicts.encode(sender)
+        sent = encryption.seal(told, classifier_verdicts.SENDER, secret, now=now)
+    return classifier_verdicts.encode(classifier_verdicts.Asked(names, sent))
 
 
 def _advisers(book: rulebook.Book, author: str) -> tuple[classifier_verdicts.Adviser, ...]:
+    """Whom a site asks about a text of an author."""
+    if not book.advisers:
+        return ()
     return classifier_verdicts.asked(book.advisers, is_guest=not author.startswith(accounts.AUTHOR))
 
 
 def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
     """What becomes of what nothing else holds: it waits for those who are asked first."""
+    if ruling.status is not Status.APPROVED:
+        return ruling
     first = [each.name for each in _advisers(book, text.author.id) if each.holds]
-    if not first or ruling.status is not Status.APPROVED:
+    if not first:
         return ruling
     return Ruling(
         Status.PENDING,
@@ -143,7 +172,7 @@ def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
 def _by_rules(
     book: rulebook.Book, text: Text, approved: Callable[[], int], repeats: int, now: datetime
 ) -> Ruling:
-    ban = book.ban_of(text.author.id, now) or book.ban_meeting(text.marks, now)
+    ban = _ban(book, text, now) if book.bans else None
     if ban is not None and not ban.is_shadow:
         raise errors.Forbidden("you may not write here", code="author-banned")
     found = Ruling(Status.APPROVED)
@@ -156,6 +185,10 @@ def _by_rules(
         is_held = found.status is Status.PENDING
         return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
     return found
+
+
+def _ban(book: rulebook.Book, text: Text, now: datetime) -> rulebook.Ban | None:
+    return book.ban_of(text.author.id, now) or book.ban_meeting(text.marks, now)
 
 
 def _by_policy(

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import itsdangerous
 import msgspec
 
-from comments import config, errors
+from comments import errors
 from comments.accounts import one_time_links
 from comments.domain import records
 from comments.domain.crypto import encryption, keyed_hashes, secret_rotation
@@ -33,6 +33,7 @@ from comments.events import backlog, outbox
 from comments.events.mail import mail_jobs
 from comments.notifications import follower_compaction, follower_lists, subscriptions
 from comments.sites import rate_limits, thread_info
+from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 
@@ -71,28 +72,22 @@ class Ending(NamedTuple):
     names: tuple[str, ...]
 
 
-def ask(  # noqa: PLR0913 - who, what, and from where
+def ask(
     email: str,
-    site: records.Site,
+    request: SiteRequest,
     *,
     thread: records.ThreadName | None,
     author: str,
     replies: bool,
-    network: str,
-    settings: config.Settings,
-    now: datetime,
 ) -> None:
     """Have an address asked whether its owner wants this.
 
     Args:
         email: where to.
-        site: the website whose comments it is about.
+        request: the website whose comments it is about, and from where.
         thread: to be told of its new comments; None for not.
         author: who asks, empty for nobody we know. His own comments are not told him.
         replies: to be told of replies to the author.
-        network: where the request comes from.
-        settings: of this process.
-        now: the time.
 
     Raises:
         errors.BadInput: the address is not one plain address.
@@ -101,19 +96,18 @@ def ask(  # noqa: PLR0913 - who, what, and from where
         errors.TooMany: the network asked too often.
         errors.Overloaded: the store did not answer in time.
     """
+    settings, now = request.settings, request.now
     if not settings.sends_mail:
         raise errors.Conflict("this service sends no mail", code="no-mail")
     email = mail_addresses.check(email)
     if thread is not None and thread_info.get(thread) is None:
         raise errors.NotFound("thread", thread.id)
     name = "" if thread is None else comment_rows.thread_key_name(thread)
-    request = Request(email, site.id, name, author, replies, secrets.token_hex(16))
-    link = encryption.seal(
-        msgspec.json.encode(request).decode(), _CONFIRM, settings.secret, now=now
-    )
+    wanted = Request(email, request.site.id, name, author, replies, secrets.token_hex(16))
+    link = encryption.seal(msgspec.json.encode(wanted).decode(), _CONFIRM, settings.secret, now=now)
     detail = mail_jobs.encode(mail_jobs.Asked(link))
     event = outbox.mail_id("asked", secrets.token_hex(16))
-    mine = rate_limits.Network(PER_NETWORK, network, settings.secret)
+    mine = rate_limits.Network(PER_NETWORK, request.sender.network, settings.secret)
     theirs = rate_limits.Bucket(PER_ADDRESS, mail_addresses.mailbox(email), settings.secret)
 
     def body() -> bool:

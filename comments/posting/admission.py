@@ -34,21 +34,21 @@ import hashlib
 import logging
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
-from comments import config, errors
-from comments.domain import records
+from comments import errors
+from comments.domain import author_ids, records
 from comments.domain.crypto import client_networks, encryption, keyed_hashes, proof_of_work
-from comments.moderation import rulebook, rules
+from comments.moderation import rulebook, rules, screening
 from comments.posting import turnstile
 from comments.sites import budgets, post_limits, proof_policy, rate_limits
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import values
 
 _log = logging.getLogger("flatthread")
 
@@ -66,15 +66,14 @@ _BLANK = re.compile(r"\s+")
 
 
 class Entrant(NamedTuple):
-    """Who wants to post: from which network, as which known author, and what he sent along.
+    """A post that wants to be stored: the id it will have, its text, and what came along.
 
-    `is_member` says that he has signed in. `repeats` says that the post has an idempotency key, so
-    that it may be a repeat.
+    The author's id in `text` is empty for somebody who is not known yet. `repeats` says that the
+    post has an idempotency key, so that it may be a repeat.
     """
 
-    network: str
-    author: str = ""
-    is_member: bool = False
+    post: str
+    text: screening.Text
     proof: str = ""
     turnstile: str = ""
     trap: str = ""
@@ -92,24 +91,15 @@ class Admitted(NamedTuple):
     doubt: str = ""
 
 
-def challenge(
-    site: records.Site, network: str, *, settings: config.Settings, now: datetime
-) -> proof_of_work.Challenge:
+def challenge(request: SiteRequest) -> proof_of_work.Challenge:
     """Make a challenge for a post, with the site's key of Turnstile where it asks that too."""
-    made = proof_policy.challenge(
-        site, proof_policy.Purpose.POST, network, settings=settings, now=now
-    )
-    key = "" if site.turnstile is None else site.turnstile.key
+    made = proof_policy.challenge(request, proof_policy.Purpose.POST)
+    key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
 
 
 def admit(
-    entrant: Entrant,
-    post: values.Draft,
-    site: records.Site,
-    *,
-    settings: config.Settings,
-    now: datetime,
+    entrant: Entrant, request: SiteRequest, guard: post_limits.Guard, book: rulebook.Book
 ) -> Admitted:
     """Count a post that is about to be stored on a website; what is to be known when it is stored.
 
@@ -124,11 +114,12 @@ def admit(
     if entrant.trap:
         raise errors.Forbidden("this comment was not accepted", code="not-accepted")
     try:
-        budgets.check(site, now=now)
-        guard = budgets.guarded(site, post_limits.of(site, settings), now=now)
-        return _Check(entrant, post, guard, settings, now).admit(site)
+        if request.site.budget != records.NO_BUDGET:
+            budgets.check(request.site, now=request.now)
+            guard = budgets.guarded(request.site, guard, now=request.now)
+        return _Check(entrant, request, guard, counts=book.asks("repeated")).admit()
     except (errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked):
-        if not (entrant.repeats and reads.get(comment_rows.comment_key(post.id))):
+        if not (entrant.repeats and reads.get(comment_rows.comment_key(entrant.post))):
             raise
         return Admitted()
 
@@ -137,28 +128,26 @@ class _Check:
     """One post at the door: what it is counted in, and whether it may pass."""
 
     def __init__(
-        self,
-        entrant: Entrant,
-        post: values.Draft,
-        guard: post_limits.Guard,
-        settings: config.Settings,
-        now: datetime,
+        self, entrant: Entrant, request: SiteRequest, guard: post_limits.Guard, *, counts: bool
     ) -> None:
-        self._guard, self._now, self._secret = guard, now, settings.secret
-        self._what = hashlib.sha256(post.id.encode()).digest()[:8]
-        self._counts = rulebook.get(post.name.site).asks("repeated")
-        self._is_known = bool(entrant.author) and (entrant.is_member or not self._counts)
+        self._entrant, self._request, self._guard = entrant, request, guard
+        self._now, self._secret = request.now, request.settings.secret
+        self._author_id, body = entrant.text.author.id, entrant.text.body
+        self._is_member = self._author_id.startswith(author_ids.ACCOUNT)
+        self._what = hashlib.sha256(entrant.post.encode()).digest()[:8]
+        self._counts, self._doubt = counts, ""
+        self._is_known = bool(self._author_id) and (self._is_member or not counts)
         self._text = rate_limits.NOTHING
         if guard.same_texts:
-            self._text = _text_digest(post.name.site, post.text.body, settings.secret)
+            self._text = _text_digest(request.site.id, body, self._secret)
         self._proof: proof_of_work.Proof | None = None
         # Kept until it is known that this is no repeat: one that comes late is as good as in time.
         self._problem: errors.FlatthreadError | None = None
-        try:
-            self._proof = _proof(entrant, post.name.site, guard, settings, now)
-        except (errors.Forbidden, errors.TooMany) as error:
-            self._problem = error
-        self._entrant, self._post, self._doubt = entrant, post, ""
+        if guard.proof_of_work and not self._is_member:
+            try:
+                self._proof = _proof(entrant.proof, request, guard)
+            except (errors.Forbidden, errors.TooMany) as error:
+                self._problem = error
         # What is good for one post: its digest.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
         self._network: rate_limits.Journal | None = None
@@ -166,11 +155,13 @@ class _Check:
         self._author: rate_limits.Journal | None = None
         self._texts: rate_limits.Journal | None = None
 
-    def _choose(self, entrant: Entrant, site: str, body: str) -> None:
+    def _choose(self) -> None:
+        site, secret = self._request.site.id, self._secret
+        network = self._request.sender.network
         has_text = self._text != rate_limits.NOTHING
         if self._guard.posts_per_network or self._once != rate_limits.NOTHING or has_text:
             proof = self._proof
-            most, network, secret = self._guard.posts_per_network, entrant.network, self._secret
+            most = self._guard.posts_per_network
             whose = proof.network if proof else proof_policy.account(site, network, secret)
             self._network = self._journal("posts", most, whose)
             if most:
@@ -183,12 +174,13 @@ class _Check:
                     for (_, factor), name in zip(client_networks.WIDER, around, strict=False)
                 )
         if self._is_known and (self._guard.posts_per_author or has_text):
-            whose = f"{site}/{entrant.author}"
+            whose = f"{site}/{self._author_id}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
         if self._counts or (has_text and not self._is_known):
             # All that rules take for one text are one row, and the marks there tell the rest apart.
             window = DAY if self._counts else WINDOW
-            self._texts = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
+            likeness = rules.likeness(self._entrant.text.body)
+            self._texts = self._journal("texts", 0, f"{site}\0{likeness}", window)
         if self._author is not None and self._texts is not None:
             self._network, self._around = None, ()
 
@@ -199,27 +191,28 @@ class _Check:
         limit = rate_limits.Limit(purpose, most or rate_limits.UNLIMITED, window, KEEPS)
         return rate_limits.Journal(limit, subject, self._secret)
 
-    def admit(self, site: records.Site) -> Admitted:
+    def admit(self) -> Admitted:
         """Count it, or raise. Turnstile is asked last, and before the transaction."""
-        self._ask_turnstile(site)
-        self._choose(self._entrant, site.id, self._post.text.body)
+        if self._request.site.turnstile is not None:
+            self._ask_turnstile(self._request.site.turnstile)
+        self._choose()
         return Admitted(self._counted(), self._doubt)
 
-    def _ask_turnstile(self, site: records.Site) -> None:
-        if site.turnstile is None or self._entrant.is_member or self._problem is not None:
+    def _ask_turnstile(self, asked: records.Turnstile) -> None:
+        if self._is_member or self._problem is not None:
             return
         token = self._entrant.turnstile
         try:
-            answer = _turnstile(site.turnstile, site, self._post.id, token, self._secret, self._now)
+            answer = _turnstile(asked, self._request, self._entrant.post, token)
         except errors.Forbidden as error:
             self._problem = error
             return
         if self._proof is None:
             self._once = turnstile.digest(token)
         if answer is turnstile.Answer.UNKNOWN:
-            _log.warning("Turnstile could not be asked for %s", site.id)
+            _log.warning("Turnstile could not be asked for %s", self._request.site.id)
             self._doubt = _UNASKED
-            if site.turnstile.refuses:
+            if asked.refuses:
                 self._problem = errors.Unchecked(
                     f"{_UNASKED} about your browser; try again in a minute",
                     retry_after=_AGAIN,
@@ -292,18 +285,11 @@ class _Check:
             raise errors.Conflict("this was posted a while ago", code="duplicate")
 
 
-def _proof(
-    entrant: Entrant,
-    site: str,
-    guard: post_limits.Guard,
-    settings: config.Settings,
-    now: datetime,
-) -> proof_of_work.Proof | None:
-    """What an entrant has proved; None where nothing is asked for."""
-    if not guard.proof_of_work or entrant.is_member:
-        return None
-    purpose, secret = proof_policy.Purpose.POST, settings.secret
-    proof = proof_policy.check(entrant.proof, site, purpose, secret=secret, now=now)
+def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> proof_of_work.Proof:
+    """What was proved with a post; raises where it does not do."""
+    purpose, now = proof_policy.Purpose.POST, request.now
+    secret = request.settings.secret
+    proof = proof_policy.check(solution, request.site.id, purpose, secret=secret, now=now)
     left = guard.form_seconds - (now - proof.opened).total_seconds()
     if left > 0:
         raise errors.TooMany(
@@ -313,17 +299,20 @@ def _proof(
 
 
 def _turnstile(
-    asked: records.Turnstile, site: records.Site, post: str, token: str, secret: str, now: datetime
+    asked: records.Turnstile, request: SiteRequest, post: str, token: str
 ) -> turnstile.Answer:
     """What Turnstile says of a browser that it does not refuse.
 
     Raises:
         errors.Forbidden: there is no token, or it is not good for this site.
     """
+    site = request.site
     if not token:
         raise errors.Forbidden("posting takes a token of Turnstile", code="turnstile-required")
     try:
-        shared = encryption.unseal(asked.secret, TURNSTILE, secret, now=now)
+        shared = encryption.unseal(
+            asked.secret, TURNSTILE, request.settings.secret, now=request.now
+        )
     except errors.BadLink:
         _log.error("the secret for Turnstile of %s cannot be read: set it again", site.id)
         return turnstile.Answer.UNKNOWN

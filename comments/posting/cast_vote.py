@@ -17,23 +17,17 @@ from datetime import datetime
 
 from google.cloud import ndb
 
-from comments import config, errors
+from comments import errors
 from comments.domain import records
 from comments.domain.crypto import client_networks, cursors, keyed_hashes, secret_rotation
 from comments.events import backlog
+from comments.sites import proof_policy
+from comments.sites.site_request import SiteRequest
 from comments.store import transactions
 from comments.tree import changes, values, votes
 
 MOST_OWN = 1000  # votes in one answer
 _AT_ONCE = 1000  # comments that one look finds
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Voter:
-    """Who votes: as whom he is known, and from which network (`client_networks.of`) he calls."""
-
-    id: str
-    network: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,40 +38,41 @@ class OwnVotes:
     cursor: str | None
 
 
-def newcomer(comment_id: str, network: str, key: str | None, *, secret: str) -> str:
-    """An id for somebody who is not known yet; the same for a repeat under an idempotency key.
+def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
+    """An id for somebody without a token; the same for a repeat of what came along.
 
-    It is made of the network too: the same key from elsewhere must not lead to somebody's id.
+    It is made of the proof of work where the site asks for one. Else it is made of the idempotency
+    key, and of the network too: the same key from elsewhere must not lead to somebody's id.
+
+    Raises:
+        errors.Forbidden: the proof is missing or not good, see `proof_policy.check`.
     """
+    proved = proof_policy.person(proof, request, proof_policy.Purpose.VOTE)
+    if proved is not None:
+        return proved
     if key is None:
         return f"g:{keyed_hashes.text(secrets.token_bytes(16))}"
+    secret, network = request.settings.secret, request.sender.network
     made = keyed_hashes.every(secret, "voter", comment_id, network, key)
     current, *before = (f"g:{keyed_hashes.text(each)}" for each in made)
     return next((each for each in before if votes.has(comment_id, each)), current)
 
 
-def vote(
-    comment_id: str,
-    site: str,
-    voter: Voter,
-    value: int,
-    *,
-    settings: config.Settings,
-    now: datetime,
-) -> None:
-    """Have a voter vote on a comment of a site; `votes.NONE` takes the vote back.
+def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
+    """Have a voter, by his id, vote on a comment of a site; `votes.NONE` takes the vote back.
 
     Raises:
         errors.NotFound, errors.Conflict, errors.Forbidden, errors.TooMany: see `votes.cast`.
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
-    around = ((voter.network, 1), *client_networks.around(voter.network))
+    network, settings, now = request.sender.network, request.settings, request.now
+    around = ((network, 1), *client_networks.around(network))
     places = tuple(
-        _place(comment_id, voter.id, *each, secret, is_past=number > 0)
+        _place(comment_id, voter, *each, secret, is_past=number > 0)
         for number, secret in enumerate(secret_rotation.accepted(settings.secret))
         for each in around
     )
-    ballot = votes.Ballot(comment_id, site, voter.id, value, places)
+    ballot = votes.Ballot(comment_id, request.site.id, voter, value, places)
     firsts: list[bool] = []
 
     def body() -> None:

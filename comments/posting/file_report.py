@@ -17,13 +17,14 @@ Invariants:
 
 from datetime import datetime, timedelta
 
-from comments import config, errors
+from comments import errors
 from comments.domain import author_ids, counting, presentation, records
 from comments.domain.crypto import client_networks, secret_rotation
 from comments.domain.records import Ruling, Status
 from comments.events import audit_log, backlog
 from comments.moderation import reports, rulebook
-from comments.sites import rate_limits
+from comments.sites import proof_policy, rate_limits
+from comments.sites.site_request import SiteRequest
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, counter_rows, moderation_rows
 from comments.tree import status_changes, values
@@ -35,16 +36,16 @@ TRUSTED = 5  # other approved comments on the site
 _RULE = "reports"
 
 
-def report(  # noqa: PLR0913 - who reports what, why and from where
-    comment_id: str,
-    site: str,
-    reason: reports.Reason,
-    *,
-    author: str,
-    network: str,
-    settings: config.Settings,
-    now: datetime,
-) -> None:
+def newcomer(proof: str, request: SiteRequest) -> str:
+    """The author id of somebody without a token who proves work; "" where no proof is asked for.
+
+    Raises:
+        errors.Forbidden: the proof is missing or not good, see `proof_policy.check`.
+    """
+    return proof_policy.person(proof, request, proof_policy.Purpose.REPORT) or ""
+
+
+def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, author: str) -> None:
     """Report a comment. `author` is empty for somebody without a token or proof.
 
     Raises:
@@ -52,7 +53,8 @@ def report(  # noqa: PLR0913 - who reports what, why and from where
         errors.TooMany: the network reported too often.
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
-    secret, is_vouched = settings.secret, author.startswith(author_ids.ACCOUNT)
+    site, network, now = request.site.id, request.sender.network, request.now
+    secret, is_vouched = request.settings.secret, author.startswith(author_ids.ACCOUNT)
     said = _said(author, network)
     people = [
         [reports.person(comment_id, each, under) for each in said]

@@ -10,13 +10,12 @@ budget of the day.
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime
 
-from comments import config, errors
-from comments.domain import records
+from comments import errors
 from comments.domain.crypto import client_networks
-from comments.domain.text import sanitizing
+from comments.posting import new_comment
 from comments.sites import budgets, usage
+from comments.sites.site_request import SiteRequest
 from comments.store import per_process
 
 _MINUTE = 60.0
@@ -57,17 +56,16 @@ class Pace:
 _PACE = per_process.PerProcess(Pace)
 
 
-def render(
-    body: str, site: records.Site, network: str, *, settings: config.Settings, now: datetime
-) -> str:
+def render(body: str, request: SiteRequest) -> str:
     """Return the HTML that a comment of this body would be stored with.
 
     Raises:
         errors.BadInput: the body is refused, as a post of it would be.
         errors.TooMany: the network got too many previews, or the site's budget is spent.
     """
+    site, now, most = request.site, request.now, request.settings.previews_per_network
     budgets.check_previews(site, now=now)
-    most = settings.previews_per_network
+    network = request.sender.network
     wait = _PACE.get().wait(network, most) if most else 0
     if wait:
         raise errors.TooMany(
@@ -76,4 +74,4 @@ def render(
             code="too-many-previews",
         )
     usage.note(site.id, usage.Numbers(previews=1), now=now)
-    return sanitizing.render_markdown(sanitizing.clean_body(body))
+    return new_comment.rendered(body).html

@@ -24,10 +24,11 @@ before votes and reports.
 import enum
 from datetime import datetime
 
-from comments import config, errors
-from comments.domain import author_ids, records
+from comments import errors
+from comments.domain import author_ids
 from comments.domain.crypto import client_networks, keyed_hashes, proof_of_work
 from comments.sites import budgets, demand, post_limits
+from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
@@ -52,14 +53,15 @@ _NAMES = {
 }
 
 
-def work(site: records.Site, purpose: Purpose, *, settings: config.Settings, now: datetime) -> int:
+def work(request: SiteRequest, purpose: Purpose) -> int:
     """Return how many tries a proof takes at most; 0 if the site asks for none."""
-    guard = budgets.guarded(site, post_limits.of(site, settings), now=now)
+    limits = post_limits.of(request.site, request.settings)
+    tries = budgets.guarded(request.site, limits, now=request.now).proof_of_work
     if purpose is Purpose.POST:
-        return guard.proof_of_work
+        return tries
     if purpose is Purpose.SIGN_IN:
-        return min(post_limits.HARDEST, HARDER * max(guard.proof_of_work, LEAST))
-    return -(-guard.proof_of_work // LIGHTER)
+        return min(post_limits.HARDEST, HARDER * max(tries, LEAST))
+    return -(-tries // LIGHTER)
 
 
 def account(site: str, network: str, secret: str) -> str:
@@ -73,29 +75,22 @@ def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
     return tuple(account(site, name, secret)[:_SHORT] for name, _ in wider)
 
 
-def challenge(
-    site: records.Site,
-    purpose: Purpose,
-    network: str,
-    *,
-    settings: config.Settings,
-    now: datetime,
-) -> proof_of_work.Challenge:
+def challenge(request: SiteRequest, purpose: Purpose) -> proof_of_work.Challenge:
     """Make a challenge for a browser; it is harder while many are asked for."""
+    site, secret, network = request.site, request.settings.secret, request.sender.network
     seen = demand.DEMAND.get()
     # Readers who vote must not make it harder to post, nor the other way round.
     factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
-    tries = work(site, purpose, settings=settings, now=now) * factor
     is_post = purpose is Purpose.POST
     return proof_of_work.make(
         site.id,
-        account(site.id, network, settings.secret),
-        around=accounts_around(site.id, network, settings.secret),
+        account(site.id, network, secret),
+        around=accounts_around(site.id, network, secret),
         purpose=purpose,
-        tries=min(post_limits.HARDEST, tries),
-        wait=post_limits.of(site, settings).form_seconds if is_post else 0,
-        secret=settings.secret,
-        now=now,
+        tries=min(post_limits.HARDEST, work(request, purpose) * factor),
+        wait=post_limits.of(site, request.settings).form_seconds if is_post else 0,
+        secret=secret,
+        now=request.now,
     )
 
 
@@ -126,14 +121,7 @@ def check(
     return proof
 
 
-def person(
-    solution: str,
-    site: records.Site,
-    purpose: Purpose,
-    *,
-    settings: config.Settings,
-    now: datetime,
-) -> str | None:
+def person(solution: str, request: SiteRequest, purpose: Purpose) -> str | None:
     """Return the author id that a caller without a token goes by; None if no proof is asked for.
 
     One proof always leads to one id. Anyone who shows the proof is that person until it expires, as
@@ -142,8 +130,9 @@ def person(
     Raises:
         errors.Forbidden: see `check`.
     """
-    if not work(site, purpose, settings=settings, now=now):
+    if not work(request, purpose):
         return None
-    proof = check(solution, site.id, purpose, secret=settings.secret, now=now)
-    made = keyed_hashes.keyed(proof.secret, "proved", site.id, purpose, proof.digest.hex())
+    site, secret = request.site.id, request.settings.secret
+    proof = check(solution, site, purpose, secret=secret, now=request.now)
+    made = keyed_hashes.keyed(proof.secret, "proved", site, purpose, proof.digest.hex())
     return f"{author_ids.GUEST}{keyed_hashes.text(made)}"

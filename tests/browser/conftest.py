@@ -19,8 +19,9 @@ from werkzeug import serving
 from comments import config
 from comments.domain import records
 from comments.jobs import scheduler, wiring
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from tests.support import optional_tools
 from tests.support.histories import counter_oracle
@@ -211,8 +212,10 @@ def say(open_store: connection.Store, settings: config.Settings, site: records.S
     """Store a comment without a browser; gives its id."""
 
     def said(body: str, *, name: str = "Ada", parent: str | None = None) -> str:
-        draft = submission.Draft(site, "demo", parent, records.Author(name), body)
+        draft = new_comment.Submission("demo", parent, records.Author(name), body)
         with open_store.context():
-            return submission.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
+            return new_comment.post(
+                draft, SiteRequest(site, settings, datetime.now(UTC))
+            ).comment.id
 
     return said

@@ -17,8 +17,7 @@ from comments import config
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
-from comments.web.api import comment_calls
-from comments.web.http import response_cache
+from comments.web.http import context, response_cache
 from emulator import inprocess
 from emulator.transactions import open_transactions
 from tests.support import loopback_servers
@@ -155,7 +154,7 @@ def owner(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk
 def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
     """The time of the API's views, as a test sets it."""
     moment = Moment()
-    monkeypatch.setattr(comment_calls, "datetime", moment)
+    monkeypatch.setattr(context, "datetime", moment)
     return moment
 
 

@@ -25,8 +25,9 @@ from comments import config
 from comments.accounts import email_login
 from comments.domain import records
 from comments.domain.crypto import encryption
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from comments.web.api import api_tokens, openapi
 from tests.support.people import site_tokens
@@ -144,8 +145,8 @@ class _Quiet(serving.WSGIRequestHandler):
 
 
 def _post(site: records.Site, number: int, parent: str, settings: config.Settings) -> str:
-    draft = submission.Draft(site, "t", parent, records.Author("Ann", id=OWN), f"own {number}")
-    return submission.post(draft, settings=settings, now=datetime.now(UTC)).comment.id
+    draft = new_comment.Submission("t", parent, records.Author("Ann", id=OWN), f"own {number}")
+    return new_comment.post(draft, SiteRequest(site, settings, datetime.now(UTC))).comment.id
 
 
 def _code(site: records.Site, number: int, settings: config.Settings) -> tuple[str, str]:

@@ -27,8 +27,9 @@ from comments.jobs import personal_data
 from comments.moderation import decisions, policy_changes
 from comments.moderation.classifiers import registration
 from comments.moderation.rules import Action, Rule
-from comments.posting import submission
+from comments.posting import new_comment, own_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import account_rows
 from comments.web.public import service_pages
@@ -112,12 +113,12 @@ class Planted(World):
             self._said("an answer", "g:somebody", name="Bob", parent=row.id)
             decisions.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
         edited = self._said("canary-text", author, name="Ann")
-        submission.edit(
+        own_comment.edit(
             edited.id, author_id=author, body="mended", revision=None, settings=SETTINGS, now=now
         )
         gone = self._said("canary-text", author)
         self._said("an answer", "g:somebody", name="Bob", parent=gone.id)
-        submission.retract(gone.id, author_id=author, revision=None, now=now)
+        own_comment.retract(gone.id, author_id=author, revision=None, now=now)
         rule = Rule(id="canary-rule", action=Action.SHADOW, words=("canary-word",))
         policy_changes.put_rule("demo", rule, ada, now=now)
         shadowed = self._said("canary-text with a canary-word", author)
@@ -129,8 +130,8 @@ class Planted(World):
     def _said(
         self, body: str, author: str, *, name: str = "canary-name", parent: str | None = None
     ) -> records.Comment:
-        draft = submission.Draft(self.site, "t", parent, records.Author(name, id=author), body)
-        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+        draft = new_comment.Submission("t", parent, records.Author(name, id=author), body)
+        return new_comment.post(draft, SiteRequest(self.site, SETTINGS, datetime.now(UTC))).comment
 
     @staticmethod
     def named(login: str) -> accounts.Account:

@@ -61,10 +61,10 @@ from comments.events import dispatcher
 from comments.jobs import recategorize
 from comments.notifications import follower_lists
 from comments.events import outbox
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.domain import records
 from comments.notifications import subscriptions
-from comments.posting import cast_vote
+from comments.posting import cast_vote, own_comment
 from comments.jobs import worker_thread
 from comments.jobs import wiring
 from emulator import inprocess
@@ -125,12 +125,9 @@ def change(rng, number, step, own):
         # Each voter and each follower is one thread's alone.
         comment = rng.choice([*roots[name.id], *[row.id for row in own]])
         voter, value = f"v:{label}{number}", rng.choice([-1, 0, 1])
-        known = cast_vote.Voter(voter, f"{label}{number}")
+        request = sample_threads.request(network=f"{label}{number}")
         return wish(
-            lambda: cast_vote.vote(
-                comment, "demo", known, value,
-                settings=sample_threads.SETTINGS, now=sample_threads.START,
-            ),
+            lambda: cast_vote.vote(comment, voter, value, request),
             "vote", comment, voter, value,
         )
     if dice < 0.7:
@@ -147,11 +144,11 @@ def change(rng, number, step, own):
         return None
     row = own.pop(rng.randrange(len(own)))
     if dice < 0.87:
-        return tried(lambda: submission.edit(
+        return tried(lambda: own_comment.edit(
             row.id, author_id=row.author.id, body=f"edited {step}", revision=None,
             settings=sample_threads.SETTINGS, now=sample_threads.START,
         ))
-    return tried(lambda: submission.retract(
+    return tried(lambda: own_comment.retract(
         row.id, author_id=row.author.id, revision=None, now=sample_threads.START,
     ))
 

@@ -18,7 +18,7 @@ from comments.domain.records import Policy, Status, Verb
 from comments.events import dispatcher
 from comments.jobs import personal_data, scheduler, wiring, worker_thread
 from comments.moderation import decisions, policy_changes
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
@@ -278,9 +278,11 @@ def _rows_with_the_text() -> set[str]:
 
 def _take_back(row: records.Comment, verb: str) -> None:
     if verb == "retract":
-        submission.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
+        own_comment.retract(
+            row.id, author_id=row.author.id, revision=None, now=sample_threads.START
+        )
         return
-    submission.edit(
+    own_comment.edit(
         row.id,
         author_id=row.author.id,
         body="nothing",

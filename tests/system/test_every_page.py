@@ -16,7 +16,8 @@ from comments.domain import records
 from comments.domain.records import Verb
 from comments.domain.text import sanitizing
 from comments.moderation import decisions
-from comments.posting import submission
+from comments.posting import new_comment
+from comments.sites.site_request import SiteRequest
 from comments.web.public import nesting
 from tests.support.html import html_reader
 from tests.support.threads import sample_threads
@@ -123,8 +124,12 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
         rows = []
         for number, website in enumerate(STORED):
             author = records.Author("Mallory", website, id=f"g:m{number}")
-            draft = submission.Draft(world.site, "bad", None, author, f"text {number}")
-            rows.append(submission.post(draft, settings=sample_threads.SETTINGS, now=now).comment)
+            draft = new_comment.Submission("bad", None, author, f"text {number}")
+            rows.append(
+                new_comment.post(
+                    draft, SiteRequest(world.site, sample_threads.SETTINGS, now)
+                ).comment
+            )
     assert all(row.author.website for row in rows)
     decisions.decide("demo", rows[0].id, Verb.HOLD, ada, now=now)
     client, owner = world.app.test_client(), world.client("owner")

@@ -18,8 +18,9 @@ from comments.accounts import accounts
 from comments.domain import records
 from comments.jobs import personal_data
 from comments.notifications import double_opt_in, subscriptions
-from comments.posting import cast_vote, submission
+from comments.posting import cast_vote, new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import follower_rows
 from comments.tree import votes
@@ -49,16 +50,18 @@ class World:
         self.rows = {name: self.say(name, self.ann.author, f"ann on {name}") for name in self.sites}
         self.others = {name: self.say(name, "g:eve", f"eve on {name}") for name in self.sites}
         for name, row in self.others.items():
-            voter = cast_vote.Voter(self.ann.author, "192.0.2.1")
-            cast_vote.vote(row.id, name, voter, votes.UP, settings=SETTINGS, now=now)
+            request = sample_threads.request(name, settings=SETTINGS, now=now, network="192.0.2.1")
+            cast_vote.vote(row.id, self.ann.author, votes.UP, request)
         self.subscriber = double_opt_in.subscriber_of("ann@example.org", SECRET)
         for name in self.sites:
             wanted = subscriptions.Wanted(name, "", self.ann.author, replies=True)
             subscriptions.subscribe(self.subscriber, "sealed", wanted, now=now)
 
     def say(self, site: str, author: str, body: str) -> records.Comment:
-        draft = submission.Draft(self.sites[site], "t", None, records.Author("X", id=author), body)
-        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+        draft = new_comment.Submission("t", None, records.Author("X", id=author), body)
+        return new_comment.post(
+            draft, SiteRequest(self.sites[site], SETTINGS, datetime.now(UTC))
+        ).comment
 
     def token(self, site: str, account: accounts.Account) -> dict[str, str]:
         member = api_tokens.Member(site, account.id, account.epoch)
@@ -122,8 +125,10 @@ def test_nobody_changes_a_comment_with_a_token_that_is_not_its_authors_there(
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_another_thread_of_the_same_site_is_as_foreign(world: World, method: str) -> None:
     """What a guest earned in one thread is his there; others' comments are elsewhere too."""
-    draft = submission.Draft(world.sites["demo"], "t2", None, records.Author("Bob"), "in t2")
-    row = submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+    draft = new_comment.Submission("t2", None, records.Author("Bob"), "in t2")
+    row = new_comment.post(
+        draft, SiteRequest(world.sites["demo"], SETTINGS, datetime.now(UTC))
+    ).comment
     posted = api_requests.post(world.client)
     stored = store_snapshot.everything()
     sent = {"body": "x"} if method == "PATCH" else None
@@ -203,13 +208,14 @@ def test_who_is_erased_takes_no_subscription_of_others_along(world: World) -> No
 
 
 def test_votes_of_a_site_are_found_whatever_its_threads_are_called(world: World) -> None:
-    now, voter = datetime.now(UTC), cast_vote.Voter("g:long", "192.0.2.9")
+    now = datetime.now(UTC)
     cast = {}
     for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):
         author = records.Author("X", id="g:x")
-        draft = submission.Draft(world.sites[site], thread, None, author, thread)
-        row = submission.post(draft, settings=SETTINGS, now=now).comment
-        cast_vote.vote(row.id, site, voter, votes.DOWN, settings=SETTINGS, now=now)
+        draft = new_comment.Submission(thread, None, author, thread)
+        row = new_comment.post(draft, SiteRequest(world.sites[site], SETTINGS, now)).comment
+        request = sample_threads.request(site, settings=SETTINGS, now=now, network="192.0.2.9")
+        cast_vote.vote(row.id, "g:long", votes.DOWN, request)
         cast.setdefault(site, {})[row.id] = -1
     assert {site: dict(votes.by("g:long", site)) for site in cast} == cast
     assert dict(votes.by("g:long")) == cast["demo"] | cast["blog"]

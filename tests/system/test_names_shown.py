@@ -87,10 +87,10 @@ def said(store: connection.Store, site: records.Site) -> list[records.Comment]:
     ada = records.Actor("a:x", NAME)
     decisions.decide("demo", held.id, Verb.HOLD, ada, now=sample_threads.START, reason="why")
     settings = config.Settings(secret=SECRET)
-    file_report.report(
-        root.id, "demo", reports.Reason.SPAM, author="", network="192.0.2.1", settings=settings,
-        now=datetime.now(UTC),
-    )  # fmt: skip
+    request = sample_threads.request(
+        site, settings=settings, now=datetime.now(UTC), network="192.0.2.1"
+    )
+    file_report.report(root.id, reports.Reason.SPAM, request, author="")
     dispatcher.deliver(
         [stored_state.name_of(each) for each in stored_state.rows("Event")],
         now=sample_threads.START,

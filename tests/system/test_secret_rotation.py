@@ -50,6 +50,7 @@ from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 from tests.support.people.account_holders import here as now
 from tests.support.people.admin_forms import OWN, send
 from tests.support.people.provider_login import Impostor, Traveller
+from tests.support.threads import sample_threads
 
 NEW = "another secret of the tests, as long as it should be"
 ROTATED, ALONE = secret_rotation.Secret(NEW, SECRET), secret_rotation.Secret(NEW)
@@ -496,8 +497,8 @@ def test_a_network_has_no_more_votes_than_before(services: Services) -> None:
 
     def vote(service: Service, number: int) -> None:
         changed = dataclasses.replace(provider_login.SETTINGS, secret=service.secret)
-        voter = cast_vote.Voter(f"g:{number}", "192.0.2.7")
-        cast_vote.vote(one, "demo", voter, 1, settings=changed, now=now())
+        request = sample_threads.request(settings=changed, now=now(), network="192.0.2.7")
+        cast_vote.vote(one, f"g:{number}", 1, request)
 
     for number in range(limit):
         vote(services.before, number)

@@ -18,7 +18,8 @@ from comments.domain.records import Policy
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.store import connection
-from comments.web.api import api_tokens, comment_calls
+from comments.web.api import api_tokens
+from comments.web.http import context
 from emulator import inprocess
 from tests.support import prepared_stores
 from tests.support.people import api_requests
@@ -111,7 +112,7 @@ def lived(client: FlaskClient) -> tuple[list[Answer], list[str]]:
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
     moment = Moment()
-    monkeypatch.setattr(comment_calls, "datetime", moment)
+    monkeypatch.setattr(context, "datetime", moment)
     return moment
 
 

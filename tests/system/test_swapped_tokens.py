@@ -23,8 +23,9 @@ from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.moderation import decisions
 from comments.notifications import double_opt_in, form_tokens, moderation_links
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.web.admin import signed_in
 from comments.web.api import api_tokens
@@ -71,9 +72,9 @@ class House:
     def post(self) -> records.Comment:
         self.number += 1
         author = records.Author("Bob", id="g:bob")
-        draft = submission.Draft(self.site, "t", None, author, f"number {self.number}")
-        return submission.post(
-            draft, settings=sample_threads.SETTINGS, now=datetime.now(UTC)
+        draft = new_comment.Submission("t", None, author, f"number {self.number}")
+        return new_comment.post(
+            draft, SiteRequest(self.site, sample_threads.SETTINGS, datetime.now(UTC))
         ).comment
 
     def sign_in(self) -> None:

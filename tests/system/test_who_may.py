@@ -32,8 +32,9 @@ from comments.accounts import accounts, email_login, invitations, one_time_links
 from comments.domain import records, roles
 from comments.domain.crypto import encryption
 from comments.notifications import double_opt_in, form_tokens, moderation_links
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.tree import ordered_query
 from comments.web.admin import signed_in
@@ -110,10 +111,8 @@ class World:
         return client
 
     def comment(self) -> records.Comment:
-        draft = submission.Draft(
-            self.site, "t", None, records.Author("Ann", id="g:author"), "Hello"
-        )
-        return submission.post(draft, settings=SETTINGS, now=datetime.now(UTC)).comment
+        draft = new_comment.Submission("t", None, records.Author("Ann", id="g:author"), "Hello")
+        return new_comment.post(draft, SiteRequest(self.site, SETTINGS, datetime.now(UTC))).comment
 
     def ask(
         self, row: Row, caller: str, comment: str, *, before: Callable[[], None] = lambda: None

@@ -20,7 +20,7 @@ from comments.accounts.passwords import password_login, totp
 from comments.domain import records, roles
 from comments.sites import site_settings
 from comments.web.admin import signed_in
-from comments.web.http import client_address, context, request_shapes
+from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
@@ -263,7 +263,7 @@ def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -
 
 
 def _network() -> str:
-    return client_address.of_request(context.settings(), flask.request)
+    return context.network()
 
 
 def _secret() -> str:

@@ -14,7 +14,7 @@ from comments.accounts import accounts, first_owner, sessions
 from comments.accounts.oidc import linking, login_flow, oidc_client, providers
 from comments.accounts.passwords import password_login
 from comments.web.admin import account_pages, signed_in
-from comments.web.http import client_address, context, request_shapes
+from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 from comments.web.public import provider_redirects
 
@@ -67,7 +67,7 @@ def show_code() -> flask.Response:
             sent.token,
             sent.code,
             browser=signed_in.cookie(),
-            network=client_address.of_request(context.settings(), flask.request),
+            network=context.network(),
             secret=context.settings().secret,
             now=datetime.now(UTC),
         )
@@ -162,7 +162,7 @@ def _confirm(account: accounts.Account, password: str) -> None:
     password_login.confirm(
         account.id,
         password,
-        network=client_address.of_request(context.settings(), flask.request),
+        network=context.network(),
         secret=context.settings().secret,
         now=datetime.now(UTC),
     )

@@ -5,7 +5,7 @@ who he says, is the body JSON of our shape. Reading creates nothing, whatever is
 """
 
 import functools
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 import flask
@@ -14,14 +14,14 @@ import msgspec
 from comments import errors
 from comments.domain import presentation, records, thread_ids
 from comments.notifications import double_opt_in
-from comments.posting import admission, cast_vote, previews, submission
+from comments.posting import admission, cast_vote, new_comment, own_comment, previews
 from comments.reading import full_thread, thread_pages
-from comments.sites import budgets, proof_policy, site_settings, usage
+from comments.sites import budgets, proof_policy, site_settings
+from comments.sites.site_request import SiteRequest
 from comments.tree import ordered_query
 from comments.tree.counters import leaderboard, totals
 from comments.web.api import api_callers, moderation_calls, openapi
 from comments.web.http import (
-    client_address,
     context,
     cors,
     problems,
@@ -50,15 +50,16 @@ def admit() -> flask.Response | None:
     if flask.request.method == "OPTIONS":
         return cors.preflight(_site_asked_about(path))
     if flask.request.method not in _READS:
-        flask.g.site = (
+        site = (
             site_settings.get(path["site_id"])
             if "site_id" in path
             else api_callers.site_of(path["comment_id"], is_own=flask.request.endpoint in _OWN)
         )
-        flask.request.environ[SITE] = flask.g.site.id
-        cors.check(flask.g.site)
+        flask.request.environ[SITE] = site.id
+        cors.check(site)
+        flask.g.asked = context.request_to(site)
         if flask.request.endpoint in _CLOSED:
-            budgets.check(flask.g.site, now=datetime.now(UTC))
+            budgets.check(site, now=flask.g.asked.now)
     elif cors.is_personal():
         cors.check(site_settings.get(path["site_id"]))
     return None
@@ -90,16 +91,14 @@ def list_comments(site_id: str) -> flask.Response:
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
-def post_comment(site_id: str) -> flask.Response:
+def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` has looked it up
     """Post a comment, once however often it is sent with the same Idempotency-Key."""
-    site = site_settings.get(site_id)
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    request: SiteRequest = flask.g.asked
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     key = preconditions.idempotency_key()
-    speaker = api_callers.on(site)
+    speaker = api_callers.on(request.site)
     sent = json_bodies.read(request_shapes.NewComment)
-    settings = context.settings()
-    draft = submission.Draft(
-        site=site,
+    submission = new_comment.Submission(
         thread=thread,
         parent=sent.parent,
         author=_author(sent, speaker),
@@ -108,44 +107,22 @@ def post_comment(site_id: str) -> flask.Response:
         url=sent.url,
         key=key,
         categories=tuple(sent.categories),
-        sender=client_address.sender(context.settings(), flask.request),
         since=speaker.since if speaker else None,
-    )
-    now = datetime.now(UTC)
-    prepared = submission.prepare(draft, settings=settings, now=now)
-    entrant = admission.Entrant(
-        network=draft.sender.network,
-        author=speaker.id if speaker else "",
-        is_member=speaker is not None and speaker.is_member,
         proof=sent.proof,
         turnstile=sent.turnstile,
         trap=sent.subject,
-        repeats=key is not None,
     )
-    admitted = admission.admit(entrant, prepared.draft, site, settings=settings, now=now)
-    try:
-        posted = submission.place(prepared, settings=settings, now=now, **admitted._asdict())
-    except errors.Overloaded:
-        usage.doubt(site.id, prepared.draft.id, now=now)
-        raise
-    if posted.created:
-        usage.posted(site.id, posted.comment.id, now=now)
-    if settings.on_app_engine:
-        usage.flush_old()
-    return _posted(posted, speaker, now)
+    return _posted(new_comment.post(submission, request), speaker, request.now)
 
 
 @blueprint.get("/sites/<site:site_id>/challenge")
 def challenge(site_id: str) -> flask.Response:
     """Make a challenge. Nothing is stored for it."""
     purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
-    site, settings = site_settings.get(site_id), context.settings()
-    network, now = client_address.of_request(settings, flask.request), datetime.now(UTC)
+    request = context.request_to(site_settings.get(site_id))
     if purpose is proof_policy.Purpose.POST:
-        made = admission.challenge(site, network, settings=settings, now=now)
-    else:
-        made = proof_policy.challenge(site, purpose, network, settings=settings, now=now)
-    return responses.fresh(made)
+        return responses.fresh(admission.challenge(request))
+    return responses.fresh(proof_policy.challenge(request, purpose))
 
 
 @blueprint.get("/comments/<comment:comment_id>")
@@ -166,15 +143,16 @@ def show_comment(comment_id: str) -> flask.Response:
 def edit_comment(comment_id: str) -> flask.Response:
     """Replace the text of one's own comment."""
     query_strings.read(request_shapes.NoQuery)
+    request: SiteRequest = flask.g.asked
     speaker, revision = api_callers.current(), preconditions.revision()
-    comment = submission.edit(
+    comment = own_comment.edit(
         comment_id,
         author_id=speaker.id,
         body=json_bodies.read(request_shapes.NewBody).body,
         revision=revision,
-        settings=context.settings(),
-        now=datetime.now(UTC),
-        sender=client_address.sender(context.settings(), flask.request),
+        settings=request.settings,
+        now=request.now,
+        sender=request.sender,
         since=speaker.since,
         site=speaker.site,
     )
@@ -188,11 +166,11 @@ def retract_comment(comment_id: str) -> flask.Response:
     """Take one's own comment back."""
     query_strings.read(request_shapes.NoQuery)
     speaker, revision = api_callers.current(), preconditions.revision()
-    comment = submission.retract(
+    comment = own_comment.retract(
         comment_id,
         author_id=speaker.id,
         revision=revision,
-        now=datetime.now(UTC),
+        now=flask.g.asked.now,
         site=speaker.site,
     )
     return _at_revision(
@@ -225,9 +203,9 @@ def offer_mail(site_id: str) -> flask.Response:
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
 def subscribe(site_id: str) -> flask.Response:
     """Ask an address whether it wants mail of new comments of a thread, or of replies."""
-    site, settings = site_settings.get(site_id), context.settings()
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
-    speaker = api_callers.on(site)
+    request: SiteRequest = flask.g.asked
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
+    speaker = api_callers.on(request.site)
     sent = json_bodies.read(request_shapes.NewSubscription)
     if not (sent.thread or sent.replies):
         raise errors.BadInput("thread", "is false, and so is replies: there is nothing to tell of")
@@ -235,13 +213,10 @@ def subscribe(site_id: str) -> flask.Response:
         raise problems.Unauthenticated("replies takes the token that posting gave", code="no-token")
     double_opt_in.ask(
         sent.email,
-        site,
-        thread=records.ThreadName(site.id, thread) if sent.thread else None,
+        request,
+        thread=records.ThreadName(site_id, thread) if sent.thread else None,
         author=speaker.id if speaker else "",
         replies=sent.replies,
-        network=client_address.of_request(settings, flask.request),
-        settings=settings,
-        now=datetime.now(UTC),
     )
     return responses.fresh(response_shapes.Asked(), 202)
 
@@ -250,23 +225,19 @@ def subscribe(site_id: str) -> flask.Response:
 def vote(comment_id: str) -> flask.Response:
     """Vote for a comment or against it. Callers without a token prove work and are given one."""
     query_strings.read(request_shapes.NoQuery)
-    settings, site = context.settings(), flask.g.site
-    network = client_address.of_request(settings, flask.request)
+    request: SiteRequest = flask.g.asked
     key, sent = preconditions.idempotency_key(), json_bodies.read(request_shapes.NewVote)
     if "Authorization" in flask.request.headers:
-        return _cast(comment_id, api_callers.current(), network, sent.value)
-    purpose, now = proof_policy.Purpose.VOTE, datetime.now(UTC)
-    made = proof_policy.person(sent.proof, site, purpose, settings=settings, now=now)
-    voter = made or cast_vote.newcomer(comment_id, network, key, secret=settings.secret)
-    return _cast(comment_id, api_callers.Speaker(site.id, voter), network, sent.value)
+        return _cast(comment_id, api_callers.current(), sent.value, request)
+    voter = cast_vote.newcomer(comment_id, sent.proof, key, request)
+    return _cast(comment_id, api_callers.Speaker(request.site.id, voter), sent.value, request)
 
 
 @blueprint.delete("/comments/<comment:comment_id>/vote")
 def withdraw_vote(comment_id: str) -> flask.Response:
     """Take the caller's vote back."""
     query_strings.read(request_shapes.NoQuery)
-    network = client_address.of_request(context.settings(), flask.request)
-    return _cast(comment_id, api_callers.current(), network, 0)
+    return _cast(comment_id, api_callers.current(), 0, flask.g.asked)
 
 
 @blueprint.get("/sites/<site:site_id>/authors")
@@ -285,16 +256,11 @@ def list_authors(site_id: str) -> flask.Response:
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
-def preview(site_id: str) -> flask.Response:
+def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - the same
     """Render a text as it would be stored."""
     query_strings.read(request_shapes.NoQuery)
-    settings, now, site = context.settings(), datetime.now(UTC), site_settings.get(site_id)
-    network, body = (
-        client_address.of_request(settings, flask.request),
-        json_bodies.read(request_shapes.NewBody).body,
-    )
-    html = previews.render(body, site, network, settings=settings, now=now)
-    return responses.fresh(response_shapes.Preview(html))
+    body = json_bodies.read(request_shapes.NewBody).body
+    return responses.fresh(response_shapes.Preview(previews.render(body, flask.g.asked)))
 
 
 @blueprint.post("/sites/<site:site_id>/counts")
@@ -349,7 +315,7 @@ def _author(sent: request_shapes.NewComment, speaker: api_callers.Speaker | None
 
 
 def _posted(
-    posted: submission.Posted, speaker: api_callers.Speaker | None, now: datetime
+    posted: new_comment.Posted, speaker: api_callers.Speaker | None, now: datetime
 ) -> flask.Response:
     comment = posted.comment
     speaker = speaker or api_callers.Speaker(comment.site, comment.author.id)
@@ -368,12 +334,10 @@ def _posted(
 
 
 def _cast(
-    comment_id: str, speaker: api_callers.Speaker, network: str, value: Literal[1, 0, -1]
+    comment_id: str, speaker: api_callers.Speaker, value: Literal[1, 0, -1], request: SiteRequest
 ) -> flask.Response:
-    settings, now = context.settings(), datetime.now(UTC)
-    voter = cast_vote.Voter(speaker.id, network)
-    cast_vote.vote(comment_id, speaker.site, voter, value, settings=settings, now=now)
-    expires = api_callers.expiry(now)
+    cast_vote.vote(comment_id, speaker.id, value, request)
+    expires = api_callers.expiry(request.now)
     return responses.fresh(response_shapes.CastVote(comment_id, value, speaker.token(), expires))
 
 

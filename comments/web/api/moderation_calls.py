@@ -14,10 +14,10 @@ from comments.domain import classifier_verdicts, presentation, records
 from comments.moderation import decisions
 from comments.moderation.classifiers import classifier_requests
 from comments.posting import file_report
-from comments.sites import proof_policy, site_settings
+from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.web.api import api_callers
 from comments.web.http import (
-    client_address,
     context,
     cors,
     problems,
@@ -53,21 +53,10 @@ def list_own_held(site_id: str) -> flask.Response:
 def report_comment(comment_id: str) -> flask.Response:
     """Report a comment to the moderators; each person counts once. Without a token, prove work."""
     query_strings.read(request_shapes.NoQuery)
-    site, settings, now = flask.g.site, context.settings(), datetime.now(UTC)
-    speaker, sent = api_callers.on(site), json_bodies.read(request_shapes.NewReport)
-    author = speaker.id if speaker else ""
-    if not author:
-        purpose = proof_policy.Purpose.REPORT
-        author = proof_policy.person(sent.proof, site, purpose, settings=settings, now=now) or ""
-    file_report.report(
-        comment_id,
-        site.id,
-        sent.reason,
-        author=author,
-        network=client_address.of_request(settings, flask.request),
-        settings=settings,
-        now=now,
-    )
+    request: SiteRequest = flask.g.asked
+    speaker, sent = api_callers.on(request.site), json_bodies.read(request_shapes.NewReport)
+    author = speaker.id if speaker else file_report.newcomer(sent.proof, request)
+    file_report.report(comment_id, sent.reason, request, author=author)
     return responses.fresh(response_shapes.Reported(), 202)
 
 

@@ -16,7 +16,6 @@ from comments.posting import cast_vote
 from comments.sites import site_settings
 from comments.web.api import api_callers, comment_calls
 from comments.web.http import (
-    client_address,
     context,
     cors,
     request_shapes,
@@ -58,7 +57,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
     """Have an address mailed a link that shows a code."""
     query_strings.read(request_shapes.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
-    network = client_address.of_request(settings, flask.request)
+    network = context.network()
     sent, site = json_bodies.read(request_shapes.AskedEntry), site_settings.get(site_id)
     key = email_login.ask(
         sent.email, site, network=network, settings=settings, now=now, proof=sent.proof

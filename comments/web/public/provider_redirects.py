@@ -15,7 +15,7 @@ import flask
 from comments.accounts.oidc import login_flow, oidc_client, providers
 from comments.events import message_sender
 from comments.web.admin import signed_in
-from comments.web.http import client_address, context
+from comments.web.http import context
 
 COOKIE = "__Host-flatthread-journey"
 
@@ -38,7 +38,7 @@ def depart(goal: login_flow.Goal, provider: providers.Provider) -> flask.Respons
         errors.TooMany, errors.Conflict, errors.Unreachable, openid.NotBelieved: see `login_flow`.
     """
     settings = context.settings()
-    who = login_flow.Traveller(client_address.of_request(settings, flask.request), cookie())
+    who = login_flow.Traveller(context.network(), cookie())
     way = login_flow.begin(goal, who, peer(provider), secret=settings.secret, now=datetime.now(UTC))
     response = signed_in.page("admin/going.html", title=provider.title, address=way.address)
     response.set_cookie(

@@ -8,7 +8,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.events import backlog
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import thread_pages
 from comments.store import connection
 from tests.comments.conftest import Clock
@@ -86,7 +86,7 @@ def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
     assert len(due) == 0
     for verb in ("edit", "retract"):
         if verb == "edit":
-            submission.edit(
+            own_comment.edit(
                 row.id,
                 author_id=row.author.id,
                 body="new",
@@ -95,7 +95,7 @@ def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
                 now=sample_threads.START,
             )
         else:
-            submission.retract(
+            own_comment.retract(
                 row.id, author_id=row.author.id, revision=None, now=sample_threads.START
             )
         clock.now += backlog.ERASE_AFTER

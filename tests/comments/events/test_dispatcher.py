@@ -11,7 +11,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import dead_letters, dispatcher, outbox
 from comments.jobs import wiring
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership
 from comments.tree.counters import from_events, totals
 from emulator import inprocess
@@ -35,7 +35,7 @@ def interceptor(faults: Commits) -> Commits:
 def test_every_verb_tells_of_itself_once(store: connection.Store, site: records.Site) -> None:
     row = sample_threads.post(site, "old")
     for _ in range(2):  # the second time there is nothing to tell
-        submission.edit(
+        own_comment.edit(
             row.id,
             author_id=row.author.id,
             body="new",

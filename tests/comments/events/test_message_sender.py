@@ -21,7 +21,7 @@ from comments.events import (
     webhook_endpoints,
 )
 from comments.jobs import wiring, worker_thread
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, transactions
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
@@ -144,7 +144,7 @@ def test_a_comment_taken_back_meanwhile_says_nothing(
 ) -> None:
     row = sample_threads.post(site, "a canary")
     dispatcher.deliver(counter_oracle.events(), now=webhook_site.START, handlers=wiring.HANDLERS)
-    submission.retract(row.id, author_id=row.author.id, revision=None, now=webhook_site.START)
+    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=webhook_site.START)
     message_sender.serve(at)
     assert all(b"canary" not in heard.body for each in hooked for heard in each.heard)
     assert json.loads(hooked[0].heard[0].body)["data"]["comment"]["status"] == "removed"

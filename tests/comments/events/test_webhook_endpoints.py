@@ -9,7 +9,7 @@ from comments.domain import records
 from comments.domain.outcomes import End, Outcome
 from comments.events import dispatcher, message_queue, safe_http, webhook_endpoints, webhooks
 from comments.jobs import wiring
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, reads
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
@@ -220,7 +220,7 @@ def test_each_hook_is_told_of_what_it_wants(store: connection.Store, site: recor
     _add("two", f"{URL}2", (webhooks.Type.RETRACTED,))
     row = sample_threads.post(site, "text")
     assert _told() == [("hook/demo/one", '{"type":"comment.posted"}')]
-    submission.edit(
+    own_comment.edit(
         row.id,
         author_id=row.author.id,
         body="new",
@@ -228,7 +228,7 @@ def test_each_hook_is_told_of_what_it_wants(store: connection.Store, site: recor
         settings=sample_threads.SETTINGS,
         now=NOW,
     )
-    submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
     assert _told() == [
         ("hook/demo/one", '{"type":"comment.edited"}'),
         ("hook/demo/one", '{"type":"comment.posted"}'),

@@ -24,7 +24,7 @@ from comments import config, errors
 from comments.domain import records
 from comments.events import backlog
 from comments.jobs import cloud_tasks
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection
 from tests.comments.conftest import Clock
 from tests.support import loopback_servers
@@ -198,7 +198,9 @@ def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
     with open_store.context():
         row = sample_threads.post(site, "text")
         assert peer.paths() == ["/tasks/deliver"]
-        submission.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
+        own_comment.retract(
+            row.id, author_id=row.author.id, revision=None, now=sample_threads.START
+        )
     assert peer.paths() == ["/tasks/deliver", "/tasks/compact"]
     answer = client.get("/tasks/compact", headers={"X-AppEngine-QueueName": "flatthread"})
     assert answer.json == {"folded": 1, "cleared": 0, "waiting": 1}

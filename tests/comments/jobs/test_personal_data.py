@@ -16,8 +16,9 @@ from comments.jobs import personal_data, recount, repair, scheduler, wiring
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.notifications import double_opt_in, subscriptions
-from comments.posting import cast_vote, submission
+from comments.posting import cast_vote, new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.tree import ordered_query, votes
 from tests.comments import kinds
@@ -112,8 +113,8 @@ def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) ->
     assert account is not None
     author = account.author
     blog = site_settings.get("blog")
-    draft = submission.Draft(blog, "t", None, records.Author("Ann", id=author), "On the blog")
-    said = submission.post(draft, settings=sample_threads.SETTINGS, now=here()).comment
+    draft = new_comment.Submission("t", None, records.Author("Ann", id=author), "On the blog")
+    said = new_comment.post(draft, SiteRequest(blog, sample_threads.SETTINGS, here())).comment
     assert api_requests.answer(client.get(ME, headers=api_requests.bearer(ann)))["comments"] == []
     assert api_requests.answer(client.delete(ME, headers=api_requests.bearer(ann)))["done"]
     assert ordered_query.comment(said.id)[0].body == "On the blog"
@@ -229,12 +230,14 @@ def test_votes_of_a_voter_are_found_and_nobody_elses(
     settings = config.Settings(secret=SECRET)
     ids = []
     for number in range(3):
-        draft = submission.Draft(site, f"t{number}", None, records.Author("Bob"), "b")
-        ids.append(submission.post(draft, settings=settings, now=NOW).comment.id)
+        draft = new_comment.Submission(f"t{number}", None, records.Author("Bob"), "b")
+        ids.append(new_comment.post(draft, SiteRequest(site, settings, NOW)).comment.id)
     for voter, value in (("g:a", 1), ("g:a0", -1), ("g:ab", 1), ("a:a", 1)):
         for each in ids:
-            voter_of = cast_vote.Voter(voter, f"network of {voter}")
-            cast_vote.vote(each, "demo", voter_of, value, settings=settings, now=NOW)
+            request = sample_threads.request(
+                settings=settings, now=NOW, network=f"network of {voter}"
+            )
+            cast_vote.vote(each, voter, value, request)
     assert dict(votes.by("g:a")) == dict.fromkeys(ids, 1)
     assert dict(votes.by("g:a0")) == dict.fromkeys(ids, -1)
     assert dict(votes.by("g:")) == {}

@@ -20,9 +20,10 @@ from comments.domain.records import Verb
 from comments.jobs import personal_data, scheduler, wiring
 from comments.moderation import decisions, reports
 from comments.notifications import double_opt_in, subscriptions
-from comments.posting import cast_vote, file_report, submission
+from comments.posting import cast_vote, file_report, new_comment, own_comment
 from comments.reading.materialized import thread_view, view_cache
 from comments.sites import rate_limits, site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from emulator import inprocess
 from emulator.storage import file_store
@@ -87,24 +88,15 @@ class World:
             row = self.say(site, f"quetzalcoatlus to {verb}")
             decisions.decide("demo", row.id, verb, ADA, now=here())
         edited = self.say(site, "quetzalcoatlus before")
-        submission.edit(
+        own_comment.edit(
             edited.id, author_id=self.author, body="quetzalcoatlus after", revision=None,
             settings=SETTINGS, now=here(),
         )  # fmt: skip
-        voter = cast_vote.Voter(self.author, "192.0.2.1")
-        cast_vote.vote(other.id, "demo", voter, 1, settings=SETTINGS, now=here())
-        cast_vote.vote(
-            shown.id,
-            "demo",
-            cast_vote.Voter("g:bob", "192.0.2.2"),
-            1,
-            settings=SETTINGS,
-            now=here(),
-        )
-        file_report.report(
-            other.id, "demo", reports.Reason.SPAM, author=self.author, network="192.0.2.1",
-            settings=SETTINGS, now=here(),
-        )  # fmt: skip
+        hers = sample_threads.request(settings=SETTINGS, now=here(), network="192.0.2.1")
+        bobs = sample_threads.request(settings=SETTINGS, now=here(), network="192.0.2.2")
+        cast_vote.vote(other.id, self.author, 1, hers)
+        cast_vote.vote(shown.id, "g:bob", 1, bobs)
+        file_report.report(other.id, reports.Reason.SPAM, hers, author=self.author)
         address = encryption.seal(ADDRESS, "address", SECRET, now=here())
         wanted = subscriptions.Wanted("demo", "", self.author, replies=True)
         subscriptions.subscribe(
@@ -117,8 +109,8 @@ class World:
     ) -> records.Comment:
         home = "https://zebedee-home.example/"
         author = more.get("author") or records.Author("Zebedee", home, ADDRESS, self.author)
-        draft = submission.Draft(site, "page", parent, author, body)
-        return submission.post(draft, settings=SETTINGS, now=here()).comment
+        draft = new_comment.Submission("page", parent, author, body)
+        return new_comment.post(draft, SiteRequest(site, SETTINGS, here())).comment
 
     def settle(self) -> None:
         """Deliver, count and fold, until nothing is left to do."""

@@ -17,7 +17,7 @@ from comments import errors
 from comments.domain import counting, records
 from comments.events import dispatcher, outbox
 from comments.jobs import recategorize, recount, scheduler, wiring
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree import maintenance
@@ -260,7 +260,7 @@ def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
 
     def write() -> None:
         sample_threads.post(filed, "reply", first.id, author=_author(5))
-        submission.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
+        own_comment.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
         _deliver()
 
     # Before a commit the transaction holds locks on what it read, so people write around them.
@@ -279,7 +279,7 @@ def test_writers_and_changes_at_once_leave_every_counter_exact(
             for n in range(12):
                 row = sample_threads.post(filed, f"{label}.{n}", author=_author(n % 4))
                 if n % 3 == 0:
-                    submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+                    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
 
     def file(names: list[str]) -> None:
         with open_store.context():

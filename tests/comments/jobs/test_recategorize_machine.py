@@ -18,7 +18,7 @@ from comments.domain import records
 from comments.domain.records import Status
 from comments.events import backlog, dispatcher
 from comments.jobs import recategorize, recount, wiring
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
@@ -102,7 +102,7 @@ class Categories(RuleBasedStateMachine):
     @rule(data=st.data())
     def retract(self, data: st.DataObject) -> None:
         row = self._own.pop(data.draw(st.integers(0, len(self._own) - 1)))
-        submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+        own_comment.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
 
     @rule(thread=threads, names=sets)
     def begin(self, thread: str, names: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from comments.domain import counting, records
 from comments.jobs import recount
 from comments.jobs.recount import Difference
 from comments.notifications import follower_compaction, subscriptions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import counter_rows, event_rows
 from comments.tree.counters import new_rows, sharding, totals
@@ -226,7 +226,7 @@ def test_what_events_have_still_to_add_is_counted_in(
     grown: dict[str, records.Comment], site: records.Site
 ) -> None:
     sample_threads.post(site, "late")
-    submission.retract(
+    own_comment.retract(
         grown["2"].id, author_id=grown["2"].author.id, revision=None, now=sample_threads.START
     )
     counter_drift.plant(reads.get(counter_rows.site_counter_key("demo")), approved=1)

@@ -8,7 +8,7 @@ import pytest
 
 from comments.domain import records
 from comments.jobs import recategorize
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, reads
 from comments.store.models import counter_rows
 from tests.support import prepared_stores
@@ -166,7 +166,7 @@ def _write(store: connection.Store, site: records.Site, label: int, stop: thread
         while not stop.is_set():
             row = sample_threads.post(site, f"{label}.{number}", author=_author(number % 3))
             if number % 2:
-                submission.retract(
+                own_comment.retract(
                     row.id, author_id=row.author.id, revision=None, now=sample_threads.START
                 )
             if number % 5 == 0:

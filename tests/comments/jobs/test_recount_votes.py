@@ -5,7 +5,7 @@ import pytest
 from comments.domain import records
 from comments.domain.counting import Scope
 from comments.jobs.recount import Difference
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, vote_rows
 from tests.support import prepared_stores
@@ -62,7 +62,7 @@ def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
     row = grown["2.1"]
     sample_votes.vote(row, "ann")
     sample_votes.vote(row, "bob")
-    submission.retract(row.id, author_id=row.author.id, revision=None, now=counter_drift.NOW)
+    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=counter_drift.NOW)
     lost = ownership.Writes("votes", delete=(vote_rows.votes_due_key(row.id),))
     transactions.transaction(lambda: transactions.apply(lost))
     assert counter_drift.recount_all() == [Difference(Scope("comment", row.id), "votes", 2, 0)]

@@ -6,7 +6,7 @@ import pytest
 
 from comments.domain import records
 from comments.jobs import repair
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -30,7 +30,7 @@ def test_a_sound_thread_has_no_problems(
     site: records.Site, grown: dict[str, records.Comment]
 ) -> None:
     gone = grown["1.1"]
-    submission.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
+    own_comment.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
     name = sample_threads.name_of(site)
     assert repair.find_problems(SCHEME, name) == []
     assert repair.fix(SCHEME, name) == 0

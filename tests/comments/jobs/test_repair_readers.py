@@ -10,7 +10,7 @@ import pytest
 
 from comments.domain import records
 from comments.jobs import repair
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import thread_view
 from comments.store import connection, ownership, reads, transactions
@@ -187,7 +187,9 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
     folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
     moved = grown["1.1"]
-    submission.retract(moved.id, author_id=moved.author.id, revision=None, now=sample_threads.START)
+    own_comment.retract(
+        moved.id, author_id=moved.author.id, revision=None, now=sample_threads.START
+    )
     _check(processes)
     _clear_after_the_grace(folded, processes)
     _check(processes)
@@ -222,7 +224,7 @@ def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
     reader.now += thread_view.CACHE_MAX_AGE
     reader.do(lambda: thread_view.view(NAME))
     sample_threads.post(site, "later", grown["1.1"].id)
-    submission.retract(
+    own_comment.retract(
         grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=sample_threads.START
     )
     reader.do(lambda: thread_view.view(NAME))

@@ -19,7 +19,7 @@ from comments.events import audit_log, dead_letters, outbox
 from comments.jobs import personal_data
 from comments.moderation import decisions, rulebook
 from comments.moderation.classifiers import akismet, classifier_answers, registration
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, reads
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
@@ -288,7 +288,7 @@ def test_it_is_not_corrected_about_a_text_it_never_saw_or_that_is_gone(
     service.ask()
     at = service.now + timedelta(seconds=1)
     service.settings = dataclasses.replace(service.settings, edit_window=86_400)
-    submission.edit(
+    own_comment.edit(
         edited.id, author_id="g:ann", body="another", revision=None,
         settings=service.settings, now=at,
     )  # fmt: skip

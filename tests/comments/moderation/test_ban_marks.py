@@ -14,8 +14,9 @@ from comments.domain.crypto import caller_marks, client_networks, secret_rotatio
 from comments.domain.records import Status
 from comments.events import audit_log
 from comments.moderation import bans, policy_changes, retention, rulebook
-from comments.posting import submission
+from comments.posting import new_comment
 from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, per_process, reads
 from comments.store.models import comment_rows
 from tests.support.people import account_holders
@@ -34,8 +35,8 @@ def post(
     """A comment of a guest who was never here, from an address."""
     author = records.Author("Eve", email=more.pop("email", ""), id=more.pop("id", ""))
     sender = classifier_verdicts.Sender(client_networks.of(address))
-    draft = submission.Draft(site, "page", None, author, "an excerpt of it", sender=sender, **more)
-    return submission.post(draft, settings=sample_threads.SETTINGS, now=now).comment
+    draft = new_comment.Submission("page", None, author, "an excerpt of it", **more)
+    return new_comment.post(draft, SiteRequest(site, sample_threads.SETTINGS, now, sender)).comment
 
 
 def ban(row: records.Comment, *, now: datetime = NOW, **wanted: Any) -> rulebook.Book:
@@ -177,8 +178,8 @@ def test_the_address_of_a_guest_is_met_again_in_an_account(
         post(site, ELSEWHERE, id=account.author)
     # Its address was sealed under a secret that is gone: the account may write.
     lost = dataclasses.replace(sample_threads.SETTINGS, secret="another secret of 32 characters.")
-    draft = submission.Draft(site, "page", None, records.Author("Ann", id=account.author), "hello")
-    assert submission.post(draft, settings=lost, now=NOW).comment.status is Status.APPROVED
+    draft = new_comment.Submission("page", None, records.Author("Ann", id=account.author), "hello")
+    assert new_comment.post(draft, SiteRequest(site, lost, NOW)).comment.status is Status.APPROVED
 
 
 def test_a_mailbox_that_nobody_knows_is_not_banned(

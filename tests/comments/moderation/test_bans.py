@@ -9,7 +9,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.moderation import decisions, policy_changes, rulebook
-from comments.posting import submission
+from comments.posting import own_comment
 from tests.support.threads import moderated_site, sample_threads
 
 pytestmark = pytest.mark.usefixtures("store", "site")
@@ -33,7 +33,7 @@ def test_a_banned_author_writes_nothing_and_may_take_back(site: records.Site) ->
         assert refused.value.code == "author-banned"
     moderated_site.post(site, "another's", "bob")
     moderated_site.post(site, "when it is over", now=moderated_site.NOW + timedelta(days=1))
-    submission.retract(row.id, author_id="g:ann", revision=None, now=moderated_site.NOW)
+    own_comment.retract(row.id, author_id="g:ann", revision=None, now=moderated_site.NOW)
     policy_changes.unban("demo", "g:ann", moderated_site.ADA, now=moderated_site.NOW)
     moderated_site.post(site, "again")
     with pytest.raises(errors.NotFound):

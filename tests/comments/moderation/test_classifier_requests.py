@@ -19,7 +19,7 @@ from comments.jobs import wiring
 from comments.moderation import decisions, policy_changes, rulebook
 from comments.moderation.classifiers import classifier_answers, classifier_requests
 from comments.notifications import planner
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess, testing
@@ -47,7 +47,7 @@ def service(
 
 def edit(comment: records.Comment, text: str, service: Service) -> records.Comment:
     now = comment.created + timedelta(minutes=5)
-    return submission.edit(
+    return own_comment.edit(
         comment.id, author_id=comment.author.id, body=text, revision=None,
         settings=service.settings, now=now,
     )  # fmt: skip

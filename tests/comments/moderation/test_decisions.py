@@ -14,7 +14,7 @@ from comments.domain.records import Status, Verb
 from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
 from comments.jobs import repair
 from comments.moderation import decisions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection
 from comments.tree import ordered_query
 from tests.support import stored_state
@@ -104,7 +104,7 @@ def test_a_decision_is_undone_once_and_to_what_stood_before(
 def test_what_was_retracted_never_comes_back(grown: dict[str, records.Comment], verb: Verb) -> None:
     _decide(grown["3"], Verb.PIN)
     _decide(grown["3"], Verb.REJECT)
-    submission.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
+    own_comment.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
     with pytest.raises(errors.Conflict) as refused:
         _decide(grown["3"], verb)
     assert refused.value.code == "comment-retracted"
@@ -201,7 +201,7 @@ def test_an_entry_of_the_log_is_undone_while_it_stands(grown: dict[str, records.
 def test_many_at_once_are_many_decisions_each_with_its_outcome(
     grown: dict[str, records.Comment],
 ) -> None:
-    submission.retract(grown["2.1"].id, author_id="g:2.1", revision=None, now=sample_threads.START)
+    own_comment.retract(grown["2.1"].id, author_id="g:2.1", revision=None, now=sample_threads.START)
     ids = [grown["1"].id, "a" * 26, grown["2.1"].id, grown["3"].id, grown["3"].id]
     found = decisions.bulk("demo", ids, Verb.SPAM, ADA, now=sample_threads.START)
     assert [(each.id, each.code) for each in found] == [
@@ -319,7 +319,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
             held = _decide(row, Verb.HOLD)
 
         def edit(row: records.Comment = row) -> object:
-            return submission.edit(
+            return own_comment.edit(
                 row.id, author_id=row.author.id, body="buy", revision=None,
                 settings=sample_threads.SETTINGS, now=sample_threads.START,
             )  # fmt: skip
@@ -351,7 +351,7 @@ def test_approval_races_with_the_authors_retraction_which_always_wins(
         _at_once(
             open_store,
             lambda row=row: _decide(row, Verb.APPROVE),
-            lambda row=row: submission.retract(
+            lambda row=row: own_comment.retract(
                 row.id, author_id=row.author.id, revision=None, now=sample_threads.START
             ),
         )

@@ -11,7 +11,7 @@ from comments.events import audit_log
 from comments.jobs import repair
 from comments.moderation import decisions, policy_changes
 from comments.moderation.rules import Action
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from emulator import inprocess, testing
 from tests.support import stored_state
@@ -160,7 +160,7 @@ def test_a_new_author_is_held_until_he_is_here_for_long_enough(site: records.Sit
         who = records.Author("Bob", id="a:bob")
         known = None if since is None else moderated_site.NOW - timedelta(days=since)
         assert sample_threads.post(site, f"{since}", author=who, since=known).status is status
-    edited = submission.edit(
+    edited = own_comment.edit(
         later[1].id, author_id=first.author.id, body="edited", revision=None,
         settings=sample_threads.SETTINGS, now=moderated_site.NOW + timedelta(days=2, minutes=1),
     )  # fmt: skip
@@ -190,7 +190,7 @@ def test_a_closed_site_takes_nothing_and_lets_people_take_back(
         assert refused.value.code == "read-only"
     else:
         assert moderated_site.edit(row, "other").body == "other"
-    submission.retract(row.id, author_id="g:ann", revision=None, now=moderated_site.NOW)
+    own_comment.retract(row.id, author_id="g:ann", revision=None, now=moderated_site.NOW)
     assert sample_threads.listed(site) == []
 
 

@@ -17,7 +17,7 @@ from comments.events import audit_log, dispatcher
 from comments.jobs import wiring
 from comments.moderation import decisions
 from comments.notifications import double_opt_in, form_tokens, moderation_links, planner
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from tests.support import stored_state
@@ -103,7 +103,7 @@ def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
 ) -> None:
     token = _token(held)
     with open_store.context():
-        submission.edit(
+        own_comment.edit(
             held.id, author_id=held.author.id, body="buy", revision=None,
             settings=sample_threads.SETTINGS, now=datetime.now(UTC),
         )  # fmt: skip
@@ -114,7 +114,7 @@ def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
     assert _press(client, token).status_code == 412
     assert _status(open_store, held) is Status.PENDING
     with open_store.context():
-        submission.retract(held.id, author_id=held.author.id, revision=None, now=datetime.now(UTC))
+        own_comment.retract(held.id, author_id=held.author.id, revision=None, now=datetime.now(UTC))
     assert _press(client, token).status_code == 409
 
 

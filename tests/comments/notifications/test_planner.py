@@ -14,7 +14,7 @@ from comments.domain.records import Policy, Status, Verb
 from comments.events import outbox
 from comments.moderation import decisions
 from comments.notifications import follower_compaction, planner, subscriptions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
@@ -144,7 +144,7 @@ def test_what_was_taken_back_meanwhile_is_told_to_nobody(world: World, sweeps: i
     world.now += outbox.SWEPT_AFTER
     for _ in range(sweeps):
         world.sweep()
-    submission.retract(row.id, author_id="g:bob", revision=None, now=START)
+    own_comment.retract(row.id, author_id="g:bob", revision=None, now=START)
     world.deliver()
     assert world.box.taken == []
     assert counter_oracle.events() == []
@@ -191,7 +191,7 @@ def test_an_edit_and_an_import_are_told_to_nobody(world: World) -> None:
     world.subscribe("ann@example.org")
     row = world.say("seen")
     world.deliver()
-    submission.edit(
+    own_comment.edit(
         row.id,
         author_id="g:bob",
         body="again",

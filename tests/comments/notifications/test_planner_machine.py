@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from comments.domain import records
 from comments.notifications import subscriptions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
@@ -75,7 +75,7 @@ class Model:
         if how < len(self.said):
             row, who, _answered = self.said[how]
             self.gone.add(row.id)
-            submission.retract(row.id, author_id=f"g:{who}", revision=None, now=START)
+            own_comment.retract(row.id, author_id=f"g:{who}", revision=None, now=START)
 
     def deliver(self, _: str = "", __: int = 0) -> None:
         for number in self.untold:

@@ -58,10 +58,7 @@ def test_who_takes_a_vote_back_leaves_nothing(row: records.Comment) -> None:
 
 def test_nobody_votes_on_his_own_comment(row: records.Comment) -> None:
     with pytest.raises(errors.Forbidden) as refused:
-        cast_vote.vote(
-            row.id, "demo", cast_vote.Voter(row.author.id, "n"), 1,
-            settings=sample_threads.SETTINGS, now=sample_threads.START,
-        )  # fmt: skip
+        cast_vote.vote(row.id, row.author.id, 1, sample_threads.request(network="192.0.2.1"))
     assert refused.value.code == "own-comment"
     assert sample_votes.cast() == {}
 
@@ -86,17 +83,9 @@ def test_a_comment_readers_do_not_see_is_not_there(
 ) -> None:
     held = sample_threads.node("held", None, status)
     sample_threads.store_imported(NAME, held)
-    who = cast_vote.Voter("g:bob", "n")
     for value in (1, -1, 0):
         with pytest.raises(errors.NotFound):
-            cast_vote.vote(
-                held.id,
-                "demo",
-                who,
-                value,
-                settings=sample_threads.SETTINGS,
-                now=sample_threads.START,
-            )
+            cast_vote.vote(held.id, "g:bob", value, sample_threads.request(network="192.0.2.1"))
     assert sample_votes.cast() == {}
 
 
@@ -104,16 +93,9 @@ def test_a_comment_readers_do_not_see_is_not_there(
 def test_an_unknown_comment_and_one_of_another_site_are_not_there(
     row: records.Comment, comment: str, site_id: str
 ) -> None:
-    who = cast_vote.Voter("g:bob", "n")
+    request = sample_threads.request(site_id, network="192.0.2.1")
     with pytest.raises(errors.NotFound):
-        cast_vote.vote(
-            comment or row.id,
-            site_id,
-            who,
-            1,
-            settings=sample_threads.SETTINGS,
-            now=sample_threads.START,
-        )
+        cast_vote.vote(comment or row.id, "g:bob", 1, request)
     assert sample_votes.cast() == {}
 
 
@@ -268,7 +250,7 @@ def test_votes_of_different_voters_write_nothing_in_common(
 
 def test_a_newcomer_is_the_same_under_a_key_from_one_place_and_nowhere_else() -> None:
     def make(comment: str = "c", network: str = "n", key: str | None = "k" * 16) -> str:
-        return cast_vote.newcomer(comment, network, key, secret="s")
+        return cast_vote.newcomer(comment, "", key, sample_threads.request(network=network))
 
     assert make() == make()
     made = {make(), make(comment="d"), make(network="m"), make(key="l" * 16), make(key=None)}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from comments.jobs import recount
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
@@ -128,7 +128,7 @@ def test_every_row_says_what_its_votes_come_to_whatever_fails(
     ids = [row.id for row in rows]
     children = [_start(path, label, seed, ids, rules) for label in "ab"]
     gone = rows[3]
-    submission.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
+    own_comment.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
     for child in children:
         child.wait(timeout=5 * programs.PATIENCE)  # type: ignore[attr-defined]
     assert [child.returncode for child in children] == [status] * 2  # type: ignore[attr-defined]

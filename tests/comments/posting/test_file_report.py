@@ -15,7 +15,7 @@ from comments.events import audit_log, dispatcher
 from comments.jobs import wiring
 from comments.moderation import decisions, policy_changes, reports, retention
 from comments.moderation.reports import Reason
-from comments.posting import file_report, submission
+from comments.posting import file_report, own_comment
 from comments.store import connection
 from tests.support import stored_state
 from tests.support.histories import counter_oracle
@@ -28,10 +28,8 @@ NOW = sample_threads.START
 
 def _report(row: records.Comment, network: str, author: str = "", **more: object) -> None:
     given = {"reason": Reason.SPAM, "now": NOW, "site": "demo"} | more
-    file_report.report(
-        row.id, given["site"], given["reason"], author=author, network=network,
-        settings=sample_threads.SETTINGS, now=given["now"],
-    )  # fmt: skip
+    request = sample_threads.request(given["site"], now=given["now"], network=network)
+    file_report.report(row.id, given["reason"], request, author=author)
 
 
 def _status(row: records.Comment) -> Status:
@@ -138,7 +136,7 @@ def test_an_approval_is_of_the_text_that_was_there(
     policy_changes.set_policy("demo", ADA, now=NOW, policy=records.Policy.OFF)
     _anonymously(row)
     assert _status(row) is Status.APPROVED
-    submission.edit(
+    own_comment.edit(
         row.id, author_id=row.author.id, body="another", revision=None,
         settings=sample_threads.SETTINGS, now=NOW + timedelta(minutes=1),
     )  # fmt: skip

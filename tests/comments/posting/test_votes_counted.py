@@ -14,7 +14,7 @@ from comments.domain import presentation, records
 from comments.domain.records import Status
 from comments.events import backlog
 from comments.jobs import worker_thread
-from comments.posting import cast_vote, submission
+from comments.posting import cast_vote, own_comment
 from comments.reading.materialized import directories, thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
@@ -247,7 +247,7 @@ def test_votes_reach_pages_and_folding_like_every_change(
 
 def test_votes_do_not_refuse_an_edit_and_a_change_of_the_text_does(row: records.Comment) -> None:
     def edit(body: str, revision: int) -> records.Comment:
-        return submission.edit(
+        return own_comment.edit(
             row.id, author_id=row.author.id, body=body, revision=revision,
             settings=sample_threads.SETTINGS, now=sample_threads.START,
         )  # fmt: skip

@@ -27,7 +27,7 @@ from comments import errors
 from comments.domain import records
 from comments.jobs import repair
 from comments.moderation import decisions
-from comments.posting import cast_vote, submission
+from comments.posting import cast_vote, own_comment
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import ranking
 from comments.sites import site_settings
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
             row = reads.get(comment_rows.comment_key(comment_id))
             if row.listed and row.status != records.Status.RETRACTED:
                 self.newest = max(self.newest, self._now)
-            submission.retract(
+            own_comment.retract(
                 comment_id, author_id=row.author_id or "", revision=None, now=self._now
             )
 
@@ -131,7 +131,7 @@ class Machine(RuleBasedStateMachine):
             if before.status in {records.Status.REJECTED, records.Status.HIDDEN}:
                 refusals.append(errors.Conflict)
             with contextlib.suppress(*refusals):
-                submission.edit(
+                own_comment.edit(
                     comment_id,
                     author_id=before.author_id or "g:nobody",
                     body=f"edited {text}",
@@ -159,7 +159,9 @@ class Machine(RuleBasedStateMachine):
 
         def retract() -> None:
             owner = self._owner(comment_id)
-            submission.retract(comment_id, author_id=owner, revision=None, now=sample_threads.START)
+            own_comment.retract(
+                comment_id, author_id=owner, revision=None, now=sample_threads.START
+            )
 
         def reject() -> None:
             reject = records.Verb.REJECT

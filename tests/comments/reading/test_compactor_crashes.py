@@ -14,7 +14,7 @@ import pytest
 from comments.domain import records
 from comments.events import backlog
 from comments.jobs import scheduler
-from comments.posting import cast_vote, submission
+from comments.posting import cast_vote, own_comment
 from comments.reading.compaction import bucket_layout, compactor, leftovers
 from comments.reading.materialized import directories, ranking
 from comments.sites import site_settings
@@ -88,7 +88,7 @@ class Scene:
     def take_back(self) -> None:
         """Retract the texts that are to vanish."""
         for row in self.said:
-            submission.retract(
+            own_comment.retract(
                 row.id, author_id=row.author.id, revision=None, now=sample_threads.START
             )
 

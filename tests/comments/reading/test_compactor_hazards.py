@@ -7,7 +7,7 @@ import pytest
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.compaction import bucket_layout, compactor, leftovers
 from comments.reading.materialized import buckets, deltas, directories, first_page, thread_view
 from comments.store import connection, reads, transactions
@@ -47,7 +47,7 @@ def _prepare(name: records.ThreadName) -> compactor.Prepared:
 
 
 def _edit(comment: records.Comment, body: str) -> None:
-    submission.edit(
+    own_comment.edit(
         comment.id,
         author_id=comment.author.id,
         body=body,

@@ -12,7 +12,7 @@ import pytest
 
 from comments.domain import presentation, records
 from comments.jobs import repair, scheduler
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.compaction import leftovers
 from comments.reading.materialized import directories, thread_view, view_cache
 from comments.sites import site_settings
@@ -293,13 +293,13 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
         assert folder.stdout.readline() == "stopping\n"
         programs.wait_until(lambda: _is_stopped(folder.pid))
         for text in ("late 1", "late 4"):
-            submission.retract(
+            own_comment.retract(
                 rows[text].id, author_id=f"g:{text}", revision=None, now=sample_threads.START
             )
         _check_reader()
         compaction.whole(NAME)
         # Not folded when the folder wakes: it must not take this flag, whose row it knows.
-        submission.retract(
+        own_comment.retract(
             rows["late 2"].id, author_id="g:late 2", revision=None, now=sample_threads.START
         )
         sample_threads.post(grown, "after all")

@@ -9,7 +9,7 @@ from comments.domain import records
 from comments.events import backlog
 from comments.jobs import scheduler
 from comments.moderation import decisions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.compaction import compactor, due_threads
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
@@ -82,7 +82,7 @@ def test_what_takes_a_text_away_does_not_wait(
         compaction.whole(NAME)
     assert due_threads.due(NOW) == []
     if verb == "edit":
-        submission.edit(
+        own_comment.edit(
             comment.id,
             author_id=comment.author.id,
             body="new",

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories, first_page, thread_view
@@ -118,7 +118,7 @@ def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: rec
     first, second = (next(rows).id for _ in range(2))
     sample_threads.post(site, "in the tail", first)
     _check(_fold(name))
-    submission.retract(second, author_id="g:1.1", revision=None, now=sample_threads.START)
+    own_comment.retract(second, author_id="g:1.1", revision=None, now=sample_threads.START)
     _check(_fold(name))
 
 
@@ -144,7 +144,7 @@ def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
     assert thread_view.head(name, 12) is None
     thread_view.forget_probe()
     assert changed != shown  # its total
-    submission.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
+    own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
     reader = reader_processes.of_floor(name)
     found = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
     assert (list(found.comments), list(found.replies), found.total) == (

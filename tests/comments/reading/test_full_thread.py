@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 from benchmarks import ours, talk
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.reading.compaction import compactor
 from comments.store import connection
@@ -73,7 +73,7 @@ def change(site: records.Site, chance: random.Random) -> None:
             site, f"text {chance.random()}", parent, author=records.Author("A", id="g:a")
         )
     elif kind == "edit":
-        submission.edit(
+        own_comment.edit(
             row.id,
             author_id="g:a",
             body=f"other {chance.random()}",
@@ -82,7 +82,7 @@ def change(site: records.Site, chance: random.Random) -> None:
             now=sample_threads.START,
         )
     else:
-        submission.retract(row.id, author_id="g:a", revision=None, now=sample_threads.START)
+        own_comment.retract(row.id, author_id="g:a", revision=None, now=sample_threads.START)
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_the_first_piece_may_become_empty(
     client.get(ALL, headers=headers)
     for n in range(4):
         with open_store.context():
-            submission.retract(
+            own_comment.retract(
                 rows[str(n)].id, author_id=f"g:{n}", revision=None, now=sample_threads.START
             )
     got = client.get(ALL, headers=headers)

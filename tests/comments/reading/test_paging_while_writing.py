@@ -18,7 +18,7 @@ import pytest
 from werkzeug import test
 
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import ranking
@@ -134,7 +134,7 @@ class Race:
             mine = sample_threads.post(self.site, f"w{number}", parents[number % 3])
             _edit(self.rows[f"{number % 4 + 1}.2"], number)
             if number % 2:
-                submission.retract(
+                own_comment.retract(
                     mine.id, author_id=mine.author.id, revision=None, now=sample_threads.START
                 )
 
@@ -196,7 +196,7 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
 
 
 def _edit(row: records.Comment, number: int) -> None:
-    submission.edit(
+    own_comment.edit(
         row.id,
         author_id=row.author.id,
         body=f"edited {number}",

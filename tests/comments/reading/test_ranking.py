@@ -12,7 +12,7 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.jobs import scheduler
 from comments.moderation import decisions
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import thread_pages
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import buckets, directories, ranking, thread_view, view_cache
@@ -281,7 +281,7 @@ def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
     _fold(name)
     cursor = _page(name, 1).cursor
     later = sample_threads.START + timedelta(days=1)
-    submission.retract(said.id, author_id=said.author.id, revision=None, now=later)
+    own_comment.retract(said.id, author_id=said.author.id, revision=None, now=later)
     for _ in range(2):
         assert _from(name, None, 3) == _expected(name, [str(place) for place in BEST])
         assert _from(name, cursor, 3) == _expected(name, [str(place) for place in BEST])[1:]

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import thread_pages
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
@@ -36,7 +36,7 @@ def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
         _fold(name)
         assert _changed(name) == {moment}
         if moment is newest:
-            submission.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
+            own_comment.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
     _lose_the_directory(name)
     assert _changed(name) == {last}
     _fold(name)
@@ -56,7 +56,7 @@ def test_what_readers_never_saw_is_no_change(site: records.Site, *, is_folded: b
     held = _hold(name)
     if is_folded:
         _fold(name)
-    submission.retract(
+    own_comment.retract(
         held.id, author_id="g:held", revision=None, now=sample_threads.START + timedelta(days=9)
     )
     assert _changed(name) == {sample_threads.START}
@@ -97,7 +97,7 @@ def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_
         if waiting:
             waiting.clear()
             sample_threads.post(site, "third")
-            submission.retract(
+            own_comment.retract(
                 target.id, author_id=target.author.id, revision=None, now=sample_threads.START
             )
         return real(kind, names)

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import full_thread, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import deltas
@@ -123,7 +123,7 @@ class Machine(RuleBasedStateMachine):
             elif verb == "edit":
                 _edit(chosen, text, now)
             elif verb == "retract":
-                submission.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
+                own_comment.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
             elif verb == "fold":
                 compactor.fold(SCHEME, NAME)
             elif verb == "clear":
@@ -131,7 +131,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def _edit(comment: records.Comment, body: str, now: datetime) -> None:
-    submission.edit(
+    own_comment.edit(
         comment.id,
         author_id=comment.author.id,
         body=body,

@@ -9,7 +9,7 @@ import pytest
 
 from comments.domain import records
 from comments.jobs import repair
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.store import connection, reads, transactions
 from comments.tree import ordered_query
@@ -39,7 +39,7 @@ def _nothing() -> None:
 
 
 def _edit(comment: records.Comment, body: str) -> None:
-    submission.edit(
+    own_comment.edit(
         comment.id,
         author_id=comment.author.id,
         body=body,

@@ -12,7 +12,7 @@ from google.cloud import ndb
 from comments import errors
 from comments.domain import records
 from comments.moderation import rulebook
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
@@ -83,7 +83,7 @@ def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
 ) -> None:
     row = sample_threads.post(site, "old")
     faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
-    edited = submission.edit(
+    edited = own_comment.edit(
         row.id,
         author_id=row.author.id,
         body="new",
@@ -100,7 +100,7 @@ def test_a_retraction_whose_answer_was_lost_is_one_retraction(
 ) -> None:
     row = sample_threads.post(site, "old")
     faults.plan["Commit", faults.calls["Commit"] + 1] = ("after", grpc.StatusCode.UNAVAILABLE)
-    gone = submission.retract(
+    gone = own_comment.retract(
         row.id, author_id=row.author.id, revision=row.revision, now=sample_threads.START
     )
     assert gone.revision == row.revision + 1

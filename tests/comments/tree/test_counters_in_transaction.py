@@ -13,7 +13,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
 from comments.jobs import repair
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows
 from comments.tree import placement, values
@@ -79,7 +79,7 @@ def test_an_edit_reads_and_writes_no_counter(
 ) -> None:
     row = sample_threads.post(site, "old")
     with testing.meter(engine) as cost:
-        submission.edit(
+        own_comment.edit(
             row.id,
             author_id=row.author.id,
             body="new",

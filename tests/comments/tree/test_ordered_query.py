@@ -6,7 +6,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection
 from comments.tree import ordered_query
 from comments.tree.ordered_query import Order
@@ -135,7 +135,7 @@ def test_what_comes_and_goes_while_paging_moves_nothing_else(
     first = _page(site, limit=4)
     sample_threads.post(site, "1.0 late", grown["1.1"].id)
     gone = grown["1.1.2"]
-    submission.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
+    own_comment.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
     rest = _pages(lambda cursor: _page(site, limit=3, cursor=cursor or first.cursor))
     shown = [
         *sample_threads.texts(first.comments),
@@ -187,7 +187,7 @@ def test_a_parent_goes_with_the_order_of_the_discussion_only(
 
 def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
     row = sample_threads.post(site, "gone")
-    submission.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
+    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
     for ask in (
         lambda: ordered_query.comment(row.id),
         lambda: ordered_query.replies(row.id, limit=1, cursor=None, secret=SECRET),
@@ -200,7 +200,7 @@ def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
 def test_totals_count_what_readers_see(
     site: records.Site, grown: dict[str, records.Comment]
 ) -> None:
-    submission.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
+    own_comment.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
     assert ordered_query.totals(site.id, ["page", "nobody was here"]) == [len(ORDER) - 1, 0]
 
 

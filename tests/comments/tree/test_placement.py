@@ -12,7 +12,7 @@ from comments import config, errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
 from comments.jobs import repair
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -135,7 +135,7 @@ def test_a_retracted_comment_with_replies_stays_as_a_tombstone(site: records.Sit
 def test_retracting_erases_content_and_author_from_the_row(site: records.Site) -> None:
     author = records.Author("Ann Canary", "https://canary.example", "canary@example.org", "g:c")
     row = sample_threads.post(site, "canary text", author=author)
-    submission.retract(row.id, author_id="g:c", revision=None, now=sample_threads.START)
+    own_comment.retract(row.id, author_id="g:c", revision=None, now=sample_threads.START)
     stored = reads.get(comment_rows.comment_key(row.id))
     assert "canary" not in repr(stored).lower()
     assert stored.status == "retracted"
@@ -162,7 +162,7 @@ def test_the_number_of_a_retracted_comment_is_not_used_again(site: records.Site)
 def test_every_change_raises_the_revision_and_marks_the_row_unfolded(site: records.Site) -> None:
     row = sample_threads.post(site, "1")
     _set(row, unfolded=False)
-    edited = submission.edit(
+    edited = own_comment.edit(
         row.id,
         author_id="g:1",
         body="1 edited",
@@ -207,7 +207,9 @@ def test_what_is_not_there_is_neither_edited_nor_retracted(site: records.Site) -
         with pytest.raises(errors.NotFound):
             _edit(comment_id, "new")
         with pytest.raises(errors.NotFound):
-            submission.retract(comment_id, author_id="g:1", revision=None, now=sample_threads.START)
+            own_comment.retract(
+                comment_id, author_id="g:1", revision=None, now=sample_threads.START
+            )
 
 
 def test_an_edit_that_changes_nothing_is_no_revision(site: records.Site) -> None:
@@ -291,7 +293,7 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
 
 
 def _edit(comment_id: str, body: str) -> records.Comment:
-    return submission.edit(
+    return own_comment.edit(
         comment_id,
         author_id="g:1",
         body=body,

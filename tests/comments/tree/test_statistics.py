@@ -10,7 +10,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import dispatcher
 from comments.jobs import recategorize, wiring
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import connection, reads
 from comments.store.models import conversion
 from comments.tree.counters import statistics
@@ -164,7 +164,7 @@ def test_a_page_is_one_bounded_read_and_writes_nothing(
 def test_lines_that_come_and_go_between_pages_move_no_other(told: records.Site) -> None:
     page = statistics.by_day("demo", limit=2)
     for row in _rows("plain"):
-        submission.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
+        own_comment.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
     early = sample_threads.START - timedelta(days=1)
     sample_threads.post(
         told, "early", author=sample_threads.author("ann"), thread="plain", now=early
@@ -218,7 +218,7 @@ def test_who_wrote_in_a_category_and_in_which_somebody_wrote(told: records.Site)
 
 def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
     (row,) = (row for row in _rows("a") if row.author.id == "g:bob")
-    submission.retract(row.id, author_id="g:bob", revision=None, now=NOW)
+    own_comment.retract(row.id, author_id="g:bob", revision=None, now=NOW)
     _deliver()
     assert statistics.commenters(THREAD).lines == (statistics.Person("g:ann", 3),)
     assert statistics.commenters_of_category("demo", "sport").lines == (

@@ -7,7 +7,7 @@ from comments.domain import counting, records
 from comments.events import dispatcher
 from comments.jobs import recount, wiring
 from comments.jobs.recount import Difference
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows, vote_rows
 from comments.tree.counters import totals
@@ -23,7 +23,7 @@ def grown(site: records.Site) -> dict[str, records.Comment]:
     site = sample_threads.filing(site, "news", "sport")
     grown = sample_threads.grow(site, sample_threads.TREE, categories=("sport", "news"))
     sample_threads.grow(site, sample_threads.TREE, thread="other", categories=("news",))
-    submission.retract(
+    own_comment.retract(
         grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=sample_threads.START
     )
     deliver()

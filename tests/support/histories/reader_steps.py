@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from comments.domain import records
 from comments.moderation import decisions
 from comments.notifications import subscriptions
-from comments.posting import cast_vote, submission
+from comments.posting import cast_vote, new_comment, own_comment
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append
@@ -28,6 +29,7 @@ from tests.support.histories.operator_steps import (
     key_of,
     name_of,
 )
+from tests.support.threads import sample_threads
 
 AUTHORS = ["g:ann", "g:bob", "g:cat"]
 HELD = ledger.HELD
@@ -89,12 +91,11 @@ class World(Chores):
                     stack.callback(turn.end)
                 site = records.Site(name.site, (), "", 2)
                 author = records.Author("somebody", id=draft.author)
-                posted = submission.post(
-                    submission.Draft(
-                        site, name.id, draft.reply_to, author, draft.body, key=draft.key
+                posted = new_comment.post(
+                    new_comment.Submission(
+                        name.id, draft.reply_to, author, draft.body, key=draft.key
                     ),
-                    settings=SETTINGS,
-                    now=now,
+                    SiteRequest(site, SETTINGS, now),
                 )
                 made.append(posted.comment.id)
 
@@ -116,7 +117,7 @@ class World(Chores):
         now = self.now + SKEW[three % 3]
 
         def act() -> None:
-            submission.edit(
+            own_comment.edit(
                 comment_id,
                 author_id=author,
                 body=body,
@@ -137,7 +138,7 @@ class World(Chores):
             return Step(lambda: None)
         author, now = self._who(comment_id, two), self.now + SKEW[three % 3]
         return Step(
-            lambda: submission.retract(comment_id, author_id=author, revision=None, now=now),
+            lambda: own_comment.retract(comment_id, author_id=author, revision=None, now=now),
             lambda book: book.retract(comment_id, author),
             lambda: self._has_moved(comment_id),
         )
@@ -175,16 +176,15 @@ class World(Chores):
         if comment_id is None:
             return Step(lambda: None)
         voter, value, now = VOTERS[two % 3], three % 3 - 1, self.now
-        site, key = self.ledger.said[comment_id].site, (comment_id, voter)
+        key = (comment_id, voter)
+        request = sample_threads.request(
+            self.ledger.said[comment_id].site,
+            settings=SETTINGS,
+            now=now,
+            network=f"network of {voter}",
+        )
         return Step(
-            lambda: cast_vote.vote(
-                comment_id,
-                site,
-                cast_vote.Voter(voter, f"network of {voter}"),
-                value,
-                settings=SETTINGS,
-                now=now,
-            ),
+            lambda: cast_vote.vote(comment_id, voter, value, request),
             lambda book: book.vote(comment_id, voter, value),
             lambda: stored_state.votes().get(key) != self.ledger.votes.get(key),
         )

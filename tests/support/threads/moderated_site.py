@@ -11,7 +11,7 @@ from comments.events import dispatcher
 from comments.jobs import wiring
 from comments.moderation import decisions, policy_changes
 from comments.moderation.rules import Action, Rule
-from comments.posting import submission
+from comments.posting import own_comment
 from tests.support import stored_state
 from tests.support.threads import sample_threads
 
@@ -34,7 +34,7 @@ def post(site: records.Site, body: str, author: str = "ann", **more: Any) -> rec
 
 
 def edit(row: records.Comment, body: str) -> records.Comment:
-    return submission.edit(
+    return own_comment.edit(
         row.id, author_id=row.author.id, body=body, revision=None,
         settings=sample_threads.SETTINGS, now=NOW,
     )  # fmt: skip

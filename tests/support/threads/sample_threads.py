@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from comments import config
-from comments.domain import records
-from comments.posting import submission
+from comments.domain import classifier_verdicts, records
+from comments.posting import new_comment, own_comment
+from comments.sites.site_request import SiteRequest
 from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, ordered_query
@@ -34,6 +35,18 @@ def name_of(site: records.Site, thread: str = "page") -> records.ThreadName:
     return records.ThreadName(site.id, thread)
 
 
+def request(
+    site: records.Site | str = "demo",
+    *,
+    settings: config.Settings = SETTINGS,
+    now: datetime = START,
+    network: str = "",
+) -> SiteRequest:
+    """A request to a site from a network; an id will do where nothing else of the site is asked."""
+    found = records.Site(site, (), "", 2) if isinstance(site, str) else site
+    return SiteRequest(found, settings, now, classifier_verdicts.Sender(network))
+
+
 def post(
     site: records.Site,
     body: str,
@@ -46,8 +59,9 @@ def post(
 ) -> records.Comment:
     """Post a comment whose text, and whose author's name, is `body`."""
     author = more.pop("author", records.Author(name=f"author of {body}", id=f"g:{body}"))
-    draft = submission.Draft(site, thread, parent, author, body, **more)
-    return submission.post(draft, settings=settings, now=now).comment
+    sender = more.pop("sender", classifier_verdicts.Sender())
+    sent = new_comment.Submission(thread, parent, author, body, **more)
+    return new_comment.post(sent, SiteRequest(site, settings, now, sender)).comment
 
 
 def author(name: str) -> records.Author:
@@ -57,7 +71,7 @@ def author(name: str) -> records.Author:
 
 def retract(comment: records.Comment) -> None:
     """Have its author take a comment back."""
-    submission.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
+    own_comment.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
 
 
 def node(

@@ -25,8 +25,10 @@ def vote(
     settings: config.Settings = sample_threads.SETTINGS,
 ) -> None:
     """Vote; unless one is given, from a network of the voter's own."""
-    who = cast_vote.Voter(f"g:{voter}", network or f"network of {voter}")
-    cast_vote.vote(comment.id, comment.site, who, value, settings=settings, now=now)
+    request = sample_threads.request(
+        comment.site, settings=settings, now=now, network=network or f"network of {voter}"
+    )
+    cast_vote.vote(comment.id, f"g:{voter}", value, request)
 
 
 def count_waiting(now: datetime = LATER) -> None:

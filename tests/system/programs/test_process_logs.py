@@ -22,7 +22,7 @@ loglevel = "info"
 kept = post_worker_init
 
 def post_worker_init(worker):
-    import comments.posting.submission
+    import comments.posting.new_comment
     import comments.posting.previews
     import comments.reading.thread_pages
 
@@ -32,7 +32,7 @@ def post_worker_init(worker):
         raise ValueError(f"cannot use {arguments!r} and {named!r}")
 
     comments.posting.previews.render = fail
-    comments.posting.submission.prepare = fail
+    comments.posting.new_comment.post = fail
     kept(worker)
 """
 SENT = {"name": "Canary Ann", "body": "canary text", "email": "canary@mailbox.example"}

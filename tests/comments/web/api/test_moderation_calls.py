@@ -12,7 +12,7 @@ from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import webhooks
 from comments.moderation.classifiers import classifier_answers, registration, site_service
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from tests.support.outside import classifier_site
@@ -194,7 +194,7 @@ def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
     if since == "decided":
         service.decide(comment, Verb.REJECT)
     elif since == "edited":
-        submission.edit(
+        own_comment.edit(
             comment.id, author_id=comment.author.id, body="another", revision=None,
             settings=service.settings, now=datetime.now(UTC),
         )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings
 from comments.store import connection
@@ -227,7 +227,7 @@ def test_what_one_request_probed_is_nothing_to_the_next(
     with process.store.context():
         assert process.client.get(below).status_code == 200
         site = site_settings.get("demo")
-        submission.retract(
+        own_comment.retract(
             several["1.1.1"].id, author_id="g:1.1.1", revision=None, now=sample_threads.START
         )
         # It probes, finds a change, and asks Flask, which makes no page of it.

@@ -6,7 +6,7 @@ import flask
 import pytest
 
 from comments.domain import presentation, records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.store import connection
@@ -101,7 +101,7 @@ def _write(
         for step in range(40):
             target = mine[step * 7 % len(mine)]
             if step % 4 == 3:
-                submission.edit(
+                own_comment.edit(
                     target.id,
                     author_id=target.author.id,
                     body=f"edited at {step}",
@@ -111,7 +111,7 @@ def _write(
                 )
             elif step % 10 == 8:
                 mine.remove(target)
-                submission.retract(
+                own_comment.retract(
                     target.id, author_id=target.author.id, revision=None, now=sample_threads.START
                 )
             else:

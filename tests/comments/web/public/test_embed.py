@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.web.http import request_shapes
 from comments.web.public import nesting
 from tests.conftest import ROOT
@@ -138,7 +138,7 @@ def test_a_removed_comment_keeps_its_place_and_nothing_else(client, open_store, 
     with open_store.context():
         top = sample_threads.post(site, "secret words")
         sample_threads.post(site, "answer", top.id)
-        submission.retract(top.id, author_id=top.author.id, revision=top.revision, now=NOW)
+        own_comment.retract(top.id, author_id=top.author.id, revision=top.revision, now=NOW)
     page = get(client)
     assert page.depths == dict(zip(page.ids, [0, 1], strict=True))
     assert "This comment was removed." in page.text

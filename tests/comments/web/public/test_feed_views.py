@@ -7,7 +7,7 @@ import feedparser
 import pytest
 
 from comments.domain import records
-from comments.posting import submission
+from comments.posting import own_comment
 from comments.reading import feeds
 from comments.reading.compaction import compactor
 from comments.reading.materialized import thread_view, view_cache
@@ -107,7 +107,7 @@ def test_what_was_retracted_is_gone(client, open_store, site, path):
 
 def retract(row):
     now = sample_threads.START + timedelta(days=2)
-    submission.retract(row.id, author_id=row.author.id, revision=None, now=now)
+    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=now)
 
 
 def test_a_feed_says_when_it_last_changed(client, open_store, site):
@@ -242,7 +242,7 @@ def test_an_unchanged_feed_is_not_sent_again(client, open_store, site, path, is_
     assert (head.status_code, head.data, head.headers["ETag"]) == (200, b"", first.headers["ETag"])
     assert head.headers["Content-Length"] == str(len(first.data))
     with open_store.context():
-        submission.edit(
+        own_comment.edit(
             grown["1"].id,
             author_id=grown["1"].author.id,
             body="edited",

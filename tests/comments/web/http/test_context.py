@@ -7,7 +7,7 @@ import flask
 import pytest
 
 from comments import config
-from comments.web.http import client_address
+from comments.web.http import context
 
 SETTINGS = config.Settings(secret="a secret of the tests")
 
@@ -18,7 +18,7 @@ def _network(peer: str, proxies: int = 0, *, on_app_engine: bool = False, **head
     with flask.Flask("test").test_request_context(
         "/", headers=named, environ_base={"REMOTE_ADDR": peer}
     ):
-        return client_address.of_request(settings, flask.request)
+        return context.network_of(settings, flask.request)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_whose_address_is_not_known_is_of_one_network() -> None:
 
 
 def test_a_proxy_nobody_told_us_of_is_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
-    client_address._warn.cache_clear()
+    context._warn.cache_clear()
     with caplog.at_level(logging.WARNING, "flatthread"):
         _network("192.0.2.1", X_Forwarded_For="198.51.100.9")
         _network("127.0.0.1", 1, X_Forwarded_For="198.51.100.9")

@@ -7,7 +7,8 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.posting import submission
+from comments.posting import new_comment, own_comment
+from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query
@@ -93,12 +94,11 @@ def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records
 def test_bad_input_names_its_field_and_costs_no_number(
     site: records.Site, field: str, values: dict[str, object]
 ) -> None:
-    draft = submission.Draft(site, "page", None, records.Author("Ann"), "hello")
+    draft = new_comment.Submission("page", None, records.Author("Ann"), "hello")
     with pytest.raises(errors.BadInput) as refused:
-        submission.post(
+        new_comment.post(
             dataclasses.replace(draft, **values),
-            settings=sample_threads.SETTINGS,
-            now=sample_threads.START,
+            SiteRequest(site, sample_threads.SETTINGS, sample_threads.START),
         )
     assert refused.value.field == field
     assert reads.get(comment_rows.thread_key(sample_threads.name_of(site))) is None
@@ -118,7 +118,7 @@ def test_nobody_else_edits_or_retracts_it(site: records.Site, author: str) -> No
     with pytest.raises(errors.Forbidden):
         _edit(row, "yours", author_id=author)
     with pytest.raises(errors.Forbidden):
-        submission.retract(row.id, author_id=author, revision=None, now=sample_threads.START)
+        own_comment.retract(row.id, author_id=author, revision=None, now=sample_threads.START)
     assert sample_threads.listed(site) == ["mine"]
 
 
@@ -139,18 +139,18 @@ def test_an_edit_of_an_older_revision_is_refused(site: records.Site) -> None:
 
 def test_retracting_twice_is_retracting_once(site: records.Site) -> None:
     row = sample_threads.post(site, "one")
-    first = submission.retract(
+    first = own_comment.retract(
         row.id, author_id=row.author.id, revision=None, now=sample_threads.START
     )
     assert (
-        submission.retract(row.id, author_id=row.author.id, revision=1, now=sample_threads.START)
+        own_comment.retract(row.id, author_id=row.author.id, revision=1, now=sample_threads.START)
         == first
     )
 
 
 def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
     row = sample_threads.post(site, "one")
-    submission.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
+    own_comment.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
     with pytest.raises((errors.NotFound, errors.Forbidden)):
         _edit(row, "back again")
     assert ordered_query.thread(sample_threads.name_of(site)) == ()
@@ -197,7 +197,7 @@ def _edit(row: records.Comment, body: str, **changed: object) -> records.Comment
         "settings": sample_threads.SETTINGS,
         "now": sample_threads.START,
     }
-    return submission.edit(row.id, body=body, **{**values, **changed})
+    return own_comment.edit(row.id, body=body, **{**values, **changed})
 
 
 def test_a_repeat_finds_its_comment_though_nothing_may_be_posted_there_any_more(
@@ -205,7 +205,7 @@ def test_a_repeat_finds_its_comment_though_nothing_may_be_posted_there_any_more(
 ) -> None:
     parent = sample_threads.post(site, "parent")
     made = sample_threads.post(site, "reply", parent.id, key=KEY)
-    submission.retract(
+    own_comment.retract(
         parent.id, author_id=parent.author.id, revision=None, now=sample_threads.START
     )
     assert sample_threads.post(site, "reply", parent.id, key=KEY).id == made.id

@@ -1,0 +1,302 @@
+"""A new comment: the whole order of a post, from what a reader sent to what is stored.
+
+`post` prepares the text, admits the post, has it screened and placed, and counts it. Everything is
+cleaned, checked and rendered *before* the transaction, so that bad input costs no number and a
+transaction holds nothing slow.
+
+Whoever repeats a post with the same idempotency key gets the same comment, so the key is part of
+the comment's id together with who speaks; another author's key leads elsewhere, never to a
+comment of somebody else.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+import msgspec
+
+from comments import errors
+from comments.accounts import accounts
+from comments.domain import author_ids, categories, records, thread_ids
+from comments.domain.crypto import caller_marks, guest_addresses, keyed_hashes, secret_rotation
+from comments.domain.text import sanitizing
+from comments.events import backlog
+from comments.moderation import rulebook, screening
+from comments.posting import admission
+from comments.sites import post_limits, usage
+from comments.sites.site_request import SiteRequest
+from comments.store import reads, transactions
+from comments.store.models import comment_rows
+from comments.store.models.comment_rows import comment_id
+from comments.tree import placement, values
+from comments.tree.counters import in_transaction, shard_choice, sharding
+
+RESUMES = timedelta(hours=1)
+_MAX_TITLE = 500
+_MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Submission:
+    """A comment as a reader sends it. `parent` is the answered comment's id.
+
+    `title`, `url` and `categories` are what the author says of the thread (`naming`). `key` is the
+    idempotency key. `since` is when the author's account was made, where he has one. `proof`,
+    `turnstile` and `trap` are for `admission`.
+    """
+
+    thread: str
+    parent: str | None
+    author: records.Author
+    body: str
+    title: str = ""
+    url: str = ""
+    key: str | None = None
+    categories: tuple[str, ...] = ()
+    since: datetime | None = None
+    proof: str = ""
+    turnstile: str = ""
+    trap: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Posted:
+    """A comment that is stored, and whether this call stored it.
+
+    `is_authors` says that the caller may be given the author's token: see `post`.
+    """
+
+    comment: records.Comment
+    created: bool
+    is_authors: bool = True
+
+
+def post(sent: Submission, request: SiteRequest) -> Posted:
+    """Store a comment once, however often it is sent.
+
+    A newcomer's repeat under the same idempotency key proves that the caller is the author only
+    within `RESUMES`, or from the network that posted: later, anyone who found the key in a log
+    could take the author's token with it.
+
+    Raises:
+        errors.BadInput: naming the field.
+        errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see `admission.admit`,
+            `screening.of_post` and `placement.append`.
+        errors.NotFound, errors.KeyReused: see `placement.append`.
+        errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
+    """
+    site, now = request.site, request.now
+    draft, text = _prepared(sent, request)
+    book, guard = rulebook.get(site.id), post_limits.of(site, request.settings)
+    entrant = admission.Entrant(
+        draft.id, text, sent.proof, sent.turnstile, sent.trap, repeats=sent.key is not None
+    )
+    admitted = admission.admit(entrant, request, guard, book)
+    screened = _screened(draft, text, admitted, request, book)
+    try:
+        change = _placed(screened, guard.posts_per_thread, request)
+    except errors.Overloaded:
+        usage.doubt(site.id, draft.id, now=now)
+        raise
+    if change.is_new:
+        usage.posted(site.id, draft.id, now=now)
+    if request.settings.on_app_engine:
+        usage.flush_old()
+    is_recent = now - change.comment.created < RESUMES
+    is_authors = bool(text.author.id) or change.is_new or is_recent or change.is_from_origin
+    return Posted(change.comment, change.is_new, is_authors)
+
+
+def clean_title(raw: str) -> str:
+    """A thread's title as it is stored.
+
+    Raises:
+        errors.BadInput: it is too long, or holds control characters.
+    """
+    return sanitizing.clean_title(_line("title", raw, _MAX_TITLE))
+
+
+def rendered(body: str) -> values.Text:
+    """A body as it is stored, cleaned, with its HTML.
+
+    Raises:
+        errors.BadInput: the body is refused.
+    """
+    cleaned = sanitizing.clean_body(body)
+    return values.Text(cleaned, sanitizing.render_markdown(cleaned), sanitizing.RENDERER)
+
+
+def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, screening.Text]:
+    """The comment as it will be stored, and what rules will know of it. Stores nothing.
+
+    Nothing is read either, but for a repeat of what may have been posted under the old secret.
+    """
+    site, now, current = request.site, request.now, request.settings.secret
+    author, text = _clean_author(sent.author, site), rendered(sent.body)
+    name = records.ThreadName(site.id, sent.thread)
+    digest, secret = _digest(current, name, author, sent.key)
+    made, network = comment_id(digest), request.sender.network
+    said = (author.name, author.website, author.email, sent.parent or "", text.body)
+    draft = values.Draft(
+        id=made,
+        name=name,
+        reply_to=sent.parent,
+        author=_stored(author, current, secret, digest, now),
+        text=text,
+        # Keyed: the rest of it is public, so a plain hash would tell a guess of the address right.
+        fingerprint=keyed_hashes.keyed(secret, "post", *said),
+        # The form of older releases, so that a repeat across an upgrade is recognised.
+        former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
+        created=now,
+        title=clean_title(sent.title),
+        url=thread_ids.page_url(sent.url, sent.thread, site) if sent.url else "",
+        categories=_known(categories.canonical_set(sent.categories), site),
+        # What stands for the network of a newcomer's post that may be repeated.
+        origin=b""
+        if sent.key is None or author.id
+        else keyed_hashes.keyed(secret, "origin", made, network)[:8],
+        # What a ban may take the network from. An account is banned by itself.
+        came_from=""
+        if _has_account(author.id)
+        else caller_marks.kept(site.id, network, current, now=now),
+    )
+    return draft, screening.Text(site.id, author, text.body, text.html, network, sent.since)
+
+
+def _screened(
+    draft: values.Draft,
+    text: screening.Text,
+    admitted: admission.Admitted,
+    request: SiteRequest,
+    book: rulebook.Book,
+) -> values.Draft:
+    """The draft with what decides about it in its transaction, and who will be asked about it."""
+    now, secret = request.now, request.settings.secret
+    if book.bans:
+        text = dataclasses.replace(text, marks=_marks(text, book, secret, now))
+    return dataclasses.replace(
+        draft,
+        decide=functools.partial(
+            screening.of_post, text, book, now=now, repeats=admitted.repeats, doubt=admitted.doubt
+        ),
+        detail=screening.questions(book, text.author.id, request.sender, secret, now=now),
+    )
+
+
+def _placed(draft: values.Draft, pace: int, request: SiteRequest) -> values.Change:
+    """Store the comment in one transaction. At most `pace` come to a thread within a while."""
+    name, scheme = draft.name, request.settings.scheme
+    draft = dataclasses.replace(draft, pace=pace)
+
+    def body(turn: shard_choice.Turn) -> values.Change:
+        change = placement.append(scheme, draft, turn)
+        transactions.apply(*change.writes)
+        return change
+
+    # Many answer one comment, or start discussions on one page, at once: let them take turns.
+    # The latter meet at the thread's row, so that it is no use to spread them over its shards.
+    if draft.reply_to is None:
+        line = f"{name.site}/{name.id}"
+        change = transactions.transaction(lambda: body(in_transaction.FIRST), line=line)
+    else:
+        with sharding.turn(name) as turn:
+            change = transactions.transaction(lambda: body(turn), line=draft.reply_to)
+    if change.is_new and change.comment.listed:
+        backlog.changed(name)
+    backlog.tell(change.event)
+    return change
+
+
+def _clean_author(author: records.Author, site: records.Site) -> records.Author:
+    # Staff may be called what they are: the mark beside the name says so too.
+    called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
+    name = author.name
+    return msgspec.structs.replace(
+        author,
+        name=sanitizing.tidy_name(name) if author.is_staff else sanitizing.clean_name(name, called),
+        website=sanitizing.clean_website(author.website) if author.website else "",
+        email=_email(author.email),
+    )
+
+
+def _email(raw: str) -> str:
+    text = _line("email", raw, _MAX_EMAIL).strip()
+    local, at, domain = text.partition("@")
+    plain = text.isascii() and not any(c in text for c in ' ",;:<>()[]\\')
+    if text and not (plain and at and local and "." in domain and "@" not in domain):
+        raise errors.BadInput("email", "is not one plain address")
+    return text
+
+
+def _known(names: Sequence[str], site: records.Site) -> tuple[str, ...]:
+    """Those that are the site's own: whoever writes first could make up any others."""
+    return tuple(name for name in names if name in site.categories)
+
+
+def _line(field: str, raw: str, limit: int) -> str:
+    """One line of printable text, refused rather than cut."""
+    if len(raw) > limit:
+        raise errors.BadInput(field, f"longer than {limit} characters")
+    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in raw):  # noqa: PLR2004
+        raise errors.BadInput(field, "holds control characters")
+    return raw
+
+
+def _digest(
+    secret: str, name: records.ThreadName, author: records.Author, key: str | None
+) -> tuple[bytes, str]:
+    """What the comment's id is made of, and the secret that it and its author's are made with.
+
+    It is random, or the same for every repeat of a request.
+    """
+    if key is None:
+        return secrets.token_bytes(32), secret
+    # A guest without a capability is told apart by what he says of himself. Two of the same name
+    # and mail who also send the same key and the same text cannot be told from one who repeats.
+    speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
+    current, *before = (
+        (keyed_hashes.keyed(each, "comment", name.site, name.id, speaker, key), each)
+        for each in secret_rotation.accepted(secret)
+    )
+    return next((made for made in before if _is_there(comment_id(made[0]))), current)
+
+
+def _is_there(comment_id: str) -> bool:
+    return reads.get(comment_rows.comment_key(comment_id)) is not None
+
+
+def _stored(
+    author: records.Author, newest: str, secret: str, digest: bytes, now: datetime
+) -> records.Author:
+    """The author as the row has it: the address sealed, a newcomer with an id.
+
+    A repeat of the newcomer's first post finds that id again, by the `secret` of that.
+    """
+    made = author.id
+    if not made:
+        text = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
+        made = author_ids.guest(text, now)
+    email = guest_addresses.sealed_address(author.email, newest, now=now)
+    return msgspec.structs.replace(author, email=email, id=made)
+
+
+def _marks(
+    text: screening.Text, book: rulebook.Book, secret: str, now: datetime
+) -> caller_marks.Marks:
+    """What bans know the author by again. Reads an account only where a mailbox is banned."""
+    author, addresses = text.author, [text.author.email]
+    if not _has_account(author.id):
+        return caller_marks.of(text.site, text.network, addresses, secret)
+    if book.has_mailboxes:
+        account = accounts.get(author.id.removeprefix(accounts.AUTHOR))
+        if account is not None:
+            addresses.append(accounts.readable_address(account, secret, now=now))
+    return caller_marks.of(text.site, "", addresses, secret)
+
+
+def _has_account(author: str) -> bool:
+    return author.startswith(accounts.AUTHOR)

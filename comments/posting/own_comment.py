@@ -1,0 +1,145 @@
+"""What authors do with their own comments: edit and retract.
+
+A comment belongs to whoever has its `author.id`. For guests that is the capability that their first
+post earned. The text is cleaned and rendered before the transaction, as for a new comment.
+"""
+
+import hmac
+from datetime import datetime
+
+from comments import config, errors
+from comments.domain import classifier_verdicts, records
+from comments.events import backlog
+from comments.moderation import rulebook, screening
+from comments.posting import new_comment
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.tree import changes, values, votes
+
+_NOBODY = classifier_verdicts.Sender()
+
+
+def edit(  # noqa: PLR0913 - who changes which comment, and from where
+    comment_id: str,
+    *,
+    author_id: str,
+    body: str,
+    revision: int | None,
+    settings: config.Settings,
+    now: datetime,
+    sender: classifier_verdicts.Sender = _NOBODY,
+    since: datetime | None = None,
+    site: str | None = None,
+) -> records.Comment:
+    """Replace the text of one's own comment while the edit window is open.
+
+    The site's policy, rules and advisers see the new text too: it may be held again. `site` is the
+    one that the author may write on, None where that is not asked.
+
+    Raises:
+        errors.BadInput: the body is refused.
+        errors.NotFound: there is no such comment on the site, or it was retracted.
+        errors.Forbidden: it is somebody else's, or too old; its author is banned, or a rule of the
+            site refuses the text.
+        errors.Conflict: the discussion is read-only, or a moderator took the comment away.
+        errors.RevisionMismatch: it is no longer at `revision`.
+    """
+    text = new_comment.rendered(body)
+    thread, book = _known_before(comment_id)
+    detail = screening.questions(book, author_id, sender, settings.secret, now=now)
+
+    def check(comment: records.Comment) -> records.Ruling | None:
+        _check_site(comment, site)
+        _check_owner(comment, author_id)
+        if (now - comment.created).total_seconds() > settings.edit_window:
+            raise errors.Forbidden("the time to edit this comment is over", code="edit-window-over")
+        # A repeat of an edit that was applied finds its own work; the revision moved with it.
+        if comment.body == text.body:
+            return None
+        _check_revision(comment, revision)
+        told = screening.Text(
+            comment.site, comment.author, text.body, text.html, sender.network, since
+        )
+        return screening.of_edit(told, comment, thread, book, now=now)
+
+    def verb() -> values.Change:
+        change = changes.edit(comment_id, text, now=now, check=check, detail=detail)
+        transactions.apply(*change.writes)
+        return change
+
+    return _erased(transactions.transaction(verb, line=comment_id))
+
+
+def retract(
+    comment_id: str,
+    *,
+    author_id: str,
+    revision: int | None,
+    now: datetime,
+    site: str | None = None,
+) -> records.Comment:
+    """Take one's own comment back: its content and author are erased for good.
+
+    `site` is as for `edit`.
+
+    Raises:
+        errors.NotFound: there is no such comment on the site.
+        errors.Forbidden: it is somebody else's.
+        errors.RevisionMismatch: it is no longer at `revision`.
+    """
+
+    def check(comment: records.Comment) -> None:
+        _check_site(comment, site)
+        if comment.status is records.Status.RETRACTED:
+            return  # nothing left to protect; the author's id was erased with the rest
+        _check_owner(comment, author_id)
+        _check_revision(comment, revision)
+
+    def verb() -> values.Change:
+        change = changes.retract(comment_id, now=now, check=check)
+        writes = change.writes
+        if change.event:
+            name = records.ThreadName(change.comment.site, change.comment.thread)
+            writes = (*writes, votes.ended(comment_id, name, now=now))
+        transactions.apply(*writes)
+        return change
+
+    comment = _erased(transactions.transaction(verb, line=comment_id))
+    backlog.voted(records.VotedComment(comment_id))
+    return comment
+
+
+def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Book]:
+    """The thread of a comment, and how its site is moderated, read before the transaction.
+
+    An edit must not wait for the thread's roots. What is not there is found missing later.
+    """
+    row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
+    if row is None:
+        return None, rulebook.Book()
+    thread = reads.get(comment_rows.thread_key_of(row.thread))
+    return thread and conversion.thread_record(thread), rulebook.get(row.site)
+
+
+def _erased(change: values.Change) -> records.Comment:
+    comment = change.comment
+    backlog.tell(change.event)
+    backlog.erased(records.ThreadName(comment.site, comment.thread))
+    return comment
+
+
+def _check_site(comment: records.Comment, site: str | None) -> None:
+    # An account writes under one id on many sites; each of its tokens is of one of them.
+    if site is not None and comment.site != site:
+        raise errors.NotFound("comment", comment.id)
+
+
+def _check_owner(comment: records.Comment, author_id: str) -> None:
+    if not author_id or not hmac.compare_digest(comment.author.id.encode(), author_id.encode()):
+        raise errors.Forbidden("this comment is not yours")
+
+
+def _check_revision(comment: records.Comment, revision: int | None) -> None:
+    # Votes raise the revision too, and take nothing away from what the caller saw of the text.
+    if revision is not None and not comment.has_text_of(revision):
+        raise errors.RevisionMismatch(revision, comment.revision)

@@ -1,0 +1,24 @@
+"""What one request to a website runs with.
+
+Made once for each request where it comes in, and passed down, so that nothing below looks up the
+site, the settings or the time again.
+"""
+
+import dataclasses
+from datetime import datetime
+
+from comments import config
+from comments.domain import classifier_verdicts, records
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SiteRequest:
+    """A request to a website, when it came, and from where.
+
+    `sender` is the network and the browser; nobody's for what comes from no browser.
+    """
+
+    site: records.Site
+    settings: config.Settings
+    now: datetime
+    sender: classifier_verdicts.Sender = classifier_verdicts.Sender()  # noqa: RUF009 - a plain value

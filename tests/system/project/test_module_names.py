@@ -1,0 +1,22 @@
+"""Module names of the backend: each names one thing, wherever its room is."""
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+COMMENTS = Path(__file__).parents[3] / "comments"
+NAMES = [each.stem for each in COMMENTS.rglob("*.py") if each.stem != "__init__"]
+
+
+def _plurals(name: str) -> set[str]:
+    return {f"{name}s", f"{name}es", f"{name.removesuffix('y')}ies"}
+
+
+def test_no_two_modules_have_one_name() -> None:
+    assert len(NAMES) > 100
+    assert [name for name, number in Counter(NAMES).items() if number > 1] == []
+
+
+def test_singular_and_plural_of_a_word_never_name_two_modules() -> None:
+    pairs = itertools.permutations(set(NAMES), 2)
+    assert [(one, other) for one, other in pairs if other in _plurals(one)] == []
