@@ -21,7 +21,7 @@ from comments.domain import records
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, moderation_rows
 
-_OWNER = "audit"
+_OWNER = "audit_log"
 LONGEST_REASON = 500
 MOST = 200  # entries of one page
 

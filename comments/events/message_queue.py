@@ -27,7 +27,7 @@ from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows, times
 
-_OWNER = "messages"
+_OWNER = "message_queue"
 LEASE = timedelta(seconds=60)  # more than an attempt may take
 
 

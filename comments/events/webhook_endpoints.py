@@ -29,7 +29,7 @@ from comments.events import message_queue, outbox, safe_http, webhooks
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 
-_OWNER = "hooks"
+_OWNER = "webhook_endpoints"
 CHANNEL = "hook"
 MOST = 10  # of one site
 FAILING_FOR = timedelta(days=3)

@@ -107,9 +107,9 @@ def _moved_on(
 ) -> ownership.Writes:
     thread = comment_rows.thread_key_name(name)
     if len(ids) < AT_ONCE:
-        return ownership.Writes("filing", delete=(category_journal.key(thread),))
+        return ownership.Writes("recategorize", delete=(category_journal.key(thread),))
     journal = category_journal.journal(thread, position._replace(after=ids[-1]))
-    return ownership.Writes("filing", put=(journal,))
+    return ownership.Writes("recategorize", put=(journal,))
 
 
 def _next(name: records.ThreadName, after: str) -> list[str]:

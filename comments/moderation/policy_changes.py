@@ -303,7 +303,7 @@ def _changed_thread(
             note = audit_log.noted(
                 act, site, f"{_THREAD}{thread}", before=before, after=after, now=now, back=back
             )
-            transactions.apply(ownership.Writes("policies", put=(row,)), note)
+            transactions.apply(ownership.Writes("policy_changes", put=(row,)), note)
         return conversion.thread_record(row)
 
     return transactions.transaction(body, line=thread)

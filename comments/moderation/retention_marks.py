@@ -19,7 +19,7 @@ from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import moderation_rows
 
-_OWNER = "erasures"
+_OWNER = "retention_marks"
 REFUSED = frozenset({Status.SPAM, Status.REJECTED, Status.SHADOWED})
 TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
 

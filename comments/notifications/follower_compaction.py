@@ -38,7 +38,7 @@ LINES = 400  # of a segment of lines
 LOADED = 50_000  # ids that are loaded at once
 _AT_ONCE = 500  # keys of one commit
 _TRIES = 10
-_OWNER = "compaction"
+_OWNER = "follower_compaction"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ LONGEST = 500  # bytes of an id; it stands in keys, which hold 1,500
 MARKS = 64
 IDS_FOR_MARK = 500
 _AT_ONCE = 500  # marks of one query or commit
-_OWNER = "followers"
+_OWNER = "follower_lists"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
 SLOTS = 1 << 16
-_OWNER = "limits"
+_OWNER = "rate_limits"
 
 
 _MARK = struct.Struct(">I8s8s8s")

@@ -116,7 +116,7 @@ def add(
             width=scheme.width,
             created=now,
         )
-        transactions.apply(ownership.Writes("sites", put=(row,)))
+        transactions.apply(ownership.Writes("site_settings", put=(row,)))
         return conversion.site_record(row)
 
     return transactions.transaction(body)
@@ -188,7 +188,9 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.budget = row.budget if budget is None else _budget(row, budget)
         row.turnstile = row.turnstile if turnstile is None else _turned(row, turnstile)
         after = conversion.site_record(row)
-        transactions.apply(ownership.Writes("sites", put=(row,)), *_notes(noted, before, after))
+        transactions.apply(
+            ownership.Writes("site_settings", put=(row,)), *_notes(noted, before, after)
+        )
         return after
 
     changed = transactions.transaction(body)

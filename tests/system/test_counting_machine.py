@@ -221,9 +221,9 @@ class Machine(RuleBasedStateMachine):
             wrong = {name: -number for name, number in numbers.items()}
         sums = {name: numbers.get(name, 0) + wrong.get(name, 0) for name in {*numbers, *wrong}}
         row.numbers = totals.encoded({name: number for name, number in sums.items() if number})
-        writes = ownership.Writes("tallies", put=(row,))
+        writes = ownership.Writes("counters", put=(row,))
         if is_lost:
-            writes = ownership.Writes("tallies", delete=(row.key,))
+            writes = ownership.Writes("counters", delete=(row.key,))
         transactions.transaction(lambda: transactions.apply(writes))
         found: list[recount.Difference] = []
         with ThreadPoolExecutor(1) as pool:

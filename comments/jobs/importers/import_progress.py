@@ -86,7 +86,7 @@ class Journal:
         self._state = msgspec.structs.replace(self._state, at=self._clock())
         row = event_rows.Job(key=self._key, position=msgspec.json.encode(self._state).decode())
         transactions.transaction(
-            lambda: transactions.apply(ownership.Writes("imports", put=(row,)))
+            lambda: transactions.apply(ownership.Writes("import_progress", put=(row,)))
         )
 
 

@@ -28,7 +28,7 @@ from comments.events import message_queue, outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, event_rows, moderation_rows
 
-_OWNER = "advice"
+_OWNER = "classifier_answers"
 CHANNEL = "opinion"
 ASKED_OF = frozenset({outbox.Kind.POSTED, outbox.Kind.EDITED})
 ASKED_ABOUT = frozenset({Status.APPROVED, Status.PENDING})

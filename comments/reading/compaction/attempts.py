@@ -21,7 +21,7 @@ from comments.reading.materialized import (
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows
 
-_OWNER = "folding"
+_OWNER = "compactor"
 
 
 class Writer:

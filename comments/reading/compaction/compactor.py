@@ -80,7 +80,7 @@ TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
 GRACE = thread_view.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
 MOST_CLEARING = 256  # rows that a directory lists although their flags are cleared
-_OWNER = "folding"
+_OWNER = "compactor"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

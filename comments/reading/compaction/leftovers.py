@@ -17,7 +17,7 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 T = TypeVar("T")
 
 _AT_ONCE = 100  # rows or buckets in one transaction
-_OWNER = "folding"
+_OWNER = "compactor"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -12,7 +12,7 @@ from comments.domain import counting, records
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import totals
 
-OWNER = "tallies"
+OWNER = "counters"
 
 
 def thread_counter(name: records.ThreadName, shard: int) -> counter_rows.Counter:

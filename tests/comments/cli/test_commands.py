@@ -300,7 +300,7 @@ def test_recount_shows_mends_and_then_finds_nothing(
     sample_threads.post(site, "1")
     row = reads.get(counter_rows.thread_counter_key(sample_threads.name_of(site), 0))
     row.numbers = '{"approved":3,"listed":1,"participants":1}'
-    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", put=(row,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
     shown = run("recount", "demo", "page", "--no-fix")
     line = "thread demo/page: approved is 3, should be 1"
     assert (shown.exit_code, shown.output) == (1, f"{line}\n1 differences found.\n")

@@ -159,7 +159,7 @@ def test_rows_of_statistics_that_count_nothing_go(
     scope = place._replace(author="g:nobody/else")
     transactions.transaction(
         lambda: transactions.apply(
-            ownership.Writes("tallies", put=(new_rows.statistics(scope, {"approved": 2}),))
+            ownership.Writes("counters", put=(new_rows.statistics(scope, {"approved": 2}),))
         )
     )
     assert counter_drift.recount_all() == [Difference(scope, "approved", 2, 0)]
@@ -177,7 +177,7 @@ def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
     transactions.transaction(
         lambda: transactions.apply(
             ownership.Writes(
-                "tallies", put=(new_rows.participation(key, "demo", "g:nobody", {"approved": 1}),)
+                "counters", put=(new_rows.participation(key, "demo", "g:nobody", {"approved": 1}),)
             )
         )
     )

@@ -170,7 +170,7 @@ def test_a_damaged_directory_ends_no_worker(
     row = bucket_rows.BucketDirectory(
         key=bucket_rows.directory_key(damaged), version="v", content=b"no"
     )
-    writes = ownership.Writes("folding", put=(row,))
+    writes = ownership.Writes("compactor", put=(row,))
     transactions.transaction(lambda: transactions.apply(writes))
     assert worker.step() == scheduler.Done(1, 0, 1)
 

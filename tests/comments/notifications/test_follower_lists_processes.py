@@ -212,7 +212,7 @@ def _mark_many(ids: list[str], *, follows: bool) -> None:
             )
             for each in ids[first : first + 500]
         )
-        writes = ownership.Writes("followers", put=rows)
+        writes = ownership.Writes("follower_lists", put=rows)
         transactions.transaction(lambda writes=writes: transactions.apply(writes))
 
 

@@ -136,7 +136,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     def drift() -> None:
         row = reads.get(counter_rows.thread_counter_key(THREAD, 0))
         numbers = counting.added(totals.numbers_of(row), {"followers": 5})
-        transactions.apply(ownership.Writes("tallies", put=(new_rows.with_numbers(row, numbers),)))
+        transactions.apply(ownership.Writes("counters", put=(new_rows.with_numbers(row, numbers),)))
 
     transactions.transaction(drift)
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 1

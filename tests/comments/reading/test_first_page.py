@@ -200,7 +200,7 @@ def _store_head(name: records.ThreadName, head: bytes | None) -> None:
     def body() -> None:
         row = reads.get(bucket_rows.directory_key(name))
         row.head = head
-        transactions.apply(ownership.Writes("folding", put=(row,)))
+        transactions.apply(ownership.Writes("compactor", put=(row,)))
 
     transactions.transaction(body)
 

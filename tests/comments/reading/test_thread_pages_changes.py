@@ -44,7 +44,7 @@ def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
 
 
 def _lose_the_directory(name: records.ThreadName) -> None:
-    gone = ownership.Writes("folding", delete=(bucket_rows.directory_key(name),))
+    gone = ownership.Writes("compactor", delete=(bucket_rows.directory_key(name),))
     transactions.transaction(lambda: transactions.apply(gone))
     compaction.forget_directory(name)
 

@@ -152,7 +152,7 @@ def test_after_a_failed_transaction_reads_come_from_the_store(
     def body() -> None:
         row = reads.get(comment_rows.site_key("demo"))
         row.origins = ["https://never-stored.example"]
-        transactions.apply(ownership.Writes("sites", put=(row,)))
+        transactions.apply(ownership.Writes("site_settings", put=(row,)))
         raise errors.Conflict("changed our mind")
 
     with pytest.raises(errors.Conflict):
@@ -287,7 +287,7 @@ def test_a_transaction_may_begin_with_a_query_or_with_a_write(
 
     def write() -> None:
         row = comment_rows.Site(key=comment_rows.site_key("other"), digits="AB", width=2)
-        transactions.apply(ownership.Writes("sites", put=(row,)))
+        transactions.apply(ownership.Writes("site_settings", put=(row,)))
 
     assert transactions.transaction(lambda: sample_threads.listed(site)) == ["1"]
     transactions.transaction(write)
@@ -320,7 +320,7 @@ def test_nobody_but_its_owner_may_ask_for_a_kind(store: connection.Store) -> Non
 
 def test_apply_belongs_inside_a_transaction(store: connection.Store) -> None:
     with pytest.raises(errors.UnownedWrite):
-        transactions.apply(ownership.Writes("sites"))
+        transactions.apply(ownership.Writes("site_settings"))
 
 
 def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: connection.Store) -> None:

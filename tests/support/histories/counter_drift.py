@@ -44,11 +44,13 @@ def recount_all(*, fixes: bool = True) -> list[Difference]:
 def plant(row: Any, **numbers: int) -> None:
     """Add to a row of counters around everybody."""
     row.numbers = totals.encoded(counting.added(totals.numbers_of(row), numbers))
-    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", put=(row,))))
+    transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
 
 
 def delete(key: Any) -> None:
-    transactions.transaction(lambda: transactions.apply(ownership.Writes("tallies", delete=(key,))))
+    transactions.transaction(
+        lambda: transactions.apply(ownership.Writes("counters", delete=(key,)))
+    )
 
 
 def thread_row() -> Any:
