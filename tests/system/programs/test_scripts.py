@@ -327,7 +327,7 @@ class TestTest:
     """With stand-ins for the tools: which are called, in which order, and what is reported."""
 
     TOOL = """#!/bin/sh
-echo "${LONG:+LONG }$(basename "$0") $*" >>"$LOG"
+echo "${STARTS:+STARTS=$STARTS }$(basename "$0") $*" >>"$LOG"
 [ "$(basename "$0")" = "${FAILS:-}" ] && { echo "$FAILS failed"; exit 1; }
 case "$(basename "$0") $*" in
   "coverage run -m pytest"*) echo "${SUMMARY:-== 3 passed in 0.1s ==}" ;;
@@ -421,13 +421,14 @@ exit 0
         assert ended.returncode == 0, ended.stderr
         assert "mypy " in did
         assert "-m not slow and not browser" in did[-1]
+        assert "--ignore=tests/system/programs" in did[-1]
         assert did[-1].endswith("--durations=5")
         assert not [line for line in did if line.startswith(("coverage", "npm"))]
 
-    def test_long_runs_everything_without_coverage(self, folder):
+    def test_long_runs_everything_for_longer_and_without_coverage(self, folder):
         ended, did = self.gate(folder, "--long")
         assert ended.returncode == 0, ended.stderr
-        assert did == ["LONG python -m pytest -n 3 --dist worksteal"]
+        assert did == ["STARTS=10 python -m pytest -n 3 --dist worksteal"]
 
     @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
     def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(self, folder, tool):

@@ -118,6 +118,18 @@ def test_every_link_between_documents_leads_somewhere():
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
+def test_the_guide_for_contributors_names_what_exists():
+    guide = (programs.ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:[\w.]+/)+[\w.]*)[ `]", guide)
+    assert {"comments/config.py", "scripts/check", "docs/settings.md"} <= set(named)
+    assert [path for path in named if not (programs.ROOT / path).exists()] == []
+    tests = "".join(path.read_text() for path in (programs.ROOT / "tests").rglob("*.py"))
+    settings = re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", guide)
+    assert "STARTS" in settings
+    code = tests + (programs.ROOT / "comments" / "jobs" / "wiring.py").read_text()
+    assert [name for name in settings if not re.search(rf"\b{name}\b", code)] == []
+
+
 def test_the_settings_are_those_of_the_program_with_their_defaults():
     rows = {
         row[0].strip("`"): row[1].strip("`") for row in table_rows(SETTINGS) if row[0] != "name"
