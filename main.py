@@ -103,7 +103,7 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
         engine = inprocess.open_engine(
             settings.data_file,
             indexes=_INDEXES,
-            # Chosen by benchmarks/posting.py: nobody starves at a busy thread.
+            # No writer starves at a busy thread (docs/architecture.md, Decisions).
             concurrency="pessimistic",
             # Nothing here reads the past, and what was retracted is not to be kept for it.
             history=0,

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
 import yaml
 
 from benchmarks import bucketed, ours, rawclient, rivals, shapes, tables, talk
@@ -324,7 +323,7 @@ def write(run: tables.Run, document: Path, folder: Path) -> None:
     """Put tables, plots and figures into the documents."""
     tables.insert(tables.markdown(run, TITLES), document)
     folder.mkdir(exist_ok=True)
-    (folder / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
+    (folder / "figures.json").write_bytes(tables.encoded(run))
     for name, drawn in tables.drawn(run, TITLES):
         (folder / name).write_text(drawn, encoding="utf-8")
 

@@ -28,8 +28,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from benchmarks import listrivals, listtables, rawclient, tables
 from comments.domain import records
 from comments.notifications import follower_compaction, follower_lists
@@ -388,7 +386,7 @@ def write(run: listtables.Run, document: Path) -> None:
     tables.insert(listtables.markdown(run), document)
     folder = document.parent / FOLDER
     folder.mkdir(exist_ok=True)
-    (folder / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
+    (folder / "figures.json").write_bytes(tables.encoded(run))
     for name, drawn in listtables.drawn(run):
         (folder / name).write_text(drawn, encoding="utf-8")
 

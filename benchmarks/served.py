@@ -1,4 +1,4 @@
-"""What `benchmarks.serving` has found: its figures, as Markdown and as a plot.
+"""What `benchmarks.serving` has found: its figures as Markdown.
 
 Owns the calls by name and how figures are said: milliseconds beside those of the floor in the same
 run, and as ratios to it, which say more on a machine that others use too.
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks import lean, plots
+from benchmarks import lean
 
 FIRST = "first page"
 # The kinds of `Starts` that are cold, and what they are.
@@ -261,24 +261,6 @@ def _starts(starts: Starts) -> str:
         cells = [_ms(statistics.median(times)) if times else "" for times in kinds]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def drawn(run: Run) -> str:
-    """The plot."""
-    lines: dict[str, dict[str, list[tuple[float, float]]]] = {"alone": {}, "crowd": {}}
-    for each in run.figures:
-        alone, crowd = lines["alone"], lines["crowd"]
-        alone.setdefault(each.name, []).append((each.size, each.p50 * 1000))
-        crowd.setdefault(each.name, []).append((each.size, each.crowd))
-        if each.name == FIRST:
-            alone.setdefault("floor", []).append((each.size, each.floor_p50 * 1000))
-            crowd.setdefault("floor", []).append((each.size, each.floor_crowd))
-    panels = [
-        plots.Panel("p50 in ms, one client", lines["alone"]),
-        plots.Panel("answers a second, eight clients", lines["crowd"]),
-    ]
-    said = "warm and at rest, two workers of gunicorn; both axes logarithmic"
-    return plots.draw("Pages through gunicorn", said, panels)
 
 
 def _ms(seconds: float) -> str:

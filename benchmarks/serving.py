@@ -9,10 +9,9 @@ times for its first answers, its memory, and the seconds until it answers. What 
 bill for each call is counted by the engine's meter, in this process, on the same file.
 
     python -m benchmarks.serving [--shape FILE] [--sizes 100,1000,10000,100000] [--rounds 20]
-                                 [--quick] [--write]
+                                 [--quick]
 
-Prints Markdown; `--write` puts it between the marks in benchmarks/README.md, with a plot and
-figures.json in benchmarks/serving/. `--quick` is a try of a minute, and proves nothing.
+Prints Markdown. `--quick` is a try of a minute, and proves nothing.
 """
 
 import argparse
@@ -35,9 +34,6 @@ from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
 
-DOCUMENT = processes.ROOT / "benchmarks" / "README.md"
-FOLDER = processes.ROOT / "benchmarks" / "serving"
-BEGIN, END = "<!-- serving -->", "<!-- end of serving -->"
 SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
@@ -295,27 +291,13 @@ def measure(chosen: argparse.Namespace) -> served.Run:
     return run
 
 
-def write(run: served.Run) -> None:
-    """Put tables, plot and figures into the documents."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{DOCUMENT} has no marks {BEGIN} and {END}")
-    DOCUMENT.write_text(f"{before}{begin}\n\n{served.markdown(run)}\n\n{end}{after}", "utf-8")
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
-    (FOLDER / "serving.svg").write_text(served.drawn(run), encoding="utf-8")
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write if asked to."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", type=Path)
     parser.add_argument("--sizes", type=_sizes, default=None)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(arguments)
     chosen.sizes = chosen.sizes or (_QUICK_SIZES if chosen.quick else SIZES)
     chosen.rounds, chosen.each, chosen.seconds = chosen.rounds, 20, 0.4
@@ -323,10 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.quick:
         chosen.rounds, chosen.seconds = _QUICK_ROUNDS, 0.1
         chosen.starts, chosen.writes = 1, 3
-    run = measure(chosen)
-    print(served.markdown(run))
-    if chosen.write:
-        write(run)
+    print(served.markdown(measure(chosen)))
 
 
 def _sizes(text: str) -> tuple[int, ...]:

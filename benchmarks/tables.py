@@ -59,6 +59,11 @@ class Run(msgspec.Struct):
     figures: list[Figures]
 
 
+def encoded(run: msgspec.Struct) -> bytes:
+    """A run as JSON, a line for each record."""
+    return msgspec.json.encode(run).replace(b"},{", b"},\n{") + b"\n"
+
+
 def markdown(run: Run, titles: Mapping[str, str]) -> str:
     """All tables."""
     parts = [_about(run)]

@@ -25,7 +25,7 @@ Name = records.ThreadName | records.ListName | records.VotedComment
 TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
 TOLD_AT_ONCE = 200  # events
 MOST_EVENTS = 10_000  # that wait; what is beyond is found by a sweep
-FOLD_ROWS = 64  # changes; benchmarks/folding.py shows what fewer, and sooner, cost
+FOLD_ROWS = 64  # changes; fewer cost more writes a change (test_compactor_costs.py)
 FOLD_AFTER = 900.0  # seconds; a row says itself by when (`fold_by`), so whoever looks knows it
 # Seconds: at once, but a burst of edits is one folding. With the grace, and the minute that cron
 # may take, an erased text leaves every stored form within minutes; the promise is an hour.

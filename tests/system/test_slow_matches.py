@@ -2,7 +2,7 @@
 
 What is claimed is an end within a generous limit of processor time, which the kernel holds: a
 matcher that takes the square of a text's time would need many times as much, one that takes more
-would never end. How long a text takes is told by `benchmarks/`.
+would never end.
 """
 
 import functools

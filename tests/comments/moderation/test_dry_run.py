@@ -123,7 +123,6 @@ def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
 
 @pytest.mark.slow
 def test_a_dry_run_over_a_real_export_changes_nothing(open_store: connection.Store) -> None:
-    """Its seconds are in benchmarks/rehearsal.py."""
     embedded_threads.imported(open_store, optional_tools.real_export("disqus/benbalter-1145.xml"))
     before = _hash()
     report = dry_run.rehearse("demo", [_rule(links=0)], last=10_000)

@@ -147,6 +147,6 @@ def test_no_pattern_is_a_program(pattern: str) -> None:
 
 @pytest.mark.parametrize("letter", ["a", "ab ", "\ufdfa", "\u3316", "\u200b", "w0x", "<", "\u0130"])
 def test_no_text_grows_beyond_measure_when_it_is_compared(letter: str) -> None:
-    """Twice the text is twice the work: benchmarks/rules.py has the seconds."""
+    """Twice the text is twice the work."""
     body = letter * (sanitizing.MAX_BODY // len(letter))
     assert len(rules._folded(body)) <= 2 * sanitizing.MAX_BODY

@@ -1,7 +1,7 @@
 """Sixty-four people answer different comments of one thread at once, through the gRPC door.
 
 In pessimistic mode, where who meets others waits or is aborted: nobody may give up, and nothing may
-be counted wrong. How fast they are beside others is for `benchmarks/parents.py`.
+be counted wrong.
 """
 
 import threading

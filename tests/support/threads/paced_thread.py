@@ -1,38 +1,28 @@
-"""What folding costs at the pace of a real thread, on the product's own schedule.
+"""A thread that grows at its own pace and is compacted on the product's own schedule.
 
-`benchmarks.folding` folds after every 64 changes. Here comments come when they came: the processes
-that take them have the product's backlog and upkeep, on one clock that runs from one thing that is
-to be done to the next, and they fold when those say so: after 64 changes, when the first has waited
-`tasks.FOLD_AFTER`, a second after an edit, and at each process's looks for what others left. Flags
-are cleared when the grace is over, so foldings overlap as they do. For ten comments there is one
-edit, half a minute to ten minutes later, and there are five new scores within the hour after them.
-Counted are the entities that all of that writes.
-
-    python -m benchmarks.paced [--times FILE] [--size 2251] [--edits 0.1] [--votes 0.5]
-        [--processes 1,2]
-
-FILE holds `id;parent;time` rows, times in seconds; without it a thread grows by a comment every 27
-seconds, as the discussion of 2,251 did over 17 hours. Prints a Markdown table.
+The processes that take its comments have the product's backlog and upkeep, on one clock that jumps
+from one due step to the next: after 64 changes, when the first change is `backlog.FOLD_AFTER` old,
+a second after an edit, and at each process's look for what others left. Flags are cleared after the
+grace period, so compactions overlap. Each edit comes half a minute to ten minutes after a comment,
+each new score within the hour.
 """
 
-import argparse
 import contextlib
-import csv
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import shapes
-from benchmarks.folding import NAME, ROOT, SETTINGS, START, Replay
 from comments.events import backlog
 from comments.jobs import scheduler, worker_thread
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess, testing
+from tests.support import programs
+from tests.support.threads.growing_thread import NAME, SETTINGS, START, Replay
 
-EVERY = 27.0  # seconds between two comments, where no times are given
+EVERY = 27.0  # seconds between two comments
 
 
 class Spent(NamedTuple):
@@ -91,13 +81,6 @@ class _Event(NamedTuple):
     kind: str
 
 
-def times(path: Path) -> list[float]:
-    """When the comments of a file came, in seconds since the first."""
-    with path.open(encoding="utf-8", newline="") as file:
-        found = sorted(float(row[2]) for row in csv.reader(file, delimiter=";"))
-    return [each - found[0] for each in found]
-
-
 def _events(at: Sequence[float], chance: random.Random, edits: float, votes: float) -> list[_Event]:
     """What happens to a thread, the first first."""
     events = []
@@ -132,7 +115,9 @@ def replay(
     """Let a thread grow at its pace: what was changed, and what folding wrote until all rests."""
     clock, chance = _Clock(), random.Random(1)
     with contextlib.ExitStack() as stack:
-        engine = stack.enter_context(inprocess.open_engine(None, indexes=ROOT / "index.yaml"))
+        engine = stack.enter_context(
+            inprocess.open_engine(None, indexes=programs.ROOT / "index.yaml")
+        )
         spread = worker_thread.LOOK_EVERY / processes
         found = [_Process(engine, clock, spread * (n + 1)) for n in range(processes)]
         with found[0].store.context():
@@ -157,31 +142,3 @@ def replay(
             sum(process.writes for process in found),
             sum(process.foldings for process in found),
         )
-
-
-def main() -> None:
-    """Print what the schedule costs."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--times", type=Path)
-    options.add_argument("--size", type=int, default=2_251)
-    options.add_argument("--edits", type=float, default=0.1)
-    options.add_argument("--votes", type=float, default=0.5)
-    options.add_argument("--processes", default="1,2")
-    chosen = options.parse_args()
-    if chosen.times:
-        shape, at = shapes.read(chosen.times), times(chosen.times)
-    else:
-        shape, at = shapes.grown(chosen.size), [EVERY * place for place in range(chosen.size)]
-    shape, at = shape[: chosen.size], at[: chosen.size]
-    print("| processes | edits | votes | changes | foldings | writes for each change |")
-    print("|---|---|---|---|---|---|")
-    for processes in map(int, chosen.processes.split(",")):
-        for edits, votes in ((chosen.edits, chosen.votes), (0.0, 0.0)):
-            spent = replay(shape, at, edits=edits, votes=votes, processes=processes)
-            each = spent.writes / spent.changes
-            cells = [processes, edits, votes, spent.changes, spent.foldings, f"{each:.4f}"]
-            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,27 +1,15 @@
-"""What folding costs: writes for each change, counted by the engine's meter.
+"""A thread that grows comment by comment, and what its compactions write.
 
-A thread of real shape is posted comment by comment and folded after every `tasks.FOLD_ROWS`
-changes, the flags cleared each time before the next: its foldings do not overlap. For ten posts
-there is one edit of one of the last hundred comments (`--edits`), which leaves its bucket with the
-folding it is part of, and there are five new scores (`--votes`), half of them of first comments,
-which are ranked. Counted are the entities that folding writes: buckets, directories, rankings, and
-the rows whose flags it clears. Deletes cost a third of a write at most and are shown beside them.
-
-The bar is 1.2 writes for each change. Usage:
-
-    python -m benchmarks.folding [--shape FILE] [--size 2251] [--edits 0.1] [--votes 0.5]
-        [--buckets 64,128,256] [--tails 64,128,256,512] [--changes 64]
-
-FILE holds `id;parent;time` rows; without it a grown shape is used. Prints a Markdown table.
+For ten posts there are so many edits of one of the last hundred comments (`edits`), and so many new
+scores (`votes`), half of them of first comments, which are ranked. The engine's meter counts what
+compactions write: buckets, directories, rankings, and the rows whose flags they clear.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from benchmarks import shapes
 from comments import config
@@ -35,10 +23,10 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess, testing
+from tests.support import programs
 
-ROOT = Path(__file__).resolve().parent.parent
 NAME = records.ThreadName("bench", "page")
-SETTINGS = config.Settings(secret="the secret of a benchmark")  # noqa: S106 - of nobody
+SETTINGS = config.Settings(secret="the secret of a growing thread")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = "a comment is read far more often than it is changed and the reader wants it whole "
 RECENT = 100  # comments that people still edit
@@ -135,7 +123,7 @@ class Replay:
         with testing.meter(self._engine) as met:
             folded = compactor.fold(SETTINGS.scheme, NAME)
             if folded is None:
-                raise SystemExit("nobody else folds here")
+                raise AssertionError("another process folds here")
             compactor.clear(folded)
         self.spent.writes += met.writes
         self.spent.deletes += met.deletes
@@ -145,54 +133,11 @@ class Replay:
 def replay(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> tuple[Spent, int]:
     """Replay a thread on a fresh engine: what it cost, and how many buckets there are."""
     with contextlib.ExitStack() as stack:
-        engine = stack.enter_context(inprocess.open_engine(None, indexes=ROOT / "index.yaml"))
+        engine = stack.enter_context(
+            inprocess.open_engine(None, indexes=programs.ROOT / "index.yaml")
+        )
         store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
         stack.enter_context(store.context())
         thread = Replay(shape, engine, edits=edits, votes=votes)
         thread.run(at_once)
         return thread.spent, len(directories.load_directory(NAME).lines)
-
-
-def measure(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> str:
-    """Replay a thread; a row of the table."""
-    spent, lines = replay(shape, edits=edits, votes=votes, at_once=at_once)
-    each = [spent.writes / spent.changes, spent.deletes / spent.changes]
-    cells = [
-        compactor.BUCKET_ROWS,
-        compactor.TAIL_ROWS,
-        at_once,
-        f"{each[0]:.3f}",
-        f"{each[1]:.3f}",
-    ]
-    cells += [f"{spent.reads / spent.changes:.2f}", lines]
-    return "| " + " | ".join(map(str, cells)) + " |"
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(each) for each in text.split(",")]
-
-
-def main() -> None:
-    """Print what each choice of sizes costs."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--shape", type=Path)
-    options.add_argument("--size", type=int, default=2_251)
-    options.add_argument("--edits", type=float, default=0.1)
-    options.add_argument("--votes", type=float, default=0.5)
-    options.add_argument("--buckets", type=_numbers, default=[64, 128, 256])
-    options.add_argument("--tails", type=_numbers, default=[64, 128, 256, 512])
-    options.add_argument("--changes", type=_numbers, default=[backlog.FOLD_ROWS])
-    chosen = options.parse_args()
-    shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(chosen.size)
-    shape = shapes.repeated(shape, chosen.size)
-    print("| BUCKET_ROWS | TAIL_ROWS | FOLD_ROWS | writes | deletes | reads | buckets |")
-    print("|---|---|---|---|---|---|---|")
-    for compactor.BUCKET_ROWS in chosen.buckets:
-        for compactor.TAIL_ROWS in chosen.tails:
-            for at_once in chosen.changes:
-                row = measure(shape, edits=chosen.edits, votes=chosen.votes, at_once=at_once)
-                print(row, flush=True)
-
-
-if __name__ == "__main__":
-    main()
