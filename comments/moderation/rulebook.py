@@ -9,8 +9,6 @@ within a minute, and at once in the process that made it.
 Advisers' secrets are sealed before they come here.
 """
 
-import threading
-import time
 from collections.abc import Callable
 from datetime import datetime
 
@@ -21,11 +19,12 @@ from comments.domain import classifier_verdicts
 from comments.domain.crypto import caller_marks
 from comments.domain.records import Policy
 from comments.moderation.rules import Rule, check, patterns
-from comments.store import ownership, per_process, reads
+from comments.store import caches, ownership, per_process, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
-_TERM = 60.0
+_TERM = 60.0  # seconds that a copy is used
+_MOST_COPIES = 10_000  # sites
 MOST_RULES = 100
 MOST_PATTERNS = 1_000  # of all rules together: the worst text takes some 40 ms
 MOST_BANS = 2_000
@@ -115,28 +114,7 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(rule.is_on and getattr(rule, condition) is not None for rule in self.rules)
 
 
-class _Copies:
-    """Copies of rulebooks by site, shared by the threads of this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._copies: dict[str, tuple[Book, float]] = {}
-
-    def get(self, site: str) -> Book | None:
-        with self._lock:
-            copy = self._copies.get(site)
-        return None if copy is None or time.monotonic() - copy[1] > _TERM else copy[0]
-
-    def keep(self, site: str, book: Book) -> None:
-        with self._lock:
-            self._copies[site] = book, time.monotonic()
-
-    def drop(self, site: str) -> None:
-        with self._lock:
-            self._copies.pop(site, None)
-
-
-COPIES = per_process.PerProcess(_Copies)
+COPIES = per_process.PerProcess(lambda: caches.Cache[str, Book](_MOST_COPIES, _TERM))
 
 
 def get(site: str) -> Book:
@@ -144,8 +122,9 @@ def get(site: str) -> Book:
     copies = COPIES.get()
     book = copies.get(site)
     if book is None:
+        drops = copies.drops
         book = read(site)
-        copies.keep(site, book)
+        copies.keep(site, book, drops=drops)
     return book
 
 

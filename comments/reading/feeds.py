@@ -30,7 +30,7 @@ from comments.domain import presentation, records
 from comments.reading import page_source
 from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.sites import thread_info
-from comments.store import per_process, reads, transactions
+from comments.store import caches, per_process, reads, transactions
 from comments.store.models import conversion
 from comments.tree import ordered_query
 
@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 LIMIT = 30
 _TRIES = 3
+_MOST_SITES = 1_000  # whose feeds' threads are kept
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -100,7 +101,8 @@ def answer_site(site: records.Site, give: Callable[[Offer], T]) -> T:
     for _ in range(_TRIES):
         probed = _probed(site)
         with contextlib.suppress(_Changed):
-            names = _PLACES.get().get(site.id, tuple(probed))
+            ids, names = _PLACES.get().get(site.id) or ((), None)
+            names = names if ids == tuple(probed) else None
             rows = _rows(site, probed) if names is None else None
             about = thread_info.get_many(_names(rows) if rows is not None else names or ())
             titles = [thread and (thread.title, thread.url) for thread in about]
@@ -156,21 +158,10 @@ def _probed(site: records.Site) -> dict[str, int]:
     }
 
 
-class _Places:
-    """In which threads the comments of each site's last feed are, as this process has read them."""
-
-    def __init__(self) -> None:
-        self._by_site: dict[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]] = {}
-
-    def get(self, site: str, ids: tuple[str, ...]) -> tuple[records.ThreadName, ...] | None:
-        known = self._by_site.get(site)
-        return known[1] if known is not None and known[0] == ids else None
-
-    def keep(self, site: str, ids: tuple[str, ...], names: tuple[records.ThreadName, ...]) -> None:
-        self._by_site[site] = ids, names
-
-
-_PLACES = per_process.PerProcess(_Places)
+# In which threads the comments of each site's last feed are, beside these comments' ids.
+_PLACES = per_process.PerProcess(
+    lambda: caches.Cache[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]](_MOST_SITES)
+)
 
 
 def _rows(
@@ -187,7 +178,7 @@ def _rows(
         raise _Changed("comments changed while they were read")
     shown = [rows[each] for each in probed if each in rows]
     if is_exact:
-        _PLACES.get().keep(site.id, tuple(probed), _names(shown))
+        _PLACES.get().keep(site.id, (tuple(probed), _names(shown)))
     return shown
 
 

@@ -7,8 +7,6 @@ does not read its site from the store. A site keeps the scheme its hashes were w
 import contextlib
 import dataclasses
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -20,10 +18,11 @@ from comments.domain import categories, records, sorthash, thread_ids
 from comments.domain.text import host_names, mail_addresses
 from comments.events import audit_log
 from comments.sites import budgets, post_limits
-from comments.store import ownership, per_process, reads, transactions
+from comments.store import caches, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
 
-_TERM = 60.0
+_TERM = 60.0  # seconds that a copy is used: a change holds everywhere within a minute
+_MOST_COPIES = 10_000  # sites
 # Seconds. More would show a retracted text longer than anybody expects.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; a directory is read anew after as many, so more would not help
@@ -42,39 +41,7 @@ class Noted:
     now: datetime
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Copy:
-    site: records.Site
-    loaded: float
-
-
-class _Copies:
-    """Copies of sites by id, shared by the threads of this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._copies: dict[str, _Copy] = {}
-
-    def get(self, key: str) -> records.Site | None:
-        """A copy that is young enough."""
-        with self._lock:
-            copy = self._copies.get(key)
-        if copy is None or time.monotonic() - copy.loaded > _TERM:
-            return None
-        return copy.site
-
-    def keep(self, key: str, site: records.Site) -> None:
-        """Remember a site just read. Sites are few: only ones that exist are kept."""
-        with self._lock:
-            self._copies[key] = _Copy(site, time.monotonic())
-
-    def drop(self, key: str) -> None:
-        """Forget a site that changed."""
-        with self._lock:
-            self._copies.pop(key, None)
-
-
-COPIES = per_process.PerProcess(_Copies)
+COPIES = per_process.PerProcess(lambda: caches.Cache[str, records.Site](_MOST_COPIES, _TERM))
 
 
 def get(site_id: str) -> records.Site:
@@ -86,11 +53,12 @@ def get(site_id: str) -> records.Site:
     copies = COPIES.get()
     site = copies.get(site_id)
     if site is None:
+        drops = copies.drops
         row = reads.get(comment_rows.site_key(site_id)) if _ID.fullmatch(site_id) else None
         if row is None:
             raise errors.NotFound("site", site_id)
         site = conversion.site_record(row)
-        copies.keep(site_id, site)
+        copies.keep(site_id, site, drops=drops)
     return site
 
 

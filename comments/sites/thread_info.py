@@ -22,7 +22,7 @@ def get(name: records.ThreadName) -> records.Thread | None:
 
 def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
     """Threads, each perhaps a minute old; None where nobody wrote yet. One call reads them."""
-    copies = thread_cache.of_process()
+    copies = thread_cache.COPIES.get()
     found = {name: copies.get(name) for name in names}
     missing = [name for name, thread in found.items() if thread is None]
     if missing:
@@ -36,12 +36,11 @@ def fresh(name: records.ThreadName) -> records.Thread | None:
 
 
 def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
-    copies = thread_cache.of_process()
-    drops = copies.drops
+    drops = thread_cache.COPIES.get().drops
     rows = reads.get_multi([comment_rows.thread_key(name) for name in names])
     found = [None if row is None else conversion.thread_record(row) for row in rows]
     for thread in filter(None, found):
-        copies.keep(thread, drops=drops)
+        thread_cache.keep(thread, drops=drops)
     return found
 
 

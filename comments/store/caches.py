@@ -1,56 +1,94 @@
-"""A cache of this process: bounded in bytes, least recently used first to go (pure).
+"""The one cache of this project: values by key in this process, bounded in size and in age.
 
-Owns nothing of what is kept. Values never change once they are in; who replaces one puts another.
-Safe for many threads: every call holds the lock for a few dictionary steps.
+Owns nothing of what it holds. Values must never change once they are in: put another one instead.
+
+Invariants:
+
+1. The sizes of all values, as their callers state them, add up to `most` at most. The least
+   recently used values leave first.
+2. A value older than `seconds` is never returned.
+3. A value that was read before a `drop` of any key is not put in after it, if the caller passes the
+   `drops` that it noted before reading. A process therefore never keeps a copy from before its own
+   change.
+4. Every method is safe for many threads: it holds the lock for a few dictionary steps.
 """
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
-class Cache:
-    """Keeps values by key, up to `most` bytes by the sizes that their keepers say."""
+class Cache(Generic[K, V]):
+    """Values by key.
 
-    def __init__(self, most: int) -> None:
+    Args:
+        most: the sum of all sizes, in whatever unit the callers use.
+        seconds: how long a value may be used; None for as long as it fits.
+    """
+
+    def __init__(self, most: int, seconds: float | None = None) -> None:
         self._most = most
+        self._seconds = seconds
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._bytes = 0
+        self._kept: OrderedDict[K, tuple[V, int, float]] = OrderedDict()
+        self._size = 0
+        self._drops = 0
 
     @property
     def size(self) -> int:
-        """The bytes that are kept."""
-        return self._bytes
+        """The sum of the sizes of all values."""
+        return self._size
 
-    def get(self, key: Hashable) -> Any:
-        """Return what is kept under a key, None for nothing."""
+    @property
+    def drops(self) -> int:
+        """How many keys were dropped so far; see `keep`."""
+        return self._drops
+
+    def get(self, key: K, *, within: float | None = None) -> V | None:
+        """Return the value of a key; None if there is none that is young enough.
+
+        `within` asks for a younger one than the cache does: put in so many seconds ago at most.
+        """
         with self._lock:
             found = self._kept.get(key)
             if found is None:
                 return None
+            seconds = self._seconds if within is None else within
+            if seconds is not None and time.monotonic() - found[2] > seconds:
+                return None
             self._kept.move_to_end(key)
             return found[0]
 
-    def keep(self, key: Hashable, value: Any, size: int) -> None:
-        """Keep a value of `size` bytes. One that is larger than the cache is not kept."""
+    def keep(self, key: K, value: V, size: int = 1, *, drops: int | None = None) -> None:
+        """Put in a value, unless it is larger than the cache.
+
+        `drops` is that of the cache before the value was read: if a key was dropped since, the
+        value may be from before the change that dropped it, and is not put in.
+        """
         with self._lock:
-            self._drop(key)
+            if drops not in {None, self._drops}:
+                return
+            self._remove(key)
             if size > self._most:
                 return
-            self._kept[key] = value, size
-            self._bytes += size
-            while self._bytes > self._most:
-                _, (_, gone) = self._kept.popitem(last=False)
-                self._bytes -= gone
+            self._kept[key] = value, size, time.monotonic()
+            self._size += size
+            while self._size > self._most:
+                _, (_, gone, _) = self._kept.popitem(last=False)
+                self._size -= gone
 
-    def drop(self, key: Hashable) -> None:
-        """Forget a key."""
+    def drop(self, key: K) -> None:
+        """Remove a key."""
         with self._lock:
-            self._drop(key)
+            self._drops += 1
+            self._remove(key)
 
-    def _drop(self, key: Hashable) -> None:
+    def _remove(self, key: K) -> None:
         found = self._kept.pop(key, None)
         if found is not None:
-            self._bytes -= found[1]
+            self._size -= found[1]

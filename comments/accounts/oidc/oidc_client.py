@@ -13,8 +13,6 @@ What must stay true:
 """
 
 import contextlib
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
@@ -28,12 +26,13 @@ from comments.accounts.oidc import id_tokens, providers
 from comments.accounts.oidc.id_tokens import NotBelieved
 from comments.domain.text import sanitizing
 from comments.events import safe_http
-from comments.store import per_process
+from comments.store import caches, per_process
 
 T = TypeVar("T")
 
 SCOPE = "openid profile"
 _TERM = 600.0  # seconds that it is believed
+_MOST_COPIES = 1_000  # providers
 _AGAIN = 30.0  # seconds before keys are asked for anew because one is not among them
 _LONGEST_CODE = 4_000
 _JSON = {"Accept": "application/json"}
@@ -76,33 +75,13 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class _Known(NamedTuple):
-    """A provider's document and keys, and when they were read."""
+    """A provider's document and keys."""
 
     about: _About
     keys: dict[str, object]
-    loaded: float
 
 
-class _Copies:
-    """What providers say of themselves by issuer, shared by the threads of this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._copies: dict[str, _Known] = {}
-
-    def get(self, issuer: str, *, within: float) -> _Known | None:
-        """A copy that is young enough."""
-        with self._lock:
-            found = self._copies.get(issuer)
-        return None if found is None or time.monotonic() - found.loaded > within else found
-
-    def keep(self, issuer: str, known: _Known) -> None:
-        """Remember what was just read."""
-        with self._lock:
-            self._copies[issuer] = known
-
-
-COPIES = per_process.PerProcess(_Copies)
+COPIES = per_process.PerProcess(lambda: caches.Cache[str, _Known](_MOST_COPIES, _TERM))
 
 
 class Peer:
@@ -133,7 +112,7 @@ class Peer:
         from authlib.oauth2.client import OAuth2Client  # noqa: PLC0415 - see the module
 
         with self._taken_at_its_word():
-            about = self._known(within=_TERM).about
+            about = self._known().about
         client = OAuth2Client(
             None,
             client_id=self._provider.client,
@@ -161,7 +140,7 @@ class Peer:
             errors.BadLink: the client's secret was stored under another secret of the service.
         """
         with self._taken_at_its_word():
-            about = self._known(within=_TERM).about
+            about = self._known().about
             code = self._code(answer, about)
             tokens = self._tokens(code, asked.verifier, about, secret=secret, now=now)
             signed = self._signed(tokens.get("id_token"))
@@ -225,7 +204,7 @@ class Peer:
 
         A key may be newer than our copy of them: they are asked for once more then.
         """
-        known = self._known(within=_TERM)
+        known = self._known()
         try:
             return id_tokens.opened(token, known.keys)
         except NotBelieved:
@@ -258,7 +237,7 @@ class Peer:
                 return _name(told)
         return ""
 
-    def _known(self, *, within: float) -> _Known:
+    def _known(self, *, within: float | None = None) -> _Known:
         copies = COPIES.get()
         found = copies.get(self._provider.issuer, within=within)
         if found is None:
@@ -274,7 +253,7 @@ class Peer:
             raise NotBelieved(f"the provider calls itself {about.issuer[:200]}, not {issuer}")
         self._out.check(about.authorization_endpoint)
         keys = self._fetched(about.jwks_uri, dict[str, object])
-        return _Known(about, keys, time.monotonic())
+        return _Known(about, keys)
 
     def _fetched(self, url: str, kind: type[T], headers: Mapping[str, str] = _JSON) -> T:
         answer = self._out.send("GET", url, headers=headers)

@@ -57,10 +57,11 @@ from comments.reading.materialized.view_cache import (
     Holdings,
     Kept,
     Moment,
+    Parts,
     Recent,
     seconds,
 )
-from comments.store import caches, commit_counts, reads
+from comments.store import commit_counts, reads
 from comments.store.models import bucket_rows, comment_rows
 
 __all__ = [
@@ -303,9 +304,7 @@ def _asked(held: Holdings, name: records.ThreadName, kept: Kept, age: float) -> 
     return probed
 
 
-def _probed(
-    cache: caches.Cache, name: records.ThreadName, directory: buckets.Directory
-) -> dict[str, int]:
+def _probed(cache: Parts, name: records.ThreadName, directory: buckets.Directory) -> dict[str, int]:
     """The revisions of the rows that are not folded and that the directory does not hold, now.
 
     Raises:
@@ -326,9 +325,7 @@ def _probed(
     return {each: at for each, at in found.items() if not directory.holds(each, at)}
 
 
-def _rows(
-    cache: caches.Cache, name: records.ThreadName, probed: Mapping[str, int]
-) -> dict[str, Row]:
+def _rows(cache: Parts, name: records.ThreadName, probed: Mapping[str, int]) -> dict[str, Row]:
     """Rows at their revisions or later ones, reading those that this process does not hold."""
     held: Mapping[str, Row] = cache.get(("rows", name)) or {}
     missing = [
@@ -344,9 +341,7 @@ def _rows(
     return rows
 
 
-def _read(
-    cache: caches.Cache, name: records.ThreadName, keys: Sequence[str]
-) -> list[buckets.Bucket]:
+def _read(cache: Parts, name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
     """Read buckets, those that are not kept in one call."""
     found: dict[str, buckets.Bucket | None] = {
         key: cache.get(("bucket", name, key)) for key in keys

@@ -14,7 +14,8 @@ Invariants:
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,7 @@ from comments.domain import records
 from comments.reading.materialized import buckets, first_page
 from comments.store import caches, per_process
 
+Parts = caches.Cache[Hashable, Any]  # of threads, each kind under keys of its own
 CACHE_BYTES = 64 * 1024 * 1024  # of one process
 OVERHEAD = 200  # bytes of Python around an entry, roughly
 
@@ -83,7 +85,7 @@ class Holdings:
 
     def __init__(self, clock: Callable[[], float] = seconds, most: int = CACHE_BYTES) -> None:
         self.clock = clock
-        self.cache = caches.Cache(most)
+        self.cache = Parts(most)
         self.at_hand = _AtHand()
         self._lock = threading.Lock()
 

@@ -144,7 +144,7 @@ def refiling(thread: comment_rows.Thread) -> event_rows.Job:
 def forget(thread: comment_rows.Thread) -> None:
     """End this process's copy of a thread when the current transaction is over."""
     name = records.ThreadName(thread.site, thread.thread)
-    transactions.afterwards(lambda: thread_cache.of_process().drop(name))
+    transactions.afterwards(lambda: thread_cache.COPIES.get().drop(name))
 
 
 def oldest(thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]) -> Source | None:

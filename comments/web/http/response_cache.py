@@ -76,7 +76,7 @@ class Replays:
 
     def __init__(self, wsgi: "WSGIApplication") -> None:
         self._wsgi = wsgi
-        self._kept = caches.Cache(KEPT_BYTES)
+        self._kept = caches.Cache[_Question | _Family, _Replay](KEPT_BYTES)
 
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
@@ -86,7 +86,7 @@ class Replays:
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)
         question = _question(environ)
-        replay: _Replay | None = self._kept.get(question)
+        replay = self._kept.get(question)
         try:
             answer = None if replay is None else _again(replay, environ, start_response)
             if answer is None:
@@ -102,7 +102,7 @@ class Replays:
     ) -> Iterable[bytes] | None:
         """Answer as the same question about another thread was; None where that will not do."""
         family = _family(question)
-        like: _Replay | None = self._kept.get(family) if family else None
+        like = self._kept.get(family) if family else None
         found = None if like is None else _of_thread(like, question[1], environ)
         if like is None or found is None:
             return None

@@ -34,7 +34,7 @@ from comments.web.http import content_coding
 _JSON = "application/json"
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
-PAGES = per_process.PerProcess(lambda: caches.Cache(KEPT_BYTES))
+PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
 
@@ -237,7 +237,7 @@ def private(response: flask.Response) -> flask.Response:
 
 def kept(basis: Basis) -> Body | None:
     """What was sent of a page, if it is kept."""
-    found: _Kept | None = PAGES.get().get(basis.place)
+    found = PAGES.get().get(basis.place)
     return found.body if found is not None and found.tag == basis.tag else None
 
 
@@ -287,7 +287,7 @@ def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:
 def _made(place: _Place, tag: str, make: _Make) -> Body:
     """A page in a coding, as it is kept at this tag or made and kept."""
     cache = PAGES.get()
-    known: _Kept | None = cache.get(place)
+    known = cache.get(place)
     if known is not None and known.tag == tag:
         return known.body
     made = make(tag, place[1], {} if known is None else known.parts)

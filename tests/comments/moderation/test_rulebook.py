@@ -8,7 +8,7 @@ from comments.domain.records import Policy
 from comments.events import audit_log
 from comments.moderation import policy_changes, rulebook
 from comments.moderation.rules import Action, Rule
-from comments.store import connection
+from comments.store import caches, connection
 from comments.store.models import moderation_rows
 from emulator import inprocess
 from tests.support.threads import moderated_site
@@ -70,7 +70,8 @@ def test_another_process_knows_a_change_within_a_minute(
     thread.start()
     thread.join()
     assert rulebook.get("demo").policy is Policy.OFF
-    monkeypatch.setattr(rulebook, "_TERM", -1.0)
+    moment = caches.time.monotonic()
+    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)
     assert rulebook.get("demo").policy is Policy.ALL
 
 

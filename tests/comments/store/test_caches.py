@@ -1,9 +1,10 @@
-"""Claims about the cache of a process: what it says it keeps is what it keeps, and bounded."""
+"""The cache of a process: what it says it keeps is what it keeps, bounded in size and age."""
 
 import sys
 import threading
 from collections import OrderedDict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ STEPS = st.tuples(st.sampled_from(("keep", "get", "drop")), st.integers(0, 5), s
 
 @given(st.lists(STEPS, max_size=40))
 def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int, int]]) -> None:
-    cache = caches.Cache(MOST)
+    cache = caches.Cache[int, int](MOST)
     expected: OrderedDict[int, int] = OrderedDict()
     for verb, key, size in steps:
         if verb == "get":
@@ -37,7 +38,7 @@ def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int,
 
 
 def test_threads_that_keep_and_drop_at_once_leave_its_bytes_right() -> None:
-    cache, before = caches.Cache(MOST), sys.getswitchinterval()
+    cache, before = caches.Cache[int, int](MOST), sys.getswitchinterval()
 
     def use(number: int) -> None:
         for step in range(2_000):
@@ -58,3 +59,25 @@ def test_threads_that_keep_and_drop_at_once_leave_its_bytes_right() -> None:
     for key in range(7):
         cache.drop(key)
     assert cache.size == 0
+
+
+def test_a_value_that_is_too_old_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 1_000.0
+    monkeypatch.setattr(caches.time, "monotonic", lambda: moment)
+    cache = caches.Cache[str, str](MOST, 60.0)
+    cache.keep("key", "value")
+    moment += 60
+    assert cache.get("key") == "value"
+    assert cache.get("key", within=59) is None
+    moment += 1
+    assert cache.get("key") is None
+
+
+def test_what_was_read_before_a_drop_is_not_put_in_after_it() -> None:
+    cache = caches.Cache[str, str](MOST)
+    drops = cache.drops
+    cache.drop("key")
+    cache.keep("key", "of before", drops=drops)
+    assert cache.get("key") is None
+    cache.keep("key", "of after", drops=cache.drops)
+    assert cache.get("key") == "of after"

@@ -177,7 +177,7 @@ def know(store: connection.Store) -> providers.Provider:
     """Have a service know a provider that it need not ask who it is."""
     issuer = "https://acme.example"
     about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
-    known = oidc_client._Known(about, {"keys": []}, time.monotonic())
+    known = oidc_client._Known(about, {"keys": []})
     oidc_client.COPIES.of(store).keep(issuer, known)
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
