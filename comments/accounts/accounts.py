@@ -22,7 +22,6 @@ import msgspec
 
 from comments import errors
 from comments.accounts import identities
-from comments.accounts.passwords import hashing
 from comments.domain import author_ids, records, roles
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.text import sanitizing
@@ -243,10 +242,10 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
         errors.NotFound: there is no such account.
     """
 
-    def change(row: account_rows.Account) -> None:
+    def apply(row: account_rows.Account) -> None:
         given(row, () if role is None else (roles.Grant(role, site),), instead_of=site)
 
-    return _change(account, change)
+    return change(account, apply)
 
 
 def given(
@@ -256,35 +255,6 @@ def given(
     kept = [each for each in _grants(row.grants) if each.site != instead_of]
     texts = [_text(each) for each in dict.fromkeys((*kept, *grants))]
     row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
-
-
-def set_password(account: str, password: str) -> Account:
-    """Change a password, by its hash, and end every session.
-
-    Raises:
-        errors.NotFound: there is no such account.
-    """
-
-    def change(row: account_rows.Account) -> None:
-        # A link to choose a password must not outlive the choice.
-        row.populate(password=password, reset="", epoch=new_epoch())
-
-    return _change(account, change)
-
-
-def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -> Account:
-    """Take an authenticator's secret, of which the code of a step was shown; "" takes it away.
-
-    Raises:
-        errors.NotFound: there is no such account.
-    """
-
-    def change(row: account_rows.Account) -> None:
-        row.totp = seal_totp(key, secret, now) if key else ""
-        row.totp_step = step
-        row.epoch = new_epoch()
-
-    return _change(account, change)
 
 
 def renew(account: str, secret: str) -> bool:
@@ -321,24 +291,11 @@ def end_sessions(account: str) -> Account:
         errors.NotFound: there is no such account.
     """
 
-    def change(row: account_rows.Account) -> None:
+    def apply(row: account_rows.Account) -> None:
         # Anybody who has a reset link could sign in again.
         row.populate(reset="", epoch=new_epoch())
 
-    return _change(account, change)
-
-
-def note_reset(account: str, mark: str) -> Account:
-    """Let the reset link with this mark count, and no other one.
-
-    Raises:
-        errors.NotFound: there is no such account.
-    """
-
-    def change(row: account_rows.Account) -> None:
-        row.reset = mark
-
-    return _change(account, change)
+    return change(account, apply)
 
 
 def remove(account: str) -> bool:
@@ -412,21 +369,18 @@ def checked_name(raw: str) -> str:
     return sanitizing.tidy_name(raw)
 
 
-def checked_password(password: str, *own: str) -> str:
-    """The hash of a new password; `own` is what others know of its owner.
+def change(account: str, apply: Callable[[account_rows.Account], None]) -> Account:
+    """Change the row of an account in a transaction.
 
     Raises:
-        errors.BadInput: it cannot be one (`hashing.check`).
+        errors.NotFound: there is no such account.
     """
-    return hashing.hashed(hashing.check(password, *own))
 
-
-def _change(account: str, change: Callable[[account_rows.Account], None]) -> Account:
     def body() -> Account:
         row = reads.get(account_rows.account_key(account)) if account else None
         if row is None:
             raise errors.NotFound("account", account)
-        change(row)
+        apply(row)
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
         return record(row)
 

@@ -27,7 +27,7 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts, identities, one_time_links, sessions
-from comments.accounts.passwords import password_login
+from comments.accounts.passwords import credentials, password_login
 from comments.domain import roles
 from comments.domain.crypto import encryption
 from comments.domain.text import mail_addresses
@@ -110,7 +110,7 @@ def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) 
         errors.BadInput: the form names nobody, or the password cannot be one.
         errors.Conflict: the name, or the address, has an account.
     """
-    hashed = accounts.checked_password(form.password, form.login)
+    hashed = credentials.checked_password(form.password, form.login)
     login = identities.of_login(form.login) if form.login else None
     newcomer = accounts.Newcomer(
         id=accounts.new_id(),
@@ -204,7 +204,7 @@ def reset(
         errors.NotFound: there is no such account.
     """
     content = _Reset(account.id, accounts.new_epoch(), removes_second_factor)
-    accounts.note_reset(account.id, content.mark)
+    credentials.note_reset(account.id, content.mark)
     ticket = one_time_links.Ticket(
         one_time_links.Purpose.RESET, msgspec.json.encode(content).decode()
     )
@@ -227,7 +227,9 @@ def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions
     )
     row, _, _ = _resetting(token, attempt, secret, now)
     known = accounts.record(row)
-    hashed = accounts.checked_password(choice.password, *accounts.known_of(known, secret, now=now))
+    hashed = credentials.checked_password(
+        choice.password, *accounts.known_of(known, secret, now=now)
+    )
     if known.has_totp:
         password_login.count(f"account:{known.id}", choice.network, secret, now=now)
 

@@ -111,6 +111,7 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
 def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) -> None:
     """Make an account that signs in with NAME and a password, which is asked for."""
     from comments.accounts import accounts, identities, invitations
+    from comments.accounts.passwords import credentials
 
     secret, grant = console.settings().secret, _where(role, site, service=service)
     known = [identities.of_login(login)]
@@ -122,7 +123,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
         name=accounts.checked_name(shown or login),
         identities=tuple(known),
         login=known[0].subject,
-        password=accounts.checked_password(password, known[0].subject),
+        password=credentials.checked_password(password, known[0].subject),
         grants=(grant,),
     )
     accounts.add(newcomer, secret=secret, now=datetime.now(UTC))

@@ -19,6 +19,7 @@ from werkzeug.test import TestResponse
 
 from comments import config
 from comments.accounts import accounts, invitations, site_keys
+from comments.accounts.passwords import credentials
 from comments.domain import records
 from comments.domain.crypto import client_networks, encryption
 from comments.domain.records import Verb
@@ -70,7 +71,7 @@ class Planted(World):
         key, shared = site_keys.shared(SECRET, now=now)
         site_keys.add("demo", key)
         account_holders.account("ann", password=PASSWORD_OF_ANN, mail=ADDRESS)
-        accounts.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
+        credentials.set_totp(self.named("ann").id, AUTHENTICATOR, 0, secret=SECRET, now=now)
         stored = reads.get(account_rows.account_key(self.named("ann").id))
         invitation = account_holders.invite(account_holders.moderator(), address=ADDRESS, now=now)
         reset = invitations.reset(self.named("ann"), secret=SECRET, now=now)

@@ -21,7 +21,7 @@ from comments import (
 from comments import config, errors
 from comments.accounts import accounts, identities, invitations, one_time_links, site_keys
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
-from comments.accounts.passwords import totp
+from comments.accounts.passwords import credentials, totp
 from comments.domain import classifier_verdicts, records
 from comments.domain.crypto import client_networks, encryption, secret_rotation
 from comments.events import safe_http
@@ -159,7 +159,7 @@ def _reset(before: Service) -> Shown:
 
 def _second_factor(before: Service) -> Shown:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
-    accounts.set_totp(ann.id, key, 0, secret=before.secret, now=now())
+    credentials.set_totp(ann.id, key, 0, secret=before.secret, now=now())
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"login": "ann", "password": PASSWORD, "code": code}
     return lambda service: send(service.client, "/admin/sign-in", **sent)

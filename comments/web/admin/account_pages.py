@@ -16,7 +16,7 @@ import msgspec
 from comments import errors
 from comments.accounts import accounts, first_owner, invitations, sessions
 from comments.accounts.oidc import linking, providers
-from comments.accounts.passwords import password_login, totp
+from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain import records, roles
 from comments.sites import site_settings
 from comments.web.admin import signed_in
@@ -172,7 +172,7 @@ def change_password() -> flask.Response:
 
     def change(account: str, now: datetime) -> None:
         known = accounts.known_of(mine, _secret(), now=now)
-        accounts.set_password(account, accounts.checked_password(sent.password, *known))
+        credentials.set_password(account, credentials.checked_password(sent.password, *known))
 
     return _changed(sent.current, change)
 
@@ -184,7 +184,7 @@ def add_authenticator() -> flask.Response:
 
     def change(account: str, now: datetime) -> None:
         step = totp.shown(sent.key, sent.code, now=now)
-        accounts.set_totp(account, sent.key, step, secret=_secret(), now=now)
+        credentials.set_totp(account, sent.key, step, secret=_secret(), now=now)
 
     return _changed(sent.current, change)
 
@@ -195,7 +195,7 @@ def remove_authenticator() -> flask.Response:
     sent = forms.read(request_shapes.Confirmed)
 
     def change(account: str, now: datetime) -> None:
-        accounts.set_totp(account, "", 0, secret=_secret(), now=now)
+        credentials.set_totp(account, "", 0, secret=_secret(), now=now)
 
     return _changed(sent.current, change)
 

@@ -8,7 +8,7 @@ import pytest
 
 from comments import errors
 from comments.accounts import accounts, identities, sessions
-from comments.accounts.passwords import hashing
+from comments.accounts.passwords import credentials, hashing
 from comments.domain import records, roles
 from comments.store import connection, reads
 from tests.support.people import account_holders
@@ -116,7 +116,7 @@ def test_a_role_is_held_until_it_is_taken_and_a_change_ends_sessions(
     for change in (
         lambda: accounts.grant(ann.id, roles.Role.OWNER, "demo"),
         lambda: accounts.grant(ann.id, None, "demo"),
-        lambda: accounts.set_password(ann.id, accounts.checked_password(PASSWORD)),
+        lambda: credentials.set_password(ann.id, credentials.checked_password(PASSWORD)),
         lambda: accounts.end_sessions(ann.id),
     ):
         session = account_holders.sign_in("ann")
@@ -184,7 +184,7 @@ class TestPasswords:
     def test_another_strength_is_noticed_and_mended_at_the_next_sign_in(self) -> None:
         ann = account_holders.account("ann", OWNER)
         weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-        accounts.set_password(ann.id, weak)
+        credentials.set_password(ann.id, weak)
         assert hashing.is_outdated(weak)
         account_holders.sign_in("ann")
         stored = _rows("Account")

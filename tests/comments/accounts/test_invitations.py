@@ -8,7 +8,7 @@ from google.api_core import exceptions as api
 
 from comments import errors
 from comments.accounts import accounts, invitations, one_time_links, sessions
-from comments.accounts.passwords import password_login, totp
+from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain import roles
 from comments.store import connection, reads
 from comments.store.wire import wire_transaction
@@ -193,7 +193,7 @@ def test_a_reset_link_dies_when_its_owner_does_without(
     ann = account_holders.account("ann", OWNER)
     token = invitations.reset(ann, secret=SECRET, now=NOW)
     if meanwhile == "password":
-        accounts.set_password(ann.id, accounts.checked_password("a third password"))
+        credentials.set_password(ann.id, credentials.checked_password("a third password"))
     else:
         accounts.end_sessions(ann.id)
     with pytest.raises(errors.BadLink):
@@ -202,7 +202,7 @@ def test_a_reset_link_dies_when_its_owner_does_without(
 
 def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
-    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
     session = sessions.begin(ann.id, SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW)
     for wrong in ("", "000000"):
@@ -220,7 +220,7 @@ def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store
 
 def test_codes_for_a_reset_are_not_to_be_guessed(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
-    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
+    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW)
     for _ in range(password_login.PER_NAME.most):
         with pytest.raises(errors.BadInput):
@@ -231,7 +231,7 @@ def test_codes_for_a_reset_are_not_to_be_guessed(store: connection.Store) -> Non
 
 def test_who_lost_both_gets_a_link_that_says_so(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
-    accounts.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
+    credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
     assert accounts.named("ann", SECRET).has_totp, "until the link is used"
     assert not _renew(token).account.has_totp

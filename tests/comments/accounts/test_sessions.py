@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from comments import errors
-from comments.accounts import accounts, sessions
-from comments.accounts.passwords import hashing, password_login, totp
+from comments.accounts import sessions
+from comments.accounts.passwords import credentials, hashing, password_login, totp
 from comments.store import connection, reads
 from emulator import inprocess, testing
 from tests.support.people import account_holders
@@ -181,7 +181,7 @@ def test_a_password_that_is_changed_while_it_is_checked_lets_nobody_in(
 
     def overtaken(stored: str, password: str) -> bool:
         is_right = matches(stored, password)
-        accounts.set_password(ann.id, accounts.checked_password("another password"))
+        credentials.set_password(ann.id, credentials.checked_password("another password"))
         return is_right
 
     monkeypatch.setattr(hashing, "matches", overtaken)
@@ -222,7 +222,7 @@ class TestAuthenticators:
         key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
         with open_store.context():
             ann = account_holders.account("ann", OWNER)
-            accounts.set_totp(ann.id, key, step - 2, secret=SECRET, now=NOW)
+            credentials.set_totp(ann.id, key, step - 2, secret=SECRET, now=NOW)
             for code in ("", "000000", totp.code(key, step - 5)):
                 with pytest.raises(password_login.Wrong):
                     account_holders.sign_in("ann", code=code)
@@ -247,8 +247,8 @@ class TestAuthenticators:
     @pytest.mark.usefixtures("store")
     def test_one_that_cannot_be_read_any_more_lets_nobody_in(self) -> None:
         ann = account_holders.account("ann", OWNER)
-        accounts.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
+        credentials.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
         with pytest.raises(password_login.Wrong):
             account_holders.sign_in("ann")
-        accounts.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
+        credentials.set_totp(ann.id, "", 0, secret=SECRET, now=NOW)
         assert account_holders.sign_in("ann")

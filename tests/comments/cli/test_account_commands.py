@@ -10,7 +10,7 @@ import pytest
 
 from comments import errors
 from comments.accounts import accounts, invitations
-from comments.accounts.passwords import totp
+from comments.accounts.passwords import credentials, totp
 from comments.cli import account_commands
 from comments.store import connection
 from tests.support.people import account_holders
@@ -113,7 +113,7 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
         now = account_holders.here()
         invitations.renew(token, invitations.Choice("another password"), secret=SECRET, now=now)
         assert account_holders.sign_in("ann", "another password")
-        accounts.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
+        credentials.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
     _reset_of_both(run, open_store)
     assert run("role", "ann", "none", "--site", "demo").output == "ann is nothing.\n"
     assert "has no role" in run("reset", "ann").output

@@ -4,7 +4,7 @@ import functools
 from datetime import UTC, datetime
 
 from comments.accounts import accounts, identities, invitations, sessions
-from comments.accounts.passwords import hashing, password_login
+from comments.accounts.passwords import credentials, hashing, password_login
 from comments.domain import roles
 from tests.support.prepared_stores import NOW
 
@@ -39,7 +39,7 @@ def account(
 
 @functools.cache
 def _hash(password: str, _hasher: object) -> str:
-    return accounts.checked_password(password)
+    return credentials.checked_password(password)
 
 
 def sign_in(

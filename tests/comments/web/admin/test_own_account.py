@@ -7,7 +7,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments.accounts import accounts
-from comments.accounts.passwords import totp
+from comments.accounts.passwords import credentials, totp
 from comments.store import connection
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
@@ -69,7 +69,7 @@ def test_a_reset_asks_for_the_code_of_an_authenticator(
     app: flask.Flask, store: connection.Store
 ) -> None:
     ann, client, key = account_holders.account("ann", OWNER), browser(app), totp.secret()
-    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=now())
     token = reset_of(ann)
     refused = send(client, "/admin/reset", token=token, password="another one")
     assert refused.status_code == 400

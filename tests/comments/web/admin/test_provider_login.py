@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 from comments import config
 from comments.accounts import accounts, identities
 from comments.accounts.oidc import providers
-from comments.accounts.passwords import password_login, totp
+from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain import roles
 from comments.store import connection
 from comments.web.admin import signed_in
@@ -219,7 +219,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     traveller.sign_in()
     traveller.link()
     key = totp.secret()
-    accounts.set_totp(ann.id, key, 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, key, 0, secret=SECRET, now=now())
     other = Traveller(app, provider)
     asked = other.travel(DESK, provider="acme")
     assert asked.status_code == 200
@@ -288,7 +288,7 @@ def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
     pages = [traveller.client.get("/admin/account"), traveller.send(DESK, provider="acme")]
     traveller.link()
     pages.append(traveller.client.get("/admin/account"))
-    accounts.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=now())
+    credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=now())
     pages.append(traveller.travel(DESK, provider="acme"))
     query = {"origin": provider_login.ORIGIN, "challenge": provider_login.challenge_of()}
     pages.append(traveller.client.get("/sign-in/sites/demo", query_string=query))
