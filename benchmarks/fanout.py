@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from comments import config
+from comments import config, setting_values
 from comments.domain import counting, records
 from comments.domain.crypto import encryption
 from comments.events import dispatcher, outbox
@@ -60,7 +60,7 @@ _PATIENCE = 60.0
 def _settings(port: int) -> config.Settings:
     return config.Settings(
         secret="a secret of the benchmarks",  # noqa: S106 - signs nothing that is kept
-        smtp=config.Smtp(config.Security.NONE, "127.0.0.1", port),
+        smtp=setting_values.Smtp(setting_values.Security.NONE, "127.0.0.1", port),
         mail_from="comments@service.example",
         public_url="https://service.example",
     )

@@ -7,16 +7,12 @@ FLATTHREAD_CONFIG, which the environment overrides. Nothing is read after start.
 
 import contextlib
 import dataclasses
-import enum
-import grp
 import os
-import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from comments import errors
+from comments import errors, setting_values
 from comments.domain import sorthash
 from comments.domain.crypto import secret_rotation
 
@@ -67,35 +63,7 @@ OLD_NAMES = {
     "SMTP_AUTHORITY": "SMTP_CA_FILE",
 }
 _DATA_FILE = "flatthread.db"
-_SECRET_BYTES = 16
 _GOOD_SECRET = 32  # characters; those that are made here have 43, of 32 random bytes
-_LONGEST_NUMBER = 20
-_QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]{1,100}", re.ASCII)
-_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
-_PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
-
-
-class Security(enum.StrEnum):
-    """How a mail server is spoken to."""
-
-    TLS = "smtps"
-    STARTTLS = "smtp"
-    NONE = "smtp+plain"
-
-
-_MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Smtp:
-    """A mail server. `ca_file` holds the certificates to believe; "" for the system's."""
-
-    security: Security
-    host: str
-    port: int
-    user: str = ""
-    password: str = dataclasses.field(default="", repr=False)
-    ca_file: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,7 +90,7 @@ class Settings:
     tasks_secret: str = ""
     tasks_queue: str = ""
     service: str = ""
-    smtp: Smtp | None = None
+    smtp: setting_values.Smtp | None = None
     smtp_ca_file: str = ""
     mail_from: str = ""
     mails_per_day: int = 50
@@ -200,32 +168,34 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         namespace=values.get("DATASTORE_NAMESPACE", ""),
         emulator_host=values.get("DATASTORE_EMULATOR_HOST", ""),
         data_dir=data_dir,
-        data_group=_group(values.get("DATA_GROUP", "")),
-        deadline=_number(values, "DEADLINE", 20, 1, 300),
-        rpc_timeout=_number(values, "RPC_TIMEOUT", 10, 1, 60),
-        max_body=_number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
-        edit_window=_number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
-        guest_token_seconds=_number(values, "GUEST_TOKEN_SECONDS", 24 * 3600, 60, 24 * 3600),
-        trusted_proxies=_number(values, "TRUSTED_PROXIES", 0, 0, 10),
-        voters_per_network=_number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
+        data_group=setting_values.group(values.get("DATA_GROUP", "")),
+        deadline=setting_values.number(values, "DEADLINE", 20, 1, 300),
+        rpc_timeout=setting_values.number(values, "RPC_TIMEOUT", 10, 1, 60),
+        max_body=setting_values.number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
+        edit_window=setting_values.number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
+        guest_token_seconds=setting_values.number(
+            values, "GUEST_TOKEN_SECONDS", 24 * 3600, 60, 24 * 3600
+        ),
+        trusted_proxies=setting_values.number(values, "TRUSTED_PROXIES", 0, 0, 10),
+        voters_per_network=setting_values.number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
         # Of the environment alone: a file may not claim what App Engine says.
         on_app_engine=bool(source.get("GAE_ENV")),
-        tasks_secret=_long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
-        tasks_queue=_queue(values.get("TASKS_QUEUE", "")),
+        tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
+        tasks_queue=setting_values.queue(values.get("TASKS_QUEUE", "")),
         service=source.get("GAE_SERVICE", ""),
-        smtp=_smtp(values),
+        smtp=setting_values.smtp(values),
         smtp_ca_file=values.get("SMTP_CA_FILE", ""),
-        mail_from=_mail_from(values),
-        mails_per_day=_number(values, "MAILS_PER_DAY", 50, 1, 10_000),
-        public_url=_public_url(values),
-        hosts=_hosts(values.get("HOSTS", "")),
-        proof_of_work=_number(values, "PROOF_OF_WORK", 50_000, 0, 2_000_000),
-        form_seconds=_number(values, "FORM_SECONDS", 3, 0, 60),
-        posts_per_network=_number(values, "POSTS_PER_NETWORK", 20, 0, 10_000),
-        posts_per_author=_number(values, "POSTS_PER_AUTHOR", 10, 0, 10_000),
-        posts_per_thread=_number(values, "POSTS_PER_THREAD", 300, 0, 10_000),
-        same_texts=_number(values, "SAME_TEXTS", 3, 0, 10_000),
-        previews_per_network=_number(values, "PREVIEWS_PER_NETWORK", 30, 0, 10_000),
+        mail_from=setting_values.mail_from(values),
+        mails_per_day=setting_values.number(values, "MAILS_PER_DAY", 50, 1, 10_000),
+        public_url=setting_values.public_url(values),
+        hosts=setting_values.hosts(values.get("HOSTS", "")),
+        proof_of_work=setting_values.number(values, "PROOF_OF_WORK", 50_000, 0, 2_000_000),
+        form_seconds=setting_values.number(values, "FORM_SECONDS", 3, 0, 60),
+        posts_per_network=setting_values.number(values, "POSTS_PER_NETWORK", 20, 0, 10_000),
+        posts_per_author=setting_values.number(values, "POSTS_PER_AUTHOR", 10, 0, 10_000),
+        posts_per_thread=setting_values.number(values, "POSTS_PER_THREAD", 300, 0, 10_000),
+        same_texts=setting_values.number(values, "SAME_TEXTS", 3, 0, 10_000),
+        previews_per_network=setting_values.number(values, "PREVIEWS_PER_NETWORK", 30, 0, 10_000),
     )
 
 
@@ -278,23 +248,11 @@ def _scheme(values: Mapping[str, str]) -> sorthash.Scheme:
     try:
         return sorthash.Scheme(
             digits=values.get("SORT_HASH_DIGITS") or sorthash.DEFAULT_DIGITS,
-            width=_number(values, "SORT_HASH_WIDTH", 2, 1, 8),
-            levels=_number(values, "SORT_HASH_LEVELS", 8, 1, 100),
+            width=setting_values.number(values, "SORT_HASH_WIDTH", 2, 1, 8),
+            levels=setting_values.number(values, "SORT_HASH_LEVELS", 8, 1, 100),
         )
     except sorthash.BadSortHash as error:
         raise errors.Misconfigured(f"SORT_HASH_*: {error}") from error
-
-
-def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    text = values.get(name)
-    if not text:
-        return default
-    # Python refuses to read a number of thousands of digits, with an error of its own.
-    is_short = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
-    if not (is_short and low <= int(text) <= high):
-        shown = text if is_short else f"{text[:_LONGEST_NUMBER]!r}"
-        raise errors.Misconfigured(f"{name} is a whole number from {low} to {high}, not {shown}")
-    return int(text)
 
 
 def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
@@ -309,87 +267,6 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     return secret_rotation.Secret(given or _kept_secret(data_dir / "secret"), old)
 
 
-def _smtp(values: Mapping[str, str]) -> Smtp | None:
-    given = values.get("SMTP_URL", "")
-    if not given:
-        return None
-    # The value is not shown: it may hold a password.
-    problem = errors.Misconfigured("SMTP_URL is like smtps://USER:PASSWORD@HOST:PORT")
-    try:
-        parts = urlsplit(given)
-        security, port = Security(parts.scheme), parts.port
-    except ValueError as error:
-        raise problem from error
-    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
-        raise problem
-    if parts.username and security is Security.NONE:
-        raise errors.Misconfigured("SMTP_URL: smtp+plain would send the password in the clear")
-    return Smtp(
-        security,
-        parts.hostname,
-        port or _MAIL_PORTS[security],
-        unquote(parts.username or ""),
-        unquote(parts.password or ""),
-        values.get("SMTP_CA_FILE", ""),
-    )
-
-
-def _mail_from(values: Mapping[str, str]) -> str:
-    given = values.get("MAIL_FROM", "")
-    local, at, domain = given.partition("@")
-    is_plain = given.isascii() and given.isprintable() and not set(' ,;:<>"()[]\\') & set(given)
-    if given and not (is_plain and at and local and domain and "@" not in domain):
-        raise errors.Misconfigured("MAIL_FROM is one plain address")
-    if values.get("SMTP_URL") and not given:
-        raise errors.Misconfigured("MAIL_FROM is not set: SMTP_URL needs a sender")
-    return given
-
-
-def _public_url(values: Mapping[str, str]) -> str:
-    given = values.get("PUBLIC_URL", "").rstrip("/")
-    if values.get("SMTP_URL") and not given:
-        # What a request says of our name may be anybody's: links in mail come from here alone.
-        raise errors.Misconfigured("PUBLIC_URL is not set: SMTP_URL needs it for links in mail")
-    if given and not _PUBLIC_URL.fullmatch(given):
-        raise errors.Misconfigured("PUBLIC_URL is like https://comments.example")
-    return given
-
-
-def _hosts(given: str) -> tuple[str, ...]:
-    names = tuple(each.strip().rstrip(".").lower() for each in given.split(",") if each.strip())
-    for name in names:
-        if not _HOST.fullmatch(name):
-            raise errors.Misconfigured(
-                f"HOSTS is host names without ports, separated by commas; {name!r} is not one"
-            )
-    return names
-
-
-def _group(given: str) -> str:
-    if given:
-        try:
-            grp.getgrnam(given)
-        except (KeyError, ValueError) as error:
-            raise errors.Misconfigured(
-                f"DATA_GROUP is a group of this machine; there is no {given!r}"
-            ) from error
-    return given
-
-
-def _queue(given: str) -> str:
-    if given and not _QUEUE.fullmatch(given):
-        raise errors.Misconfigured(
-            "TASKS_QUEUE is like projects/PROJECT/locations/LOCATION/queues/QUEUE"
-        )
-    return given
-
-
-def _long_enough(name: str, given: str) -> str:
-    if given and len(given) < _SECRET_BYTES:
-        raise errors.Misconfigured(f"{name} is at least {_SECRET_BYTES} characters")
-    return given
-
-
 def _kept_secret(path: Path) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -398,7 +275,7 @@ def _kept_secret(path: Path) -> str:
         kept = path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
         raise errors.Misconfigured(f"{path} cannot be read or made: {error}") from error
-    if len(kept) < _SECRET_BYTES or not kept.isascii():
+    if len(kept) < setting_values.SECRET_BYTES or not kept.isascii():
         raise errors.Misconfigured(f"{path} is damaged: restore it, or delete it to sign anew")
     return kept
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from comments import config, errors
+from comments import config, errors, setting_values
 from comments.accounts import email_login
 from comments.domain import author_ids, records
 from comments.domain.outcomes import End
@@ -87,7 +87,7 @@ class Notices:
     """The handlers, as methods: they need a server, a secret and a clock."""
 
     def __init__(
-        self, settings: config.Settings, server: config.Smtp, clock: Callable[[], datetime]
+        self, settings: config.Settings, server: setting_values.Smtp, clock: Callable[[], datetime]
     ) -> None:
         self._settings = settings
         self._server = server

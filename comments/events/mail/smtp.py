@@ -8,7 +8,7 @@ import smtplib
 import ssl
 from typing import Self
 
-from comments import config
+from comments import setting_values
 from comments.domain import outcomes
 from comments.events.mail import mime
 
@@ -17,7 +17,7 @@ _GOODBYE = 421  # the server ends the session, whatever it was asked
 _PERMANENT = 500  # the first of the codes that another attempt does not change
 
 
-def send(server: config.Smtp, message: mime.Message) -> outcomes.Outcome:
+def send(server: setting_values.Smtp, message: mime.Message) -> outcomes.Outcome:
     """Hand one message to the server once; see `Courier.send`."""
     with Courier(server) as courier:
         return courier.send(message)
@@ -26,7 +26,7 @@ def send(server: config.Smtp, message: mime.Message) -> outcomes.Outcome:
 class Courier:
     """Hands messages to a server, in one session as long as that lasts. Ends with its `with`."""
 
-    def __init__(self, server: config.Smtp) -> None:
+    def __init__(self, server: setting_values.Smtp) -> None:
         self._server = server
         self._session: smtplib.SMTP | None = None
 
@@ -76,18 +76,18 @@ class Courier:
             self._session = None
 
 
-def _connected(server: config.Smtp) -> smtplib.SMTP:
+def _connected(server: setting_values.Smtp) -> smtplib.SMTP:
     # Loading the system's certificates takes 30 ms.
-    is_secure = server.security is not config.Security.NONE
+    is_secure = server.security is not setting_values.Security.NONE
     context = ssl.create_default_context(cafile=server.ca_file or None) if is_secure else None
-    if server.security is config.Security.TLS:
+    if server.security is setting_values.Security.TLS:
         session: smtplib.SMTP = smtplib.SMTP_SSL(
             server.host, server.port, timeout=TIMEOUT, context=context
         )
     else:
         session = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT)
     try:
-        if server.security is config.Security.STARTTLS:
+        if server.security is setting_values.Security.STARTTLS:
             session.starttls(context=context)
         if server.user:
             session.login(server.user, server.password)

@@ -9,7 +9,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from comments import config, errors
+from comments import config, errors, setting_values
 from comments.domain.outcomes import End
 from comments.events.mail import smtp
 from tests.support import loopback_servers
@@ -44,9 +44,9 @@ def server(box, tmp_path, security, *, password=None):
     authority = tmp_path / "authority.pem"
     loopback_servers.AUTHORITY.cert_pem.write_to_path(str(authority))
     options = {"hostname": "localhost", "port": 0, "ready_timeout": 30.0}
-    if security is config.Security.TLS:
+    if security is setting_values.Security.TLS:
         options |= {"ssl_context": context}
-    if security is config.Security.STARTTLS:
+    if security is setting_values.Security.STARTTLS:
         options |= {"tls_context": context, "require_starttls": True}
     if password:
 
@@ -57,7 +57,7 @@ def server(box, tmp_path, security, *, password=None):
         options |= {
             "authenticator": check,
             "auth_required": True,
-            "auth_require_tls": security is config.Security.STARTTLS,
+            "auth_require_tls": security is setting_values.Security.STARTTLS,
         }
     with socket.create_server(("localhost", 0)) as free:
         options["port"] = free.getsockname()[1]
@@ -85,11 +85,11 @@ def reach(where, security, login=""):
 @pytest.mark.parametrize(
     ("security", "login"),
     [
-        (config.Security.NONE, ""),
-        (config.Security.TLS, ""),
-        (config.Security.TLS, "us%20er:p%40ss@"),
-        (config.Security.STARTTLS, ""),
-        (config.Security.STARTTLS, "us%20er:p%40ss@"),
+        (setting_values.Security.NONE, ""),
+        (setting_values.Security.TLS, ""),
+        (setting_values.Security.TLS, "us%20er:p%40ss@"),
+        (setting_values.Security.STARTTLS, ""),
+        (setting_values.Security.STARTTLS, "us%20er:p%40ss@"),
     ],
 )
 def test_a_message_arrives_as_it_was_made(tmp_path, security, login):
@@ -113,21 +113,23 @@ def test_a_message_arrives_as_it_was_made(tmp_path, security, login):
 def test_what_an_answer_means(tmp_path, where, answer, end):
     box = Box()
     setattr(box, where, answer)
-    plain = config.Security.NONE
+    plain = setting_values.Security.NONE
     with server(box, tmp_path, plain) as at:
         found = smtp.send(reach(at, plain), made())
     assert (found.end, found.reason) == (end, f"refused: {answer[:3]}")
 
 
 def test_a_wrong_password_is_not_the_messages_fault(tmp_path):
-    box, security = Box(), config.Security.STARTTLS
+    box, security = Box(), setting_values.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
         found = smtp.send(reach(where, security, "us%20er:wrong@"), made())
     assert (found.end, found.reason) == (End.RETRY, "did not let us in: 535")
     assert box.taken == []
 
 
-@pytest.mark.parametrize("security", [config.Security.TLS, config.Security.STARTTLS])
+@pytest.mark.parametrize(
+    "security", [setting_values.Security.TLS, setting_values.Security.STARTTLS]
+)
 def test_a_server_that_nobody_vouches_for_gets_nothing(tmp_path, security):
     box = Box()
     with server(box, tmp_path, security) as (port, _):
@@ -137,17 +139,17 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(tmp_path, security):
 
 def test_a_server_without_starttls_gets_nothing(tmp_path):
     box = Box()
-    with server(box, tmp_path, config.Security.NONE) as where:
-        found = smtp.send(reach(where, config.Security.STARTTLS), made())
+    with server(box, tmp_path, setting_values.Security.NONE) as where:
+        found = smtp.send(reach(where, setting_values.Security.STARTTLS), made())
     assert (found.end, box.taken) == (End.RETRY, [])
 
 
 def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch):
     monkeypatch.setattr(smtp, "TIMEOUT", 0.2)
-    plain = config.Security.NONE
+    plain = setting_values.Security.NONE
     with loopback_servers.peer(lambda _connection, over: over.wait(10)) as port:
         assert smtp.send(reach((port, ""), plain), made()).end is End.RETRY
-    assert smtp.send(config.Smtp(plain, "127.0.0.1", port), made()).end is End.RETRY
+    assert smtp.send(setting_values.Smtp(plain, "127.0.0.1", port), made()).end is End.RETRY
 
 
 def reset(connection):
@@ -193,7 +195,7 @@ def scripted(last, ending):
 @pytest.mark.parametrize("ending", [reset, socket.socket.close])
 def test_what_a_server_said_counts_however_it_parts(last, end, ending):
     with loopback_servers.peer(scripted(last, ending)) as port:
-        found = smtp.send(reach((port, ""), config.Security.NONE), made())
+        found = smtp.send(reach((port, ""), setting_values.Security.NONE), made())
     # What is reset may be lost before it is read: then it is sent again, under the same id.
     allowed = {end, End.RETRY} if ending is reset else {end}
     assert found.end in allowed
@@ -225,4 +227,4 @@ def test_a_wrong_setting_is_named_and_not_shown(url, sender, named):
 
 
 def test_a_password_is_not_shown():
-    assert "word" not in repr(config.Smtp(config.Security.TLS, "h", 1, "u", "word"))
+    assert "word" not in repr(setting_values.Smtp(setting_values.Security.TLS, "h", 1, "u", "word"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
-from comments import config
+from comments import config, setting_values
 
 SENDER = "comments@service.example"
 PUBLIC = "https://service.example"
@@ -60,7 +60,7 @@ class Box:
         return found[1]
 
     def settings(self, **more: Any) -> config.Settings:
-        smtp = config.Smtp(config.Security.NONE, "localhost", self.port)
+        smtp = setting_values.Smtp(setting_values.Security.NONE, "localhost", self.port)
         given = {"secret": "a secret of the tests", "smtp": smtp, "mail_from": SENDER}
         # Tests call by the name of a test client, and by names that are not the service's.
         named = {"public_url": PUBLIC, "hosts": ("localhost", "127.0.0.1", "evil.example")}
