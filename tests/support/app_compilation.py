@@ -1,23 +1,66 @@
 """Applications made by the thousand: what each would compile again is compiled once in a process.
 
-Owns what makes Flask quick to begin again: the functions by which werkzeug builds addresses, and
-the code of templates. What must stay true: nothing is kept that depends on an application. A
-function depends on the parts of its rule, a template's code on its source.
+Owns what makes Flask quick to begin again: the parts of rules, the functions by which werkzeug
+builds addresses, and the code of templates. What must stay true: nothing is kept that depends on an
+application. Parts depend on the text of their rule, a function on the parts of its rule, a
+template's code on its source. Converters belong to an application, so each rule makes its own.
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import flask
 import jinja2
 from jinja2 import bccache
 from werkzeug import routing
+from werkzeug.routing import rules
 
 _Builder = Callable[..., tuple[str, str]]
 _builders: dict[tuple[object, ...], _Builder] = {}
+# The name of a variable, the name of its converter, and what that is made with.
+_Converter = tuple[str, str, tuple[Any, ...], Mapping[str, Any]]
+
+
+@dataclasses.dataclass
+class _Parsed:
+    """A rule's text: its parts, their trace, and the arguments of its converters."""
+
+    parts: list[rules.RulePart]
+    trace: list[tuple[bool, str]]
+    converters: list[_Converter]
+
+
+_parsed: dict[str, _Parsed] = {}
 
 
 class Rule(routing.Rule):
-    """A rule that takes its functions from another rule of the same parts."""
+    """A rule that takes its parts and functions from another rule of the same text."""
+
+    def _parse_rule(self, rule: str) -> Iterable[rules.RulePart]:
+        if rule not in _parsed:
+            self._asked: list[_Converter] = []
+            begin = len(self._trace)
+            parts = list(super()._parse_rule(rule))
+            _parsed[rule] = _Parsed(parts, self._trace[begin:], self._asked)
+            return parts
+        known = _parsed[rule]
+        self._trace.extend(known.trace)
+        for name, converter, args, kwargs in known.converters:
+            self._converters[name] = super().get_converter(name, converter, args, kwargs)
+            self.arguments.add(name)
+        return known.parts
+
+    def get_converter(
+        self,
+        variable_name: str,
+        converter_name: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> routing.BaseConverter:
+        """Make a converter, and note how."""
+        self._asked.append((variable_name, converter_name, args, kwargs))
+        return super().get_converter(variable_name, converter_name, args, kwargs)
 
     def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT001, FBT002
         if self.defaults:  # resolved by converters, which belong to one application
